@@ -343,9 +343,9 @@ not meant, and ends in a code:
     which has a port: each connection then has a budget of its own. Write a key such
     as ratehttp.ClientIP(#r.Context()), or string(#r.RemoteAddr) if you mean that.
 
-  - embedded_limits: An interface embeds a limited one, whose limits hold for its own
-    wrapper only. Repeat the methods with the directives that are to hold, or with
-    none if you mean that.
+  - embedded_limits: An interface or a struct embeds what is limited, whose limits hold for
+    its own wrapper only. Declare the methods with the directives that are to hold, or with
+    none if you mean that. A struct may embed the wrapper.
 
   - no_context: A call may wait and has no context, so it waits on after its caller
     has gone. Give the method a context, or write ctx=context.Background() if you mean

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"strconv"
 	"strings"
 
 	"github.com/rategen/rategen/generator/internal/directive"
@@ -19,6 +20,17 @@ import (
 // than A_B.C.
 func methodStubName(typeName, method string) string {
 	return fmt.Sprint(StubPrefix, "method_", len(typeName), "_", typeName, "_", method)
+}
+
+// StubbedType returns the type whose method has an interface of its own here, or "".
+func StubbedType(stub string) string {
+	rest, ok := strings.CutPrefix(stub, StubPrefix+"method_")
+	length, rest, _ := strings.Cut(rest, "_")
+	n, err := strconv.Atoi(length)
+	if !ok || err != nil || n > len(rest) {
+		return ""
+	}
+	return rest[:n]
 }
 
 // constraintName returns the name of the constraint of a type's i-th parameter.

@@ -9,21 +9,34 @@ import (
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/generator/internal/load"
 	"github.com/rategen/rategen/generator/internal/naming"
 )
 
-// declaredBy returns the interface that declares a method, or nil.
+// declaredBy returns the interface, or the struct, that declares a method, or nil.
 func declaredBy(fn *types.Func) *types.TypeName {
-	if recv := fn.Signature().Recv(); recv != nil {
-		if named, ok := types.Unalias(recv.Type()).(*types.Named); ok {
-			return named.Obj()
+	recv := fn.Signature().Recv()
+	if recv == nil {
+		return nil
+	}
+	t := types.Unalias(recv.Type())
+	if p, ok := t.(*types.Pointer); ok {
+		t = types.Unalias(p.Elem())
+	}
+	named, ok := t.(*types.Named)
+	if !ok {
+		return nil
+	}
+	if p := named.Obj().Pkg(); p != nil {
+		if obj, ok := p.Scope().Lookup(load.StubbedType(named.Obj().Name())).(*types.TypeName); ok {
+			return obj // by its interface
 		}
 	}
-	return nil
+	return named.Obj()
 }
 
-// warnEmbedded warns of an interface that embeds a limited one: the directives of
-// that one are for its own wrapper. Methods that the interface repeats are its own.
+// warnEmbedded warns of a type that embeds a limited one: the directives of that one
+// are for its own wrapper. Methods that the type repeats are its own.
 func (b *Builder) warnEmbedded(f *File, w *Wrapper) {
 	dropped := map[*types.TypeName][]string{}
 	var embedded []*types.TypeName
@@ -42,8 +55,12 @@ func (b *Builder) warnEmbedded(f *File, w *Wrapper) {
 		if obj.Pkg() != f.Pkg.Types {
 			name = obj.Pkg().Name() + "." + name
 		}
-		b.Report.Warn(diag.EmbeddedLimits, w.Decl.Spec.Name.Pos(), "the limits of %s, which %s embeds, hold for its own wrapper and not for %s: repeat %s in %s, with the directives that are to hold, or with none if that is meant",
-			name, w.Name, w.TypeName, strings.Join(dropped[obj], ", "), w.Name)
+		also, repeat := "", "repeat"
+		if w.Decl.Concrete != nil {
+			also, repeat = "embed that, or ", "declare"
+		}
+		b.Report.Warn(diag.EmbeddedLimits, w.Decl.Spec.Name.Pos(), "the limits of %s, which %s embeds, hold for its own wrapper and not for %s: %s%s %s in %s, with the directives that are to hold, or with none if that is meant",
+			name, w.Name, w.TypeName, also, repeat, strings.Join(dropped[obj], ", "), w.Name)
 	}
 }
 

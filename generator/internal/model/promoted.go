@@ -8,6 +8,8 @@ import (
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/gotypes"
+	"github.com/rategen/rategen/generator/internal/load"
+	"github.com/rategen/rategen/generator/internal/naming"
 )
 
 // promoted returns the exported methods that a concrete type has from embedded fields,
@@ -29,17 +31,52 @@ func (w *Wrapper) promoted(obj types.Object, home *types.Package) []*types.Func 
 		if len(sel.Index()) < 2 || !fn.Exported() {
 			continue
 		}
-		recv := fn.Signature().Recv().Type()
-		if !types.IsInterface(recv) && isStandard(fn.Pkg(), home) {
+		recv := fn.Signature().Recv()
+		if !types.IsInterface(recv.Type()) && isStandard(fn.Pkg(), home) {
 			continue
 		}
+		if throughWrapper(own, sel.Index()) {
+			recv = nil // it is limited as it is
+		}
 		sig := sel.Type().(*types.Signature)
-		sig = types.NewSignatureType(nil, nil, nil, sig.Params(), sig.Results(), sig.Variadic())
+		sig = types.NewSignatureType(recv, nil, nil, sig.Params(), sig.Results(), sig.Variadic())
 		if unreachable(sig, home) == nil && hiddenType(sig, t.TypeParams(), home) == "" && gotypes.IsSound(sig) {
 			methods = append(methods, types.NewFunc(fn.Pos(), fn.Pkg(), fn.Name(), sig))
 		}
 	}
 	return methods
+}
+
+// throughWrapper reports whether a method is promoted from a wrapper, or by way of one.
+func throughWrapper(t types.Type, path []int) bool {
+	for _, i := range path[:len(path)-1] {
+		if p, ok := t.Underlying().(*types.Pointer); ok {
+			t = p.Elem()
+		}
+		t = types.Unalias(t.Underlying().(*types.Struct).Field(i).Type())
+		if p, ok := t.(*types.Pointer); ok {
+			t = types.Unalias(p.Elem())
+		}
+		if named, ok := t.(*types.Named); ok && named.Obj().Pkg() != nil && isWrapperType(named.Obj()) {
+			return true
+		}
+	}
+	return false
+}
+
+// isWrapperType reports whether a type is a wrapper: it has a constructor that takes a
+// limiter.
+func isWrapperType(obj *types.TypeName) bool {
+	construct, ok := obj.Pkg().Scope().Lookup(naming.Constructor(obj.Name())).(*types.Func)
+	if !ok || construct.Signature().Params().Len() != 2 {
+		return false
+	}
+	t := construct.Signature().Params().At(1).Type()
+	if stub, ok := t.(*types.Alias); ok {
+		return strings.HasPrefix(stub.Obj().Name(), load.StubPrefix)
+	}
+	p, ok := t.(*types.Pointer)
+	return ok && isNamed(p.Elem(), naming.RuntimePath, "Limiter")
 }
 
 // isStandard reports whether a package belongs to the standard library: its path has no
