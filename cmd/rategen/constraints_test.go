@@ -96,6 +96,9 @@ func TestSameInEveryBuild(t *testing.T) {
 		"t_test.go":   "package m\n\nvar sDoLimit3 int\n",
 		"sget.go":     "//go:build special\n\npackage m\n\n//ratelimit:max=5\ntype SDo interface{ Get() error }\n",
 		"o/o.go":      limited("o", "O", "go tool rategen -out ../limits"),
+		"k.go":        "package m\n\ntype K interface {\n\t//ratelimit:key=#id max=most window=period algorithm=leaky-bucket burst=most wait=wait\n\tDo(id string) error\n}\n",
+		"k_plain.go":  "//go:build !special\n\npackage m\n\nimport \"time\"\n\nconst (\n\tmost = 5\n\tperiod = time.Minute\n\twait = 0 * period\n)\n",
+		"k_tag.go":    "//go:build special\n\npackage m\n\nimport \"time\"\n\nconst (\n\tmost = 50\n\tperiod = time.Second\n\twait = period\n)\n",
 		"limits/l.go": "//go:build special\n\npackage limits\n\nvar oDoLimit int\n",
 	}
 	dir := writeModule(t, files)
@@ -107,7 +110,7 @@ func TestSameInEveryBuild(t *testing.T) {
 				t.Fatal(goos, tags, code, out, errs)
 			}
 			got := map[string]string{}
-			for _, name := range []string{"s_ratelimit.go", "sget_ratelimit.go", "limits/o_ratelimit.go"} {
+			for _, name := range []string{"s_ratelimit.go", "sget_ratelimit.go", "k_ratelimit.go", "limits/o_ratelimit.go"} {
 				content, err := os.ReadFile(filepath.Join(dir, name))
 				if err != nil {
 					t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -123,6 +124,23 @@ func (s *Settings) SetConstants(known map[Constant]int64, report diag.Func) {
 		}
 		s.values[c.Option] = value
 		s.named = append(s.named, c)
+	}
+}
+
+// Named returns the constants that give options their values.
+func (s *Settings) Named() []Constant { return s.named }
+
+// isNamed reports whether a constant gives an option its value.
+func (s *Settings) isNamed(option string) bool {
+	return slices.ContainsFunc(s.named, func(c Constant) bool { return c.Option == option })
+}
+
+// adoptNamed takes over the constants that give some options their values.
+func (s *Settings) adoptNamed(from *Settings, options ...string) {
+	for _, c := range from.named {
+		if slices.Contains(options, c.Option) {
+			s.named = append(s.named, c)
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ func (s *Settings) AdoptDefaults() {
 		}
 		s.places[o.Name] = from.places[o.Name]
 		s.byDefault = append(s.byDefault, o.Name)
+		s.adoptNamed(from, o.Name)
 	}
 }
 

@@ -88,7 +88,8 @@ func (o *Option) appliesTo(algorithm string) bool {
 
 // A Field is a field of a generated rule.
 type Field struct {
-	Name string
+	Name   string
+	Option string // that sets it
 	// Code is its value: a string, an int64, a [time.Duration], a [Name] or a
 	// [Call].
 	Code any
@@ -112,11 +113,11 @@ func (s *Settings) Fields() []Field {
 			code = o.code(code)
 		}
 		switch {
-		case code == nil:
+		case code == nil && (s.values[o.Name] != time.Duration(0) || !s.isNamed(o.Name)): // else another build may have more
 		case o.behind:
-			behind = append(behind, Field{o.field, code})
+			behind = append(behind, Field{o.field, o.Name, code})
 		default:
-			first = append(first, Field{o.field, code})
+			first = append(first, Field{o.field, o.Name, code})
 		}
 	}
 	return append(first, behind...)

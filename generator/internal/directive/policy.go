@@ -206,11 +206,11 @@ func (s *Settings) Adopt() {
 			continue
 		}
 		s.values[name], s.places[name] = v, from.places[name]
+		s.adoptNamed(from, name)
 		if name == "max" {
 			s.End = from.End // where to write what a warning about it asks for
 		}
 	}
-	s.named = append(s.named, from.named...)
 }
 
 func explainUse(s *Settings) string {

@@ -257,8 +257,8 @@ func (s *Settings) Wait() time.Duration { return get[time.Duration](s, "wait") }
 // IsQueue reports whether calls stand in line.
 func (s *Settings) IsQueue() bool { return s.rule().IsQueue() }
 
-// Waits reports whether calls may wait for their turn.
-func (s *Settings) Waits() bool { return s.Wait() > 0 }
+// Waits reports whether calls may wait for their turn, in another build perhaps.
+func (s *Settings) Waits() bool { return s.Wait() > 0 || s.isNamed("wait") }
 
 // Algorithm returns how calls are counted.
 func (s *Settings) Algorithm() string {

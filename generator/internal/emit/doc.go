@@ -50,7 +50,7 @@ func methodDoc(m *model.Method) string {
 }
 
 func limitDoc(l *model.Limit) string {
-	text := fmt.Sprintf("%s per %s", l.Rule.MaxText(), l.Rule.Per())
+	text := fmt.Sprintf("%s per %s", l.Rule.MaxText(), l.Rule.PerText())
 	if l.IsPermit() {
 		text = l.Rule.MaxText() + " in flight"
 	}
@@ -78,11 +78,11 @@ func limitDoc(l *model.Limit) string {
 	if l.Hold != nil {
 		notes = append(notes, "held back for "+l.Hold.Source.Text)
 	}
-	if block := l.Rule.Block(); block > 0 {
-		notes = append(notes, "a denial blocks for "+directive.ShortDuration(block))
+	if l.Rule.Block() > 0 {
+		notes = append(notes, "a denial blocks for "+l.Rule.BlockText())
 	}
-	if reserve := l.Rule.Reserve(); reserve > 0 {
-		notes = append(notes, "reserved for "+directive.ShortDuration(reserve))
+	if l.Rule.Reserve() > 0 {
+		notes = append(notes, "reserved for "+l.Rule.ReserveText())
 	}
 	if lease := l.Rule.Lease(); lease > 0 {
 		notes = append(notes, "leased for "+directive.ShortDuration(lease))

@@ -5,6 +5,7 @@ package emit
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
 	"go/types"
 	"strings"
 
@@ -136,19 +137,33 @@ func (e *emitter) ruleFields(r *model.Rule) []jen.Code {
 	field("Name", jen.Lit(r.Name))
 	field("Source", jen.Lit(r.Source))
 	field("Prefix", jen.Lit(r.Prefix))
-	if r.Period() == spec.NoUnit {
+	window := r.Constants["window"]
+	switch {
+	case window != nil:
+		field("Window", jen.Op(e.nodeText(window, ast.Unparen(window.Node), nil)))
+	case r.Period() == spec.NoUnit:
 		field("Window", e.duration(r.Window()))
 	}
 	switch {
 	case r.Dynamic:
 		// The max comes with each call.
+	case r.Constants["max"] != nil:
+		field("Max", jen.Op(e.constant(r.Constants["max"])))
 	case r.Max == nil:
 		field("Max", jen.Op(fmt.Sprint(directive.DefaultMax)))
 	default:
 		field("Max", jen.Op(e.constant(r.Max)))
 	}
 	for _, f := range r.Fields() {
-		field(f.Name, e.code(f.Code))
+		switch x := r.Constants[f.Option]; {
+		case x == nil && f.Code == nil:
+		case x == nil:
+			field(f.Name, e.code(f.Code))
+		case f.Option == "wait" || f.Option == "block" || f.Option == "reserve":
+			field(f.Name, jen.Op(e.nodeText(x, ast.Unparen(x.Node), nil)))
+		default:
+			field(f.Name, jen.Op(e.constant(x)))
+		}
 	}
 	return append(fields, jen.Line())
 }

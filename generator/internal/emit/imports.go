@@ -65,12 +65,17 @@ func (e *emitter) collectImports() {
 			useType(obj.Type())
 		}
 		for _, r := range w.Rules {
-			if r.Period() == spec.NoUnit || r.Measured() {
+			if r.Period() == spec.NoUnit && r.Constants["window"] == nil || r.Measured() {
 				s.use("time", "time")
 			}
 			taken[r.VarName] = true
 			for _, field := range r.Fields() {
-				s.useCode(field.Code)
+				if r.Constants[field.Option] == nil {
+					s.useCode(field.Code)
+				}
+			}
+			for _, x := range r.Constants {
+				s.useExpr(x)
 			}
 			if r.Max != nil {
 				s.useExpr(r.Max)

@@ -9,11 +9,11 @@ import (
 )
 
 // Constant checks an expression that must be constant: a time.Duration, or else an
-// integer. It reports one that is not, and returns no value.
-func (s *Scope) Constant(option string, v directive.Value, isDuration bool) (int64, bool) {
+// integer. It reports one that is not, and returns nil.
+func (s *Scope) Constant(option string, v directive.Value, isDuration bool) *Expr {
 	e := s.check(option, v, &Signature{Name: "of the directive"})
 	if e == nil {
-		return 0, false
+		return nil
 	}
 	report := s.reporter(option)
 	ofTime := isOfTime(e.Type, "Duration")
@@ -22,22 +22,22 @@ func (s *Scope) Constant(option string, v directive.Value, isDuration bool) (int
 	switch {
 	case isDuration && !ofTime && isInteger:
 		report(v.Pos, "%s is of type %s, not time.Duration: write its unit, as in %s*time.Second", v.Text, e.typeName(), v.Text).Over(v.Text)
-		return 0, false
+		return nil
 	case isDuration && !ofTime:
 		report(v.Pos, "%s is of type %s, not time.Duration", v.Text, e.typeName()).Over(v.Text)
-		return 0, false
+		return nil
 	case !isInteger, !isDuration && ofTime:
 		report(v.Pos, "%s is of type %s, not an integer", v.Text, e.typeName()).Over(v.Text)
-		return 0, false
+		return nil
 	case e.Const == nil:
 		report(v.Pos, "%s is not constant, and all calls of a key must agree on it: declare it with const", v.Text).Over(v.Text)
-		return 0, false
+		return nil
 	}
-	n, exact := constant.Int64Val(constant.ToInt(e.Const))
-	if !exact {
+	if _, exact := constant.Int64Val(constant.ToInt(e.Const)); !exact {
 		report(v.Pos, "%s is %s, which does not fit an int64", v.Text, e.Const).Over(v.Text)
+		return nil
 	}
-	return n, exact
+	return e
 }
 
 // Duration checks an expression that must give a time.Duration which is not constant.
@@ -51,7 +51,7 @@ func (s *Scope) Duration(option string, v directive.Value, m *Signature) *Expr {
 	case isOfTime(e.Type, "Time"):
 		hint = ": write time.Until(" + v.Text + ")"
 	case isOfTime(e.Type, "Duration") && e.Const != nil:
-		report(v.Pos, "%s is always %s: write what depends on the results, such as a function of #err", v.Text, time.Duration(e.constant())).Over(v.Text)
+		report(v.Pos, "%s is always %s: write what depends on the results, such as a function of #err", v.Text, time.Duration(e.Int64())).Over(v.Text)
 		return nil
 	case isOfTime(e.Type, "Duration"):
 		return e
@@ -60,8 +60,8 @@ func (s *Scope) Duration(option string, v directive.Value, m *Signature) *Expr {
 	return nil
 }
 
-// constant returns the value of a constant that fits an int64.
-func (e *Expr) constant() int64 {
+// Int64 returns the value of a constant that fits an int64.
+func (e *Expr) Int64() int64 {
 	n, _ := constant.Int64Val(constant.ToInt(e.Const))
 	return n
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
@@ -46,6 +47,8 @@ type Builder struct {
 
 	// Policies are the packages of the files with policies.
 	Policies map[*directive.File]*packages.Package
+
+	constants sync.Map // of each directive.Constant its *expr.Expr
 }
 
 // Build checks the interfaces of files and their limits, and returns those
@@ -128,6 +131,7 @@ func (b *Builder) buildFile(f *File, vars map[string]bool) {
 				vars[name] = true
 				return name
 			})
+			b.applyConstants(f, w)
 			b.checkImports(f, w)
 			f.Wrappers = append(f.Wrappers, w)
 		})
@@ -300,6 +304,9 @@ func (b *Builder) checkImports(f *File, w *Wrapper) {
 	for _, r := range w.Rules {
 		if r.Max != nil {
 			check(r.Max)
+		}
+		for _, x := range r.Constants {
+			check(x)
 		}
 	}
 }

@@ -46,8 +46,9 @@ func (b *Builder) completePolicies() {
 func (b *Builder) setConstants(s *directive.Settings, scope *expr.Scope) {
 	known := map[directive.Constant]int64{}
 	for _, c := range s.Constants() {
-		if n, ok := scope.Constant(c.Option, c.Value, c.IsDuration); ok {
-			known[c] = n
+		if x := scope.Constant(c.Option, c.Value, c.IsDuration); x != nil {
+			known[c] = x.Int64()
+			b.constants.Store(c, x)
 		}
 	}
 	s.SetConstants(known, b.Report.At)

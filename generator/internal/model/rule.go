@@ -21,6 +21,8 @@ type Rule struct {
 	Source   string     // file and method: "employee.go: EmployeeService.GetByID"
 	Max      *expr.Expr // a constant, or nil for the default; meaningless if dynamic
 	Dynamic  bool       // the max depends on the call
+	// Constants are the constants, by option, that the generated rule refers to.
+	Constants map[string]*expr.Expr
 }
 
 // most returns the max of a rule that is not dynamic.
