@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"go/constant"
 	"go/token"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -30,6 +31,10 @@ func (b *Builder) checkTerms(files []*File) {
 	for _, r := range rules {
 		if before := first(started, r.Prefix, r); !b.agree(r, before) {
 			b.reportTerms(b.Report.At, r, before, "prefix", r.Prefix, "they would not be one limit; give each its own prefix and name, or both the same terms")
+		} else if b.isClash(r, before) {
+			other := b.Report.Position(before.Pos)
+			b.Report.At(r.Pos, "prefix %q is also that of %s:%d, in another package %s, so they would count together: give each its own prefix and name, or both the same prefix= if that is meant",
+				r.Prefix, other.Filename, other.Line, r.pkgName())
 		} else if before := first(named, r.Name, r); !b.agree(r, before) {
 			warn := func(pos token.Pos, format string, args ...any) *diag.Diagnostic {
 				return b.Report.Warn(diag.SharedName, pos, format, args...)
@@ -37,6 +42,20 @@ func (b *Builder) checkTerms(files []*File) {
 			b.reportTerms(warn, r, before, "name", r.Name, "a program that has both does not start, since overrides and metrics could not tell them apart; give each its own name")
 		}
 	}
+}
+
+// isClash reports whether two rules of different packages start their keys alike because of
+// the names of these, and not because anybody says so. No program has two packages main.
+func (b *Builder) isClash(r, before *Rule) bool {
+	dir := func(r *Rule) string { return filepath.Dir(b.Report.Position(r.Pos).Filename) }
+	return r.isPrefixDefault() && before.isPrefixDefault() && dir(r) != dir(before) && r.pkgName() != "main"
+}
+
+func (r *Rule) isPrefixDefault() bool { return !r.Has("prefix") && r.Policy() == nil }
+
+func (r *Rule) pkgName() string {
+	name, _, _ := strings.Cut(r.Declared, ".")
+	return name
 }
 
 // first returns the first rule that has something.
