@@ -80,7 +80,7 @@ func (b *Builder) buildPackage(files []*load.File) []*File {
 	limited := map[string]*directive.Decl{}
 	for _, file := range files {
 		for _, decl := range file.Source.Decls {
-			limited[decl.Spec.Name.Name] = decl
+			limited[decl.Spec.Name.Name], limited[decl.InterfaceName()] = decl, decl
 		}
 	}
 	slices.SortStableFunc(files, func(a, b *load.File) int { return cmp.Compare(scarcity(a), scarcity(b)) })
