@@ -57,6 +57,12 @@ var defects = []defect{
 		"limit.cost == 0 && !p.RefusesAll()", "limit.cost == 0", "TestMemory", "20000", "nobody is admitted"},
 	{"a block for a while ends the one before", "override/fieldset.go",
 		"if is && was.until.IsZero() {", "if is && was.until.IsZero() && name != \"block\" {", "TestEdits", "2000", "overrides are what edits have made of them"},
+	{"a debt is computed from the next caller's max", "internal/memstate/reserved.go",
+		"if clock < k.due {\n\t\t\tk.carried, k.pays = k.owed, k.due", "if clock < k.stop+c.Window {\n\t\t\tk.carried, k.pays = max(0, k.used-c.Max), k.stop+c.Window", "TestMemory", "20000", "a period holds no more|a period refuses"},
+	{"a call with another zone ends a period", "internal/memstate/period.go",
+		"p.kept > 0 && clock < p.from {\n\t\tv.at", "p.kept > 0 && clock < p.from && (p.from == c.Param || p.from == c.More) {\n\t\tv.at", "TestMemory", "20000", "a period holds no more"},
+	{"a share is told again to a caller of another zone", "internal/memstate/past.go",
+		"if e.from != from {\n\t\te.forget", "if e.from != from || e.from != c.Param {\n\t\te.forget", "TestMemory", "20000", "a share is told once a period, always"},
 	{"a fixed window ends before it is over", "internal/memstate/window.go",
 		"clock < w.at+c.Window {\n\t\tv.at", "clock < w.at+c.Window-c.Window/8 {\n\t\tv.at", "TestMemory", "20000", "a fixed window holds no more"},
 }

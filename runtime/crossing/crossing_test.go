@@ -81,6 +81,7 @@ var wireScope = &scope{
 func TestWire(t *testing.T) {
 	try(t, effort.ChooseMore(40, effort.Few(240)), 5000)
 	server := newFarServer(t)
+	defer emptyPools() // the tests after it are in no bubble
 	rapid.Check(t, func(t *rapid.T) {
 		p := wireScope.draw(t)
 		var h *history

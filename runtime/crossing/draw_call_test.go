@@ -1,6 +1,7 @@
 package crossing
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,6 +17,9 @@ func (s *scope) drawGap(t *rapid.T, p *program) time.Duration {
 	most, window := p.Rules[0].Max, p.Rules[0].Window
 	if window == 0 {
 		window = s.window // none of a period comes again in a program
+	}
+	if p.Days && rapid.Bool().Draw(t, "days") {
+		return time.Hour * time.Duration(rapid.SampledFrom([]int{1, 5, 12, 23, 24, 50, 7 * 24, 31 * 24}).Draw(t, "hours"))
 	}
 	return rapid.OneOf(
 		rapid.Just(time.Duration(0)),
@@ -79,7 +83,7 @@ func (s *scope) drawCall(t *rapid.T, p *program, f features) call {
 	c.Again = !c.Each && (rarely(t, f.Coming, "again") || f.Coming && s.far && rapid.Bool().Draw(t, "again from far"))
 	c.Hasty = c.Again && !s.real && rapid.Bool().Draw(t, "at once")
 	c.Early = c.Again && !s.far && rapid.Bool().Draw(t, "early")
-	if f.Settling {
+	if f.Settling && (!f.Books || rapid.Bool().Draw(t, "settled")) {
 		c.Settle = settling(rapid.IntRange(0, int(settlings)-1).Draw(t, "settle"))
 	}
 	if c.Settle != not || holdsPermits(p, c.Uses) {
@@ -97,8 +101,16 @@ func (s *scope) drawUse(t *rapid.T, p *program, f features, rule, key int) use {
 	if f.Costs {
 		u.Cost = rapid.SampledFrom([]int64{1, 1, 1, 2, 3, 5, 0}).Draw(t, "cost")
 	}
-	if rarely(t, f.OwnMax, "own max") {
+	if f.Books && rapid.Bool().Draw(t, "book's max") || rarely(t, f.OwnMax, "own max") {
 		u.Max = rapid.Int64Range(1, 10).Draw(t, "its max")
+	}
+	if r := p.Rules[rule]; p.roams(r) && rapid.Bool().Draw(t, "own period") {
+		own := *r
+		s.drawPlace(t, &own)
+		u.Zone, u.Anchor = cmp.Or(own.Zone, "UTC"), own.Anchor
+		if r.Period != runtime.Day { // of which there is no anchor
+			u.Anchor = max(u.Anchor, 1)
+		}
 	}
 	return u
 }

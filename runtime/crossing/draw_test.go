@@ -30,6 +30,7 @@ type features struct {
 	Waits, Leases, Permits, Buckets, Shadows, Overrides, Resets, Jumps, Faults bool
 	Leaving, Coming, Settling, Later, Mistakes, Each, Keys, Costs, OwnMax      bool
 	Periods, Reserves, Meters, Blocks, Holds, Exempts, Adaptive, Nexts         bool
+	Books                                                                      bool    // only Periods, and debts
 	Kinds                                                                      []fault // which Faults
 }
 
@@ -41,6 +42,10 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 		&f.Blocks, &f.Holds, &f.Exempts, &f.Adaptive, &f.Nexts,
 	} {
 		*feature = rapid.IntRange(0, 2).Draw(t, "feature "+strconv.Itoa(i)) > 0
+	}
+	if !s.real && rapid.IntRange(0, 7).Draw(t, "books") == 7 {
+		// What a ledger can follow, and nothing else.
+		return features{Books: true, Periods: true, Settling: true, Costs: true, OwnMax: true, Nexts: f.Nexts, Later: f.Later, Keys: f.Keys}
 	}
 	f.Leases = f.Leases && s.leases && !f.Waits
 	f.Jumps = f.Jumps && s.jumps
@@ -59,7 +64,9 @@ func (s *scope) draw(t *rapid.T) *program {
 		p.Trip, p.Edited = drawTrip(t), f.Overrides && !f.Jumps && rapid.Bool().Draw(t, "edited")
 	}
 	p.Replicas = rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "replicas")
-	p.Closes = rapid.IntRange(0, 7).Draw(t, "closes") == 7
+	p.Roams = !s.real && f.Periods && (f.Books || rapid.Bool().Draw(t, "seldom")) && rapid.Bool().Draw(t, "roams")
+	p.Days = f.Books && rapid.Bool().Draw(t, "days")
+	p.Closes = !f.Books && rapid.IntRange(0, 7).Draw(t, "closes") == 7
 	for i := range rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "rules") {
 		rule := s.drawRule(t, f)
 		if f.Adaptive && rapid.Bool().Draw(t, "adapts") {
@@ -108,6 +115,9 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 	if f.Permits {
 		algorithms = append(algorithms, runtime.Concurrency)
 	}
+	if f.Books {
+		algorithms = []runtime.Algorithm{runtime.FixedWindow}
+	}
 	r := &runtime.Rule{
 		Window:    s.window * time.Duration(rapid.SampledFrom([]int{2, 2, 1, 6}).Draw(t, "window")) / 2,
 		Max:       rapid.SampledFrom([]int64{3, 1, 2, 5, 10}).Draw(t, "max"),
@@ -120,7 +130,7 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 	r.Window += time.Duration(rapid.IntRange(0, 1).Draw(t, "uneven")) * 7 * time.Microsecond
 	switch r.Algorithm {
 	case runtime.FixedWindow:
-		if f.Periods && rapid.Bool().Draw(t, "calendar") {
+		if f.Periods && (f.Books && rapid.Bool().Draw(t, "book") || rapid.Bool().Draw(t, "calendar")) {
 			s.drawPeriod(t, r)
 		}
 	case runtime.SlidingLog:
@@ -139,6 +149,10 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 		r.Wait = time.Duration(rapid.IntRange(1, 8).Draw(t, "wait for")) * s.window / 2
 	} else if f.Leases && r.Algorithm != runtime.Concurrency {
 		r.Lease = s.window / 40 * time.Duration(rapid.IntRange(1, 15).Draw(t, "lease"))
+	}
+	if f.Books {
+		r.Debt = rapid.SampledFrom([]runtime.Debt{runtime.DebtCarry, runtime.DebtCarry, runtime.DebtDefault, runtime.DebtForgive}).Draw(t, "debt")
+		return r
 	}
 	s.drawBlock(t, r, f)
 	if f.Reserves && !r.Hold && r.Block == 0 && r.Algorithm != runtime.Concurrency && rapid.Bool().Draw(t, "reserves") {
@@ -165,8 +179,13 @@ func (s *scope) drawReserve(t *rapid.T, r *runtime.Rule) {
 func (s *scope) drawPeriod(t *rapid.T, r *runtime.Rule) {
 	r.Window = 0
 	r.Period = rapid.SampledFrom([]runtime.Period{runtime.Day, runtime.Week, runtime.Month}).Draw(t, "period")
-	r.Zone = rapid.SampledFrom([]string{"", "Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "Pacific/Apia"}).Draw(t, "zone")
 	r.Keep = rapid.SampledFrom([]uint8{0, 0, 1, 3}).Draw(t, "keep")
+	s.drawPlace(t, r)
+}
+
+// drawPlace gives a period a zone and an anchor.
+func (s *scope) drawPlace(t *rapid.T, r *runtime.Rule) {
+	r.Zone = rapid.SampledFrom([]string{"", "Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "Pacific/Apia"}).Draw(t, "zone")
 	switch r.Period {
 	case runtime.Week:
 		r.Anchor = rapid.IntRange(0, 7).Draw(t, "weekday")

@@ -1,6 +1,8 @@
 package crossing
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"sync"
@@ -110,6 +112,11 @@ const endless = time.Duration(1<<62 - 1)
 
 // admitted reports whether the call went on.
 func (a *asked) admitted() bool { return a.err == nil }
+
+// left reports whether the caller has left before it was told what is decided.
+func (a *asked) left() bool {
+	return errors.Is(a.err, context.Canceled) || errors.Is(a.err, context.DeadlineExceeded)
+}
 
 // over returns when the last thing was done for the call.
 func (a *asked) over() time.Duration {

@@ -1,7 +1,6 @@
 package crossing
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"time"
@@ -12,7 +11,7 @@ import (
 // errors holds the error of a call against what may have caused it.
 func (o *oracle) errors(a *asked) {
 	troubled := o.troubled(a)
-	switch left := errors.Is(a.err, context.Canceled) || errors.Is(a.err, context.DeadlineExceeded); {
+	switch {
 	case a.err == nil, errors.Is(a.err, runtime.ErrLimited):
 		for i, t := range a.reported {
 			if t.yes && (t.source == runtime.SourceFailure || t.source == runtime.SourceLocal) && !troubled && o.enforces(a, i) {
@@ -22,7 +21,7 @@ func (o *oracle) errors(a *asked) {
 		if a.d.Source == runtime.SourceFailure && a.err != nil {
 			o.wrong("a failure denies nobody", "#%d: %v", a.number, a.err)
 		}
-	case left:
+	case a.left():
 		if a.call.Cancel == 0 {
 			o.wrong("only a caller's context ends its call", "#%d: %v", a.number, a.err)
 		}

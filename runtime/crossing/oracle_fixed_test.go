@@ -1,8 +1,6 @@
 package crossing
 
 import (
-	"context"
-	"errors"
 	"math"
 	"time"
 )
@@ -68,8 +66,7 @@ func (o *oracle) unclear(u use) bool {
 			if v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) {
 				continue
 			}
-			left := errors.Is(c.err, context.Canceled) || errors.Is(c.err, context.DeadlineExceeded)
-			if left || c.settledAt(j) > v.Cost || o.parted(c, c) {
+			if c.left() || c.settledAt(j) > v.Cost || o.parted(c, c) {
 				return true
 			}
 		}

@@ -1,7 +1,6 @@
 package crossing
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"time"
@@ -33,7 +32,7 @@ func (o *oracle) needless(a *asked) {
 	}
 	u, rule := a.uses[i], o.program.Rules[a.uses[i].Rule]
 	all := o.terms(u, a.from(o.history), a.at)
-	if len(all) != 1 || rule.Lease > 0 || rule.Wait > 0 && rule.Algorithm == runtime.LeakyBucket || u.Cost > capacity(rule, all[0].max) || o.otherTerms(u, rule, all[0], a.at) {
+	if len(all) != 1 || o.program.roams(rule) || rule.Lease > 0 || rule.Wait > 0 && rule.Algorithm == runtime.LeakyBucket || u.Cost > capacity(rule, all[0].max) || o.otherTerms(u, rule, all[0], a.at) {
 		return
 	}
 	if used := o.used(a, u, rule, all[0]); used+float64(u.Cost) <= float64(capacity(rule, all[0].max)) {
@@ -89,7 +88,7 @@ func (o *oracle) used(a *asked, u use, rule *runtime.Rule, now terms) (level flo
 				continue
 			}
 			at, cost := min(c.at, a.at), float64(o.counts(c, j, a))
-			if s := c.settled; s.tried && s.cost[j] > v.Cost || errors.Is(c.err, context.Canceled) || errors.Is(c.err, context.DeadlineExceeded) {
+			if s := c.settled; s.tried && s.cost[j] > v.Cost || c.left() {
 				at = a.at // it may count as of now
 			}
 			switch {

@@ -41,7 +41,7 @@ func (o *oracle) past() {
 			if !p.Start.Before(p.End) || i > 0 && !p.End.Equal(past[i-1].Start) {
 				o.wrong("former periods follow each other", "#%d (%s): %+v", a.number, ruleText(rule), past)
 			}
-			if rule.Prefix == "shared:" || reset {
+			if rule.Prefix == "shared:" || reset || o.program.roams(rule) { // a ledger has these
 				continue
 			}
 			of := period{account(u), p.End.UTC()}

@@ -53,6 +53,12 @@ func edge(r *runtime.Rule, at time.Time) time.Time {
 	}
 }
 
+// roams reports whether the period of a rule is that of the call which begins it. Only a ledger
+// knows that, so a rule has what a ledger follows.
+func (p *program) roams(r *runtime.Rule) bool {
+	return p.Roams && r.Period != runtime.NoPeriod && r.Reserve == 0 && r.Lease == 0 && r.Wait == 0 && r.Prefix != "shared:"
+}
+
 // clock returns what the clock of the store shows at a time, at the least.
 func (h *history) clock(at time.Duration) time.Time {
 	shown := h.began.Add(at)
@@ -87,7 +93,7 @@ func (o *oracle) period(a *asked) {
 		return
 	}
 	r := o.program.Rules[a.uses[0].Rule]
-	if r.Period == runtime.NoPeriod || a.d.Blocked || a.d.RetryAfter == runtime.Never {
+	if r.Period == runtime.NoPeriod || o.program.roams(r) || a.d.Blocked || a.d.RetryAfter == runtime.Never {
 		return
 	}
 	from, to := o.edge(r, o.clock(a.start)), o.edge(r, o.clock(a.at))

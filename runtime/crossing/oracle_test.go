@@ -28,6 +28,7 @@ func judge(h, twin *history) []string {
 			if rule.Algorithm == runtime.LeakyBucket && rule.Wait > 0 {
 				o.turns(name, charges)
 			}
+		case h.program.roams(rule): // its ledger has it
 		default:
 			o.windows(name, charges)
 			if rule.Algorithm == runtime.FixedWindow && rule.Period == runtime.NoPeriod {
@@ -49,6 +50,7 @@ func judge(h, twin *history) []string {
 	o.exempts()
 	o.thresholds()
 	o.past()
+	o.ledgers()
 
 	o.meters()
 	o.judgeCrowds()

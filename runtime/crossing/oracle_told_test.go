@@ -44,6 +44,9 @@ func (o *oracle) thresholds() {
 			o.wrong("a share is told that is used", "%+v", ev)
 			continue
 		}
+		if o.program.roams(rule) {
+			continue // a ledger has it
+		}
 		for _, before := range o.told[:i] {
 			key, err := strconv.Atoi(ev.Key)
 			if of(before, rule, ev.Key, ev.at) && before.Percent == ev.Percent && before.Limit == ev.Limit && err == nil &&
@@ -61,7 +64,7 @@ func (o *oracle) thresholds() {
 		}
 		rule := o.program.Rules[a.uses[0].Rule]
 		for _, percent := range []int{80, 100} {
-			if rule.Period == runtime.NoPeriod || rule.Prefix == "shared:" || rule.Adaptive != nil || 100*(a.d.Limit-a.d.Remaining) < int64(percent)*a.d.Limit {
+			if rule.Period == runtime.NoPeriod || o.program.roams(rule) || rule.Prefix == "shared:" || rule.Adaptive != nil || 100*(a.d.Limit-a.d.Remaining) < int64(percent)*a.d.Limit {
 				continue
 			}
 			found := false

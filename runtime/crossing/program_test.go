@@ -13,6 +13,7 @@ package crossing
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -27,6 +28,8 @@ type program struct {
 	Edited    bool          // which operators edit in a hash
 	load      *load         // which limits that adapt follow
 	Replicas  int           // that the limiters believe to be
+	Roams     bool          // callers bring zones and anchors of their own
+	Days      bool          // it goes on for days, or months
 	Closes    bool          // the first limiter is closed while calls run
 	Begins    time.Time     // at least
 	Trip      trip          // to a server that is far away
@@ -53,8 +56,13 @@ type action interface {
 type use struct {
 	Rule, Key int
 	Cost      int64
-	Max       int64 // in place of the rule's, or 0
+	Max       int64  // in place of the rule's, or 0
+	Zone      string // that a period is of which this call begins, and its anchor; empty: the rule's
+	Anchor    int
 }
+
+// name is the text of the use's key.
+func (u use) name() string { return strconv.Itoa(u.Key) }
 
 // A call is made, and settled when it ends.
 type call struct {

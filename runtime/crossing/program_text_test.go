@@ -77,6 +77,9 @@ func (u use) String() string {
 	if u.Max > 0 {
 		text += fmt.Sprintf(" max %d", u.Max)
 	}
+	if u.Zone != "" {
+		text += fmt.Sprintf(" in %q anchor %d", u.Zone, u.Anchor)
+	}
 	return text
 }
 

@@ -170,6 +170,9 @@ func (r *running) limits(uses []use) (limits []runtime.Limit) {
 		if u.Max > 0 {
 			l = l.WithMax(u.Max)
 		}
+		if u.Zone != "" {
+			l = l.WithPeriod(u.Zone, int64(u.Anchor))
+		}
 		limits = append(limits, l)
 	}
 	return limits

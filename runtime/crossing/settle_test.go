@@ -136,7 +136,7 @@ func (r *running) leave() {
 			complain("rule %d key %d: %d of %d permits are left when no call runs", u.Rule, u.Key, d.Remaining, d.Limit)
 		}
 		if calendar := r.program.Rules[u.Rule].Period != runtime.NoPeriod; calendar {
-			if now := h.clock(p.now() - p.back(p.now())); d.ResetAfter > 0 && !d.Blocked && r.exact() && len(h.jumps) == 0 && !now.Add(d.ResetAfter).Equal(h.edge(r.program.Rules[u.Rule], now)) {
+			if now := h.clock(p.now() - p.back(p.now())); !h.program.roams(r.program.Rules[u.Rule]) && d.ResetAfter > 0 && !d.Blocked && r.exact() && len(h.jumps) == 0 && !now.Add(d.ResetAfter).Equal(h.edge(r.program.Rules[u.Rule], now)) {
 				complain("rule %d key %d: whole at %v, not at the end of the period", u.Rule, u.Key, now.Add(d.ResetAfter).UTC())
 			}
 			if !r.exact() {

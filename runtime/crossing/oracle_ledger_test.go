@@ -1,0 +1,124 @@
+package crossing
+
+import (
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// ledgers holds each key of a fixed window or a period of the calendar against a ledger of it:
+// who is admitted, who is refused and until when, what is told to be left, which shares are told
+// and what is kept of periods that are over. Nothing is tolerated, but the ledger ends where the
+// history does not say what was charged or when: see book.
+func (o *oracle) ledgers() {
+	for _, key := range o.history.used() {
+		r := o.program.Rules[key.Rule]
+		if r.Algorithm != runtime.FixedWindow || r.Prefix == "shared:" || r.Reserve > 0 || r.Lease > 0 || r.Wait > 0 || r.Adaptive != nil && len(o.scales) > 0 {
+			continue
+		}
+		all, until := o.book(key)
+		l := &ledger{rule: r, tells: map[told]int64{}, still: o.still}
+		for i, e := range all {
+			now := o.clock(e.to)
+			if e.from < e.to && !l.end.After(now) && l.end.After(o.clock(e.from)) {
+				until = e.from // it may be of what was before
+				all = all[:i]
+				break
+			}
+			if e.settles {
+				o.enter(l, e, now)
+			} else if !o.follow(l, e, now) {
+				return
+			}
+		}
+		o.shares(l, key, until, len(all) > 0)
+	}
+}
+
+// enter enters a settlement.
+func (o *oracle) enter(l *ledger, e entry, now time.Time) {
+	if u := e.uses[e.use]; e.charged(e.use) && e.settled.err == nil {
+		l.settle(u, e.reported[e.use].max, e.settled.cost[e.use]-u.Cost, o.clock(e.asked.at), now)
+	}
+}
+
+// follow holds a decision against a ledger, and enters it. It reports whether both agree.
+func (o *oracle) follow(l *ledger, e entry, now time.Time) bool {
+	u, t := e.uses[e.use], e.reported[e.use]
+	if !t.yes || t.source != runtime.SourceStore || u.Cost == 0 {
+		return true
+	}
+	wrong := func(promise string) bool {
+		o.wrong(promise, "#%d at %v (%s): %v is %v, told %v and that %d are left; %d of %d are used until %v and %d are owed until %v", e.number, now.UTC(), ruleText(l.rule), u, t.verdict, e.d.RetryAfter, e.d.Remaining, l.used, t.max, l.end.UTC(), l.owed, l.due.UTC())
+		return false
+	}
+	room, told := l.room(u, t.max, now), len(e.uses) == 1 && t.mode.Denies() && !e.d.Blocked
+	switch denied := t.verdict == runtime.VerdictDenied || t.verdict == runtime.VerdictShadowDenied; {
+	case t.verdict == runtime.VerdictAdmitted && u.Cost > room:
+		return wrong("a period holds no more than max and what is owed")
+	case denied && u.Cost <= room && !e.d.Blocked:
+		return wrong("a period refuses nobody who has room")
+	case denied && told && u.Cost <= t.max && !l.opens(u, t.max, now).Equal(now.Add(e.d.RetryAfter)):
+		return wrong("a refusal by a period tells when there is room")
+	case denied && told && e.d.Remaining != max(0, room):
+		return wrong("a decision of a period tells what is left")
+	}
+	if e.charged(e.use) {
+		if l.charge(u, t.max, now); told && e.d.Remaining != t.max-l.used {
+			return wrong("a decision of a period tells what is left")
+		}
+	}
+	return o.keeps(l, e, now)
+}
+
+// keeps holds what is kept of periods that are over against a ledger.
+func (o *oracle) keeps(l *ledger, e entry, now time.Time) bool {
+	if e.usage == nil || e.usage.Past == nil {
+		return true
+	}
+	counts, lost := l.counts(now)
+	kept := map[time.Time]int64{}
+	for _, p := range e.usage.Past {
+		kept[p.End.UTC()] = p.Used
+	}
+	oldest := e.usage.Past[len(e.usage.Past)-1].Start
+	for i, p := range counts {
+		used, is := kept[p.end.UTC()]
+		if i < int(l.rule.Keep) && p.end.After(oldest) && p.end.After(lost) && (!is || used != p.used) {
+			o.wrong("what is kept of a period is what was used of it", "#%d (%s): %+v, want %d until %v", e.number, ruleText(l.rule), e.usage.Past, p.used, p.end.UTC())
+			return false
+		}
+		delete(kept, p.end.UTC())
+	}
+	for end, used := range kept {
+		if used != 0 && end.After(lost) {
+			o.wrong("what is kept of a period is what was used of it", "#%d (%s): %+v, want 0 until %v", e.number, ruleText(l.rule), e.usage.Past, end)
+			return false
+		}
+	}
+	return true
+}
+
+// shares wants each share to have been told as often as a ledger says, up to a time.
+func (o *oracle) shares(l *ledger, key use, until time.Duration, any bool) {
+	got, early := map[told]int64{}, map[told]int64{}
+	for _, ev := range o.told {
+		if ev.Rule != l.rule.Name || ev.Key != key.name() {
+			continue
+		}
+		of := l.tellOf(key, int64(ev.Percent), ev.Used, ev.Limit, ev.ResetAfter)
+		if got[of]++; ev.at < until {
+			early[of]++
+		}
+	}
+	for of, n := range l.tells {
+		if got[of] < n {
+			o.wrong("a share is told once a period, always", "%+v is told %d times, want %d (%s)", of.ThresholdEvent, got[of], n, ruleText(l.rule))
+		}
+	}
+	for of, n := range early {
+		if n > l.tells[of] {
+			o.wrong("a share is told once a period, always", "%+v is told %d times before %v, want %d (%s)", of.ThresholdEvent, n, until, l.tells[of], ruleText(l.rule))
+		}
+	}
+}
