@@ -132,7 +132,7 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, pai
 	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Own, charges[0].Limits = p, whole, limit.cost, limit.max, 1
 	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, whole, limit.cost
 	try := decide.Try{Arrived: clock.Now()}
-	if l.cap != nil {
+	if l.cap != nil && !p.Unsatisfiable(limit.cost) {
 		if err := l.admitted(ctx, paid, d); err != nil {
 			return err
 		}

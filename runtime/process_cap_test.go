@@ -162,12 +162,15 @@ func TestProcessCapBesideNever(t *testing.T) {
 	t.Parallel()
 	limiter := capped(runtime.NewMemoryStore(), runtime.FixedWindow, 1)
 	passing(t, limiter, wide.Limit(nil), 2)
-	never := narrow.Limit(nil).WithCost(2)
-	if d, err := limiter.Take(context.Background(), never); !errors.Is(err, runtime.ErrCostExceedsLimit) || d.Rule != "narrow" {
-		t.Errorf("got %+v, %v", d, err)
-	}
-	if out := limiter.TakeEach(context.Background(), never)[0]; !errors.Is(out.Err, runtime.ErrCostExceedsLimit) || out.Rule != "narrow" {
-		t.Errorf("each: got %+v", out)
+	bursts := *narrow
+	bursts.Algorithm, bursts.Burst = runtime.TokenBucket, 4
+	for _, never := range []runtime.Limit{narrow.Limit(nil).WithCost(2), bursts.Limit(nil).WithMax(0)} {
+		if d, err := limiter.Take(context.Background(), never); !errors.Is(err, runtime.ErrLimited) || d.Rule != "narrow" || d.RetryAfter != runtime.Never {
+			t.Errorf("got %+v, %v", d, err)
+		}
+		if out := limiter.TakeEach(context.Background(), never)[0]; !errors.Is(out.Err, runtime.ErrLimited) || out.Rule != "narrow" || out.RetryAfter != runtime.Never {
+			t.Errorf("each: got %+v", out)
+		}
 	}
 }
 
