@@ -63,6 +63,12 @@ var defects = []defect{
 		"p.kept > 0 && clock < p.from {\n\t\tv.at", "p.kept > 0 && clock < p.from && (p.from == c.Param || p.from == c.More) {\n\t\tv.at", "TestMemory", "20000", "a period holds no more"},
 	{"a share is told again to a caller of another zone", "internal/memstate/past.go",
 		"if e.from != from {\n\t\te.forget", "if e.from != from || e.from != c.Param {\n\t\te.forget", "TestMemory", "20000", "a share is told once a period, always"},
+	{"of many keys that pass a share at once the first ones are told", "internal/script/shares.go",
+		"for ; len(r.rest) > 0; r.rest = r.rest[each:] {", "for n := 0; len(r.rest) > 0 && n < 32; n, r.rest = n+1, r.rest[each:] {", "TestWire", "4000", "many keys that pass a share"},
+	{"two rules of one start have other terms", "register.go",
+		"if o := t.started[start]; o != nil {", "if o := t.started[start]; o != nil && false {", "TestMemory", "20000", "rules of one start or name"},
+	{"calls without a key go on where those without Redis do", "charges.go",
+		"case rule.Invalid == InvalidShare && p.Max > 0:", "case p.Fail == plan.Open:\n\t\treturn false, nil\n\tcase rule.Invalid == InvalidShare && p.Max > 0:", "TestMemory", "20000", "share one budget|a call without a key is refused"},
 	{"a fixed window ends before it is over", "internal/memstate/window.go",
 		"clock < w.at+c.Window {\n\t\tv.at", "clock < w.at+c.Window-c.Window/8 {\n\t\tv.at", "TestMemory", "20000", "a fixed window holds no more"},
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"pgregory.net/rapid"
@@ -30,6 +29,9 @@ func (s *scope) drawGap(t *rapid.T, p *program) time.Duration {
 }
 
 func drawKey(t *rapid.T, f features) int {
+	if rarely(t, f.Nobodies, "nobody") {
+		return nobody
+	}
 	if !f.Keys {
 		return 0
 	}
@@ -52,7 +54,8 @@ func (s *scope) drawCall(t *rapid.T, p *program, f features) call {
 		c.Uses = nil
 		order := rapid.Permutation(indexes(p.Rules)).Draw(t, "rules")
 		for _, i := range order[:rapid.IntRange(1, len(order)).Draw(t, "limits")] {
-			if !beside(p, i) {
+			one := slices.ContainsFunc(c.Uses, func(u use) bool { return p.alike(u.Rule, i) })
+			if !beside(p, i) && !one {
 				c.Uses = append(c.Uses, s.drawUse(t, p, f, i, key))
 			}
 			for j := range p.Rules { // whose keys are the same
@@ -77,7 +80,7 @@ func (s *scope) drawCall(t *rapid.T, p *program, f features) call {
 		c.Deadline = rapid.Bool().Draw(t, "deadline")
 	}
 	shared := slices.ContainsFunc(c.Uses, func(u use) bool { return beside(p, u.Rule) })
-	if !c.Each && !shared && f.Meters && rapid.IntRange(0, 2).Draw(t, "metered") == 2 {
+	if !c.Each && !shared && key != nobody && f.Meters && rapid.IntRange(0, 2).Draw(t, "metered") == 2 {
 		c.Meter = s.drawMeter(t, p, c.Uses)
 	}
 	c.Again = !c.Each && (rarely(t, f.Coming, "again") || f.Coming && s.far && rapid.Bool().Draw(t, "again from far"))
@@ -115,14 +118,17 @@ func (s *scope) drawUse(t *rapid.T, p *program, f features, rule, key int) use {
 	return u
 }
 
-// beside reports whether a rule has the same keys as the first one.
+// beside reports whether a rule in shadow mode has the same keys as the first one.
 func beside(p *program, rule int) bool {
-	return rule > 0 && p.Rules[rule].Prefix != "" && p.Rules[rule].Prefix == p.Rules[0].Prefix
+	return rule > 0 && p.shares(rule) && !p.Rules[rule].Mode.Denies()
 }
+
+// shares reports whether a rule has the keys of others.
+func (p *program) shares(rule int) bool { return p.Rules[rule].Prefix == "shared:" }
 
 // alike reports whether two rules have the same keys.
 func (p *program) alike(i, j int) bool {
-	return i == j || p.Rules[i].Prefix == "shared:" && p.Rules[j].Prefix == "shared:"
+	return i == j || p.shares(i) && p.shares(j)
 }
 
 func holdsPermits(p *program, uses []use) bool {
@@ -142,7 +148,7 @@ func (s *scope) drawChange(t *rapid.T, p *program, f features) change {
 			drawn := s.drawOverride(t, p.Rules[i])
 			o := runtime.Override{Enabled: drawn.Enabled, Max: drawn.Max, Window: drawn.Window, Mode: drawn.Mode}
 			if rapid.IntRange(0, 2).Draw(t, "key's") == 0 {
-				o.Keys = map[string]runtime.KeyOverride{strconv.Itoa(drawKey(t, f)): s.drawOverride(t, p.Rules[i])}
+				o.Keys = map[string]runtime.KeyOverride{use{Key: drawKey(t, f)}.name(): s.drawOverride(t, p.Rules[i])}
 			}
 			c.Rules[i] = o
 		}

@@ -30,6 +30,7 @@ type features struct {
 	Waits, Leases, Permits, Buckets, Shadows, Overrides, Resets, Jumps, Faults bool
 	Leaving, Coming, Settling, Later, Mistakes, Each, Keys, Costs, OwnMax      bool
 	Periods, Reserves, Meters, Blocks, Holds, Exempts, Adaptive, Nexts         bool
+	Registers, Nobodies                                                        bool
 	Books                                                                      bool    // only Periods, and debts
 	Kinds                                                                      []fault // which Faults
 }
@@ -39,7 +40,7 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 	for i, feature := range []*bool{
 		&f.Waits, &f.Leases, &f.Permits, &f.Buckets, &f.Shadows, &f.Overrides, &f.Resets, &f.Jumps, &f.Faults,
 		&f.Leaving, &f.Coming, &f.Settling, &f.Later, &f.Mistakes, &f.Each, &f.Keys, &f.Costs, &f.OwnMax, &f.Periods, &f.Reserves, &f.Meters,
-		&f.Blocks, &f.Holds, &f.Exempts, &f.Adaptive, &f.Nexts,
+		&f.Blocks, &f.Holds, &f.Exempts, &f.Adaptive, &f.Nexts, &f.Registers, &f.Nobodies,
 	} {
 		*feature = rapid.IntRange(0, 2).Draw(t, "feature "+strconv.Itoa(i)) > 0
 	}
@@ -84,6 +85,11 @@ func (s *scope) draw(t *rapid.T) *program {
 				rule.Prefix, p.Rules[0].Prefix = "shared:", "shared:"
 			}
 		}
+		if i > 0 && !p.shares(0) && rapid.IntRange(0, 7).Draw(t, "one limit") == 7 {
+			// Both have the same terms, and so are one limit.
+			*rule = *p.Rules[0]
+			rule.Name, rule.Prefix, p.Rules[0].Prefix = "rule"+strconv.Itoa(i), "shared:", "shared:"
+		}
 		p.Rules = append(p.Rules, rule)
 		if rule.Period != runtime.NoPeriod && p.Begins.IsZero() && !s.real {
 			p.Begins = s.drawBegin(t, rule)
@@ -123,6 +129,7 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 		Max:       rapid.SampledFrom([]int64{3, 1, 2, 5, 10}).Draw(t, "max"),
 		Algorithm: rapid.SampledFrom(algorithms).Draw(t, "algorithm"),
 		Fail:      rapid.SampledFrom(s.policies).Draw(t, "policy"),
+		Invalid:   runtime.InvalidKeyPolicy(rapid.IntRange(0, int(runtime.InvalidAdmit)).Draw(t, "invalid keys")),
 	}
 	if s.real && r.Algorithm == runtime.Concurrency {
 		r.Window = 5 * time.Second // a busy machine renews permits late
@@ -211,7 +218,7 @@ func (s *scope) drawBegin(t *rapid.T, r *runtime.Rule) time.Time {
 func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 	st := step{Gap: s.drawGap(t, p), Process: rapid.IntRange(0, p.Processes-1).Draw(t, "process")}
 	kinds := []string{"call", "call", "call", "call", "call", "call"}
-	for kind, may := range map[string]bool{"reset": f.Resets, "change": f.Overrides, "jump": f.Jumps, "trouble": f.Faults, "hold": slices.ContainsFunc(p.Rules, holds), "scale": f.Adaptive} {
+	for kind, may := range map[string]bool{"reset": f.Resets, "change": f.Overrides, "jump": f.Jumps, "trouble": f.Faults, "hold": slices.ContainsFunc(p.Rules, holds), "scale": f.Adaptive, "register": f.Registers} {
 		if may {
 			kinds = append(kinds, kind)
 		}
@@ -220,6 +227,10 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 		kinds = append(kinds, "change", "change")
 	}
 	slices.Sort(kinds)
+	if slices.ContainsFunc(indexes(p.Rules), p.surges) && rapid.IntRange(0, 20).Draw(t, "a surge") == 20 {
+		st.Do = drawSurge(t, p)
+		return st
+	}
 	if s.real && rapid.IntRange(0, 40).Draw(t, "a crowd") == 40 {
 		st.Do = crowd{Calls: rapid.IntRange(1500, 2000).Draw(t, "calls")}
 		return st
@@ -240,6 +251,8 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 		}
 	case "hold":
 		st.Do = s.drawHold(t, p, f)
+	case "register":
+		st.Do = drawRegister(t, p)
 	case "scale":
 		st.Do = scale{rapid.SampledFrom([]float64{0.1, 0.5, 1, 1.5, 3}).Draw(t, "factor")}
 	case "jump":

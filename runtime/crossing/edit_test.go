@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"pgregory.net/rapid"
@@ -143,7 +142,7 @@ func inForceOf(fields map[string]setting, now time.Time) (k runtime.KeyOverride)
 // keyOverride returns the override of the pattern that a key goes by: itself, or the longest
 // that matches.
 func keyOverride(keys map[string]runtime.KeyOverride, key int) runtime.KeyOverride {
-	name := strconv.Itoa(key)
+	name := use{Key: key}.name()
 	for _, pattern := range []string{name, name + "*", "*"} { // all that programs have
 		if k, is := keys[pattern]; is {
 			return k
@@ -160,7 +159,7 @@ func (x edit) run(p *process) {
 	}
 	now := w.clock().Truncate(time.Microsecond)
 	if err := w.edit(x, now); err != nil {
-		p.history.odd = append(p.history.odd, fmt.Sprintf("a valid edit is made: %v: %v", x, err))
+		p.history.contradict("a valid edit is made", "%v: %v", x, err)
 		return
 	}
 	p.edited.apply(x, now)

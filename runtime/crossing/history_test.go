@@ -34,9 +34,10 @@ type history struct {
 	scales  []float64     // factors of limits that adapt
 	closed  time.Duration // the first limiter was, or never
 	ended   time.Duration
-	told    []told   // shares of periods
+	told    []told // shares of periods
+	surged  []surged
 	left    []string // of keys when all was over
-	odd     []string // what meters did, as text
+	odd     []string // what contradicted a promise when it was done
 	unasked []*asked // messages of meters that were charged to nothing
 }
 
@@ -134,6 +135,13 @@ func (h *history) add(a *asked) {
 	h.asked = append(h.asked, a)
 }
 
+// contradict notes what contradicts a promise when it is done.
+func (h *history) contradict(promise, format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.odd = append(h.odd, promise+": "+fmt.Sprintf(format, args...))
+}
+
 // charged reports for sure that a use was charged to the store, or to the process if
 // local.
 func (a *asked) charged(i int) bool {
@@ -144,7 +152,7 @@ func (a *asked) charged(i int) bool {
 
 // maybeCharged reports whether a use may be charged. It is not if the store said so.
 func (a *asked) maybeCharged(i int) bool {
-	if a.uses[i].Cost == 0 || a.call.Exempt {
+	if a.uses[i].Cost == 0 || a.call.Exempt || errors.Is(a.err, runtime.ErrInvalidKey) {
 		return false
 	}
 	t := a.reported[i]
@@ -178,7 +186,7 @@ func (a *asked) most(i int, at time.Duration) int64 {
 func (h *history) account(a *asked, i int) string {
 	u := a.uses[i]
 	name := fmt.Sprint(u.Rule, "/", u.Key)
-	if h.program.Rules[u.Rule].Prefix == "shared:" {
+	if h.program.shares(u.Rule) {
 		name = fmt.Sprint("shared/", u.Key)
 	}
 	if layered(h.program.Rules[u.Rule]) {

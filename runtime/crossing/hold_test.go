@@ -138,7 +138,7 @@ func (o *oracle) refusals() {
 	for _, a := range o.asked {
 		for i, u := range a.uses {
 			open := slices.ContainsFunc(o.terms(u, a.start, a.end), func(t terms) bool { return t.off || t.max > 0 || !t.mode.Denies() })
-			if !open && a.admitted() && !a.call.Exempt && !a.more {
+			if !open && a.admitted() && !a.call.Exempt && !a.more && !(u.Key == nobody && o.program.Rules[u.Rule].Invalid == runtime.InvalidAdmit) {
 				o.wrong("nobody is admitted who is blocked by an override", "#%d: %v, %v", a.number, u, a.reported[i].verdict)
 			}
 		}

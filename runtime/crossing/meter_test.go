@@ -75,7 +75,7 @@ func (p *process) meter(ctx context.Context, to *listener, first *asked, number 
 	for i, u := range first.uses {
 		left := s.Advance(i)
 		if left != 0 && (left != u.Cost || !c.Meter.Advance) {
-			s.contradict("a meter has what it was given", "%v: %d of %d in advance", u, left, u.Cost)
+			s.history.contradict("a meter has what it was given", "%v: %d of %d in advance", u, left, u.Cost)
 		}
 		s.accounts = append(s.accounts, account{piece: first, use: i, left: left})
 	}
@@ -195,7 +195,7 @@ func (s *stream) account(i int, n int64, trip *asked, place int) {
 	case after == rest:
 		s.drop(i, before, s.soon())
 	default:
-		s.contradict("a meter uses what it has taken", "#%d: %d of %v were charged of %d in advance and %d more, and %d are left", s.first.number, n, s.first.uses[i], before, took, after)
+		s.history.contradict("a meter uses what it has taken", "#%d: %d of %v were charged of %d in advance and %d more, and %d are left", s.first.number, n, s.first.uses[i], before, took, after)
 	}
 	*a = account{piece: trip, use: place, left: after}
 }
@@ -232,7 +232,7 @@ func (s *stream) close(err error) {
 	ended := runtime.ErrSettled
 	if s.Err() != nil {
 		if ended = s.Err(); ended != err {
-			s.contradict("a meter ends by what refuses a message", "#%d: %v, and %v", first.number, err, ended)
+			s.history.contradict("a meter ends by what refuses a message", "#%d: %v, and %v", first.number, err, ended)
 		}
 	}
 	settled := settled{tried: true, start: s.now(), end: endless, over: endless}
@@ -260,31 +260,23 @@ func (s *stream) close(err error) {
 	}
 	s.work.Add(1)
 	if again := s.Charge(1); again != ended {
-		s.contradict("a meter that is closed charges nothing", "#%d: %v, want %v", first.number, again, ended)
+		s.history.contradict("a meter that is closed charges nothing", "#%d: %v, want %v", first.number, again, ended)
 	}
 	if charged := slices.ContainsFunc(indexes(first.uses), func(i int) bool { return first.charged(i) && costs[i] >= 0 }); first.call.Wrong == twice && charged {
 		if again := s.limiter.Settle(ctx, first.d, costs...); !errors.Is(again, runtime.ErrSettled) {
-			s.contradict("a decision is settled once", "#%d, which is metered: %v", first.number, again)
+			s.history.contradict("a decision is settled once", "#%d, which is metered: %v", first.number, again)
 		}
 	}
 }
 
-// contradict notes what a meter does otherwise than it should.
-func (s *stream) contradict(promise, format string, args ...any) {
-	s.history.mu.Lock()
-	defer s.history.mu.Unlock()
-	s.history.odd = append(s.history.odd, promise+": "+fmt.Sprintf(format, args...))
-}
-
 // meters holds messages that passed and were charged to nothing against what may be the cause.
 func (o *oracle) meters() {
-	o.found = append(o.found, o.odd...)
 	for _, a := range o.unasked {
 		if o.isOff(o.asked[a.number]) || o.asked[a.number].call.Exempt {
 			continue // such a call is not metered
 		}
 		u := a.uses[0]
-		all := o.terms(u, a.start, a.end)
+		all := o.terms(u, min(a.start, o.closed), a.end) // a limiter that is closed stays with what was in force then
 		if !slices.ContainsFunc(all, func(t terms) bool { return t.off || !t.mode.Denies() }) {
 			o.wrong("what passes is charged", "#%d, %v at %v (%s)", a.number, u, a.start, ruleText(o.program.Rules[u.Rule]))
 		}

@@ -25,6 +25,7 @@ func (o *oracle) errors(a *asked) {
 		if a.call.Cancel == 0 {
 			o.wrong("only a caller's context ends its call", "#%d: %v", a.number, a.err)
 		}
+	case errors.Is(a.err, runtime.ErrInvalidKey): // see nobodies
 	case errors.Is(a.err, runtime.ErrUnavailable):
 		if !troubled {
 			o.wrong("the store decides while it can", "#%d: %v", a.number, a.err)

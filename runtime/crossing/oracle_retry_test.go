@@ -23,6 +23,9 @@ func (o *oracle) retry(a *asked) {
 		}
 	}
 	over := a.from(o.history) + a.d.RetryAfter - time.Microsecond + 1 // the clock shows microseconds
+	if queue {
+		over -= a.at - a.start // of its Wait a call has left what it did not wait for the store; the next one has all of it
+	}
 	if a.d.Source == runtime.SourceRecalled {
 		if len(during(o.faults, 0, a.end)) > 0 {
 			return // it may be of counts that the fault has lost
@@ -125,7 +128,7 @@ func (o *oracle) carries(a *asked) bool {
 func (o *oracle) sameTerms(a, b *asked) bool {
 	for _, u := range a.uses {
 		for _, v := range b.uses {
-			if u.Rule == v.Rule && u.Max != v.Max || u.Rule != v.Rule && o.program.alike(u.Rule, v.Rule) {
+			if u.Rule == v.Rule && u.Max != v.Max || u.Rule != v.Rule && o.program.alike(u.Rule, v.Rule) && o.program.Rules[u.Rule].Max != o.program.Rules[v.Rule].Max {
 				return false
 			}
 		}

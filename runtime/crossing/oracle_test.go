@@ -18,7 +18,7 @@ type oracle struct {
 // judge returns all contradictions of a history, and of it to that of its twin, if there
 // is one.
 func judge(h, twin *history) []string {
-	o := &oracle{history: h}
+	o := &oracle{history: h, found: h.odd}
 	for name, charges := range h.accounts() {
 		switch rule := h.program.Rules[charges[0].uses[charges[0].use].Rule]; {
 		case rule.Algorithm == runtime.Concurrency:
@@ -48,7 +48,9 @@ func judge(h, twin *history) []string {
 	o.blocks()
 	o.refusals()
 	o.exempts()
+	o.nobodies()
 	o.thresholds()
+	o.surgesTold()
 	o.past()
 	o.ledgers()
 

@@ -69,7 +69,7 @@ func (o *oracle) thresholds() {
 			}
 			found := false
 			for _, ev := range o.told {
-				found = found || of(ev, rule, strconv.Itoa(a.uses[0].Key), a.at) && share(ev.Percent, ev.Limit) >= share(percent, a.d.Limit)
+				found = found || of(ev, rule, a.uses[0].name(), a.at) && share(ev.Percent, ev.Limit) >= share(percent, a.d.Limit)
 			}
 			if !found {
 				o.wrong("a share that is used is told", "%d percent of %d, as #%d has seen (%s): %+v", percent, a.d.Limit, a.number, ruleText(rule), o.told)

@@ -13,7 +13,6 @@ package crossing
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -60,9 +59,6 @@ type use struct {
 	Zone      string // that a period is of which this call begins, and its anchor; empty: the rule's
 	Anchor    int
 }
-
-// name is the text of the use's key.
-func (u use) name() string { return strconv.Itoa(u.Key) }
 
 // A call is made, and settled when it ends.
 type call struct {

@@ -63,7 +63,7 @@ func ruleText(r *runtime.Rule) string {
 	}{
 		{"burst", r.Burst > 0, r.Burst}, {"wait", r.Wait > 0, r.Wait}, {"lease", r.Lease > 0, r.Lease},
 		{"resolution", r.Resolution > 0, r.Resolution}, {"fail", r.Fail != 0, r.Fail}, {"mode", r.Mode != 0, r.Mode},
-		{"prefix", r.Prefix != "", r.Prefix}, {"block", r.Block > 0, r.Block}, {"hold", r.Hold, r.Hold}, {"adapts", r.Adaptive != nil, ""}, {"reserve", r.Reserve > 0, r.Reserve}, {"debt", r.Debt != 0, r.Debt}, {"keep", r.Keep > 0, r.Keep},
+		{"prefix", r.Prefix != "", r.Prefix}, {"block", r.Block > 0, r.Block}, {"hold", r.Hold, r.Hold}, {"adapts", r.Adaptive != nil, ""}, {"reserve", r.Reserve > 0, r.Reserve}, {"debt", r.Debt != 0, r.Debt}, {"invalid", r.Invalid != 0, r.Invalid}, {"keep", r.Keep > 0, r.Keep},
 	} {
 		if o.set {
 			fmt.Fprintf(&b, " %s=%v", o.name, o.is)
@@ -74,6 +74,9 @@ func ruleText(r *runtime.Rule) string {
 
 func (u use) String() string {
 	text := fmt.Sprintf("rule %d key %d cost %d", u.Rule, u.Key, u.Cost)
+	if u.Key == nobody {
+		text = fmt.Sprintf("rule %d without a key cost %d", u.Rule, u.Cost)
+	}
 	if u.Max > 0 {
 		text += fmt.Sprintf(" max %d", u.Max)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +59,7 @@ type running struct {
 	work      atomic.Int64 // how much has begun or ended
 	troubled  atomic.Int64 // faults that are under way
 	callers   atomic.Int64 // how many have come
+	surges    atomic.Int64 // how many surges
 }
 
 // run runs a program, and returns its history when nothing of it runs any more.
@@ -128,6 +128,11 @@ func (r *running) start(number int) *process {
 		options = append(options, runtime.WithEnabled(func() bool { return !r.off.Load() }), runtime.WithOverrides(source, r.poll()))
 	}
 	p.limiter = runtime.New(r.store(number), options...)
+	for i, rule := range r.program.Rules {
+		if !beside(r.program, i) { // which has other numbers
+			p.limiter.Register(rule)
+		}
+	}
 	return p
 }
 
@@ -166,7 +171,7 @@ func hear(r *running) func(context.Context, runtime.DecisionEvent) {
 // limits returns what the limiter is asked for a call.
 func (r *running) limits(uses []use) (limits []runtime.Limit) {
 	for _, u := range uses {
-		l := r.program.Rules[u.Rule].Limit(runtime.NewKey().AddString(strconv.Itoa(u.Key))).WithCost(u.Cost)
+		l := r.program.Rules[u.Rule].Limit(u.key()).WithCost(u.Cost)
 		if u.Max > 0 {
 			l = l.WithMax(u.Max)
 		}

@@ -163,7 +163,7 @@ func (h *history) used() (all []use) {
 	seen := map[string]bool{}
 	for _, a := range h.asked {
 		for _, u := range a.uses {
-			if name := strconv.Itoa(u.Rule) + "/" + strconv.Itoa(u.Key); !seen[name] {
+			if name := strconv.Itoa(u.Rule) + "/" + strconv.Itoa(u.Key); !seen[name] && !h.program.uncounted(u) {
 				seen[name] = true
 				all = append(all, use{Rule: u.Rule, Key: u.Key, Cost: 1})
 			}

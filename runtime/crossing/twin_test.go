@@ -40,7 +40,7 @@ func (p *program) twin() (*program, bool) {
 				return nil, false
 			}
 		case reset:
-			if p.Rules[do.Rule].Prefix == "shared:" {
+			if p.shares(do.Rule) {
 				return nil, false
 			}
 		}
