@@ -10,6 +10,7 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/settle"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -53,6 +54,9 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 		l.events.keysDenied(ctx, charges, tries)
 	}
 	for i := range tries {
+		if s := charges[i].Plan.Sample; s != nil && !s.Done.Load() {
+			l.learn(&charges[i], &tries[i], arrived)
+		}
 		if tries[i].Shadow && !tries[i].Allowed {
 			l.events.shadowDenied(ctx, &charges[i], &tries[i], d.Source, arrived)
 		}
@@ -71,6 +75,8 @@ func (e *events) decides() bool { return e.decisions || recording.Load() }
 // may be on the stack of their caller.
 type witness interface {
 	Decided(r *Rule, key string, at int64, ev DecisionEvent)
+	// Listen is given the list of a limiter that is made on the store.
+	Listen(*findings.List)
 }
 
 // decided reports each limit of a call that arrived at an instant. Its verdict is that of the

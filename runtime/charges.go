@@ -9,6 +9,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/settle"
 	"github.com/rategen/rategen/runtime/internal/turn"
 )
@@ -71,6 +72,9 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 			return nil
 		}
 		return err
+	}
+	if limit.cost == 0 && p.Sample != nil && !p.Sample.Done.Load() && p.Sample.Free() {
+		l.events.log.Find(report.NothingCharged, p.Name, "")
 	}
 	if !on || limit.cost == 0 && !p.RefusesAll() {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/background"
 	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -27,10 +28,11 @@ type events struct {
 	shares    background.Queue[terms.Reached]
 }
 
-// newEvents returns events for loggers, of which nil stands for [slog.Default].
-func newEvents(loggers ...*slog.Logger) *events {
+// newEvents returns events for lists of findings, and for loggers, of which nil stands for
+// [slog.Default].
+func newEvents(lists []*findings.List, loggers ...*slog.Logger) *events {
 	e := new(events)
-	e.log = &report.Lines{Log: report.Log{Loggers: loggers, Panicked: e.panicEvent}}
+	e.log = &report.Lines{Log: report.Log{Loggers: loggers, Panicked: e.panicEvent}, Lists: lists}
 	e.shares.Do = e.tellShares
 	return e
 }
@@ -161,21 +163,32 @@ func (e *events) panicEvent(in string) {
 }
 
 // nobody are the events of no limiter.
-var nobody = newEvents()
+var nobody = newEvents(nil)
 
-// joined returns events that report to several limiters: once to each of their loggers, and
-// once to each of their observers.
+// joined returns events that report to several limiters: to the list of each, once to each of
+// their loggers, and once to each of their observers.
 func joined(each []*events) *events {
+	var lists []*findings.List
 	var loggers []*slog.Logger
 	var observers []*Observer
 	for _, e := range each {
-		loggers, observers = append(loggers, e.log.Loggers...), append(observers, e.observers...)
+		lists, loggers, observers = append(lists, e.log.Lists...), append(loggers, e.log.Loggers...), append(observers, e.observers...)
 	}
-	all := newEvents(report.Distinct(loggers)...)
+	all := newEvents(lists, report.Distinct(loggers)...)
 	for _, o := range report.Distinct(observers) {
 		all.observe(o)
 	}
 	return all
+}
+
+// manyLimiters is how many limiters on one store are too many for one program.
+const manyLimiters = 100
+
+// joins has e hear of what happens in a store.
+func (e *events) joins(listeners *report.Group[*events]) {
+	if listeners.Add(e, joined) == manyLimiters {
+		listeners.All(nobody).log.Find(report.ManyLimiters, "", "")
+	}
 }
 
 // reached returns what is told shares, or nil if nobody hears of them.

@@ -10,6 +10,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/meter"
 	"github.com/rategen/rategen/runtime/internal/override"
 	"github.com/rategen/rategen/runtime/internal/permit"
@@ -40,8 +41,10 @@ type Limiter struct {
 	overrides  atomic.Pointer[overrideSet]
 	scaler     Scaler // in place of the rules' own, or nil
 	factors    adapt.Factors[*Rule]
-	registered bounded.Map[*Rule, struct{}]
-	terms      termTable // of the registered rules
+	registered bounded.Map[*Rule, Rule] // as they were
+	terms      termTable                // of the registered rules
+	samples    bounded.Map[*Rule, findings.Sample]
+	unused     *time.Timer
 	settler    settle.Settler
 	permits    permit.Permits
 	closed     atomic.Bool

@@ -44,7 +44,7 @@ func TestInvalidLimit(t *testing.T) {
 		"buckets":                      {Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(0)},
 		"wait -1s":                     {Wait: -time.Second},
 		"block: -1ns is not between":   {Block: -1},
-		"remove block or wait":         {Block: time.Hour, Wait: 1},
+		"remove block or wait":         {Block: time.Hour, Wait: time.Second},
 		"hold: ":                       {Hold: true, Algorithm: runtime.Concurrency},
 		"shorter than the window":      {Lease: time.Hour},
 		"leave the window out":         {Algorithm: runtime.FixedWindow, Period: runtime.Month, Window: time.Hour},

@@ -47,9 +47,9 @@ func TestLogFailures(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddInvalid("req is nil")))
-		want := `level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=local class=other error="an error of type *errors.errorString, whose text may be private"
+		want := `level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=local class=other error="an error of type *errors.errorString, whose text may be private" help="see the class of the error: until it is mended the failure policy decides"
 level=INFO msg="call over its rate limit" rule=r mode=enforce limit=1 cost=1 retry_after=1h0m0s source=local
-level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=closed class=key error="invalid rate limit key: req is nil" skipped=4
+level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=closed class=key error="invalid rate limit key: req is nil" help="see the class of the error: until it is mended the failure policy decides" skipped=4
 `
 		same(t, "log", want, out.String())
 	})

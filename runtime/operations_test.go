@@ -209,7 +209,7 @@ func TestRules(t *testing.T) {
 			return s
 		}
 		asDeclared := func(*runtime.RuleState) {}
-		halved := func(s *runtime.RuleState) { s.Max, s.Factor = 50, 0.5 }
+		halved := func(s *runtime.RuleState) { s.Max, s.Factor, s.Called = 50, 0.5, true }
 		check := func(what string, ofAdaptive, ofOthers func(*runtime.RuleState)) {
 			t.Helper()
 			want := []runtime.RuleState{state(adaptive, ofAdaptive), state(plain, ofOthers), state(twin, ofOthers)}
@@ -224,7 +224,7 @@ func TestRules(t *testing.T) {
 			"b": {Keys: keys{"x": maximum(1), "y*": {Enabled: new(false)}, "z": maximum(1)}},
 		}})
 		check("overridden", func(s *runtime.RuleState) {
-			s.Factor, s.Max, s.Mode, s.Overridden = 0.5, 20, runtime.ModeShadow, true
+			s.Factor, s.Max, s.Mode, s.Overridden, s.Called = 0.5, 20, runtime.ModeShadow, true, true
 		}, func(s *runtime.RuleState) { s.Keys = 3 })
 		board.put(runtime.Overrides{Rules: map[string]runtime.Override{"b": {Enabled: new(false)}}})
 		check("switched off by an override", halved, func(s *runtime.RuleState) { s.Enabled, s.Overridden = false, true })

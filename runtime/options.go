@@ -3,12 +3,17 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"time"
+	"weak"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/lease"
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -27,21 +32,41 @@ func WithFailurePolicy(p FailurePolicy) Option { return func(l *Limiter) { l.fai
 // WithReplicas sets how many processes share the limits. While the store gives no answer, each
 // of them admits an n-th of the max and burst of a rule that fails locally, rounded down but at
 // least 1: together they admit no more than the rule does, or n if that is more. A call that
-// costs more than that share takes all of it. The default is 1.
-func WithReplicas(n int) Option { return func(l *Limiter) { l.replicas = int64(max(1, n)) } }
+// costs more than that share takes all of it. The default is 1. It panics unless n is positive.
+func WithReplicas(n int) Option {
+	if n < 1 {
+		panic(fmt.Sprintf("runtime: WithReplicas(%d): say how many processes share the limits, 1 or more", n))
+	}
+	return func(l *Limiter) { l.replicas = int64(n) }
+}
 
 // WithLocalKeys sets of how many keys this process counts at most where it decides alone, by
 // [FailLocal], rounded up to a multiple of 64. What becomes of more is as in a [MemoryStore]. The
-// default is 131,072.
+// default is 131,072. It panics unless n is positive.
 func WithLocalKeys(n int) Option {
+	if n < 1 {
+		panic(fmt.Sprintf("runtime: WithLocalKeys(%d): the number of keys must be positive", n))
+	}
 	return func(l *Limiter) { l.engine.Alone = memstate.NewStore(n) }
 }
 
 // WithEnabled makes enabled a kill switch: while it returns false every call goes through,
 // nothing is counted and no key is built. It is called before every call, from many goroutines,
 // and so must be quick; the Load method of an atomic.Bool fits. A panic in it counts as true,
-// and is reported.
-func WithEnabled(enabled func() bool) Option { return func(l *Limiter) { l.enabled = enabled } }
+// and is reported. A nil enabled is no switch. New panics if there are two.
+func WithEnabled(enabled func() bool) Option {
+	return func(l *Limiter) {
+		once("WithEnabled", l.enabled != nil && enabled != nil)
+		l.enabled = enabled
+	}
+}
+
+// once panics if an option was given before: one of the two would have no effect.
+func once(option string, before bool) {
+	if before {
+		panic("runtime: " + option + " is given twice, and only one could hold: join them")
+	}
+}
 
 // WithLogger sets where the limiter reports denials and the store's failures: at most one line
 // a second for each rule and kind, with the number of lines left out. No line has a caller's
@@ -54,7 +79,7 @@ func WithLogger(logger *slog.Logger) Option {
 // New returns a Limiter that keeps its counts in store. Without one every call is decided by
 // its rule's failure policy. [Limiter.Close] ends the goroutines that it has started.
 func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{store: store, redis: storeOf[RedisStore](store), replicas: 1, events: newEvents(nil)}
+	l := &Limiter{store: store, redis: storeOf[RedisStore](store), replicas: 1, events: newEvents([]*findings.List{new(findings.List)}, nil)}
 	l.engine.Alone = memstate.NewStore(defaultMaxKeys)
 	for _, opt := range opts {
 		opt(l)
@@ -63,7 +88,7 @@ func New(store Store, opts ...Option) *Limiter {
 		if l.engine.Alone.Clock = m.states.Clock; l.cap != nil {
 			l.cap.counts.InProcess.Clock = m.states.Clock
 		}
-		m.listeners.Add(l.events, joined)
+		l.events.joins(&m.listeners)
 	}
 	l.engine.Alone.Lost = func(blocked bool) {
 		l.events.log.KeysForgotten(blocked, l.engine.Alone.Bound(), "runtime.WithLocalKeys")
@@ -75,11 +100,21 @@ func New(store Store, opts ...Option) *Limiter {
 	}
 	if w, ok := store.(witness); ok {
 		l.events.witness, l.events.decisions = w, true
+		w.Listen(l.events.log.Lists[0])
+	}
+	if store == nil && l.enabled == nil {
+		l.events.log.Find(report.NoStore, "", "")
 	}
 	if _, ok := store.(*MemoryStore); ok && l.replicas > 1 { // each of which admits as much as a rule does
 		l.events.log.MemoryOfReplicas()
 	}
 	l.followOverrides()
+	watched := weak.Make(l) // which a timer need not keep in memory
+	l.unused = time.AfterFunc(unusedAfter, func() {
+		if l := watched.Value(); l != nil {
+			l.checkUse()
+		}
+	})
 	for _, o := range l.events.observers {
 		notify(l.events, "observer", o.Attach, l)
 	}
@@ -137,7 +172,9 @@ func (l *Limiter) Close() error {
 		m.listeners.Remove(l.events, joined)
 	}
 	err = errors.Join(err, l.follow.Close(), l.factors.Close())
+	l.unused.Stop()
 	if !l.closed.Swap(true) {
+		l.plans.Clear()
 		for _, o := range l.events.observers {
 			notify(l.events, "observer", o.Detach, l)
 		}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/override"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
@@ -160,13 +162,15 @@ func (r *Rule) changed(c override.Change) *Rule {
 // Either is reported once, and again every minute while the error stays the same.
 //
 // [New] waits for the first answer for at most 100 ms. Until there is one, rules are as
-// declared. [Limiter.Close] ends the polling.
+// declared. [Limiter.Close] ends the polling. New panics if there are two sources.
 func WithOverrides(source OverrideSource, interval time.Duration) Option {
 	if interval <= 0 {
 		interval = time.Second
 	}
 	return func(l *Limiter) {
 		var unmet override.Unmet
+		fits := map[*Rule]*override.Keys{}
+		once("WithOverrides", l.follow != nil)
 		l.follow = &override.Follower[Overrides]{
 			Interval: interval,
 			Read:     func(ctx context.Context) (Overrides, error) { return source.Overrides(ctx) },
@@ -175,6 +179,7 @@ func WithOverrides(source OverrideSource, interval time.Duration) Option {
 					return stale.Invalid(err)
 				}
 				l.events.log.OverridesUnmet(l.overrides.Load().Unmet(&unmet))
+				l.checkKeys(fits)
 				return nil
 			},
 			Failed: l.overridesFailed,
@@ -216,11 +221,33 @@ func (l *Limiter) override(o Overrides, again bool) error {
 		current.Replace()
 		l.plans.Clear()
 	}
+	l.events.log.Over(report.Rejected)
+	l.events.log.Over(report.Unread)
 	if next != current || again {
 		l.events.log.OverridesInForce(!next.Off, next.Names())
 		l.observeOverrides(nil)
 	}
 	return nil
+}
+
+// checkKeys says which rules have overrides for keys that no call of theirs can have. Checked has
+// the keys of each rule that were looked at before.
+func (l *Limiter) checkKeys(checked map[*Rule]*override.Keys) {
+	keys := l.overrides.Load().Keys
+	l.events.log.OverFor(report.UnfitKeys, func(rule string) bool { return keys[rule] == nil })
+	for r, s := range l.samples.All() {
+		k := keys[r.Name]
+		if checked[r] == k || s.Key() == nil {
+			continue
+		}
+		if checked[r] = k; k == nil {
+			continue
+		}
+		l.events.log.OverFor(report.UnfitKeys, func(rule string) bool { return rule == r.Name })
+		if n := k.Unfit(s.Key()); n > 0 {
+			l.events.log.Find(report.UnfitKeys, r.Name, strconv.Itoa(n)+" of "+strconv.Itoa(k.Len()))
+		}
+	}
 }
 
 // overridesFailed reports why overrides do not come into force: they are rejected, or could not

@@ -149,7 +149,14 @@ func TestOverrideOfUnknownName(t *testing.T) {
 		}
 		board.set(runtime.Overrides{Rules: map[string]runtime.Override{"met": {}, "registered": {}, "mett": {Max: new(int64(1))}}}, nil)
 		time.Sleep(time.Hour)
-		if n := strings.Count(out.String(), said); n != 1 || !strings.Contains(out.String(), `level=WARN msg="`+said+`: check the names" code=overrides_unmet unmet=1 rules=[mett]`) {
+		found := limiter.Findings()
+		if len(found) != 1 || found[0].Code != "overrides_unmet" || found[0].Rule != "mett" || found[0].Help == "" {
+			t.Errorf("found %+v", found)
+		}
+		board.set(runtime.Overrides{}, nil)
+		time.Sleep(time.Second)
+		equal(t, "findings when nothing is overridden", len(limiter.Findings()), 0)
+		if n := strings.Count(out.String(), said); n != 1 || !strings.Contains(out.String(), `level=WARN msg="`+said+`" code=overrides_unmet unmet=1 rules=[mett]`) {
 			t.Errorf("warned %d times, want once:\n%s", n, out.String())
 		}
 	})

@@ -7,12 +7,16 @@ import (
 	"github.com/rategen/rategen/runtime/internal/calendar"
 	"github.com/rategen/rategen/runtime/internal/override"
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/report"
 )
 
 // planOf returns the plan for a limit that is in force: its rule and max, changed by the
 // overrides in force and scaled by the load. It reports false if the rule is switched off. The
 // error is [ErrInvalidLimit]; there may be a plan nevertheless, for the rule that cannot be.
 func (l *Limiter) planOf(limit *Limit) (p *plan.Plan, on bool, err error) {
+	if l.closed.Load() {
+		l.events.log.Find(report.Closed, "", "")
+	}
 	rule, max := limit.rule, limit.max
 	if l.overrides.Load() != nil {
 		if rule, max, on = l.overridden(limit); !on {
@@ -70,14 +74,16 @@ func (l *Limiter) plan(rule *Rule, max int64, period *calendar.Period) *plan.Pla
 		return p
 	}
 	p := &plan.Plan{Key: k, Declared: unsafe.Pointer(rule.declaration()), Numbers: rule.numbers(), Err: rule.check(max, 1),
-		Adapts: rule.adapts(), Fail: l.policy(rule)}
+		Adapts: rule.adapts(), Fail: l.policy(rule), Sample: l.sample(rule)}
 	if period != nil {
 		p.Numbers.Period = period
 	}
 	p.Name, p.Start, p.Reached = rule.Name, rule.keyStart(l.namespace), l.events.reached()
 	l.redis.checkDurability(rule)
 	p.Complete(l.replicas)
-	l.plans.Add(p)
+	if !l.closed.Load() { // every call makes its own then, and says that it comes late
+		l.plans.Add(p)
+	}
 	return p
 }
 

@@ -20,13 +20,15 @@ import (
 // Each call costs 1. A call that is denied by its own limits gives its charge back; a
 // [Limiter.Refund] does not. Overrides, a [Scaler], r's Mode and its Block apply to the cap,
 // r's Wait does not. A call over the cap gets a [*LimitedError] with r's name, and its decision
-// has the source [SourceProcess]. [Limiter.Peek] ignores the cap. A nil r is no cap. A cap
-// cannot be a [Concurrency]: every call is [ErrInvalidLimit] then.
+// has the source [SourceProcess]. [Limiter.Peek] ignores the cap. A nil r is no cap, and
+// New panics if there are two. A cap cannot be a [Concurrency]: every call is [ErrInvalidLimit]
+// then.
 func WithProcessCap(r *Rule) Option {
 	return func(l *Limiter) {
-		if l.cap = nil; r == nil {
+		if r == nil {
 			return
 		}
+		once("WithProcessCap", l.cap != nil)
 		if r.Wait > 0 {
 			once := *r
 			once.Wait = 0

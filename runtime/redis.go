@@ -1,12 +1,14 @@
 package runtime
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime/internal/batch"
+	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/goredis"
@@ -59,6 +61,8 @@ type RedisStore struct {
 	keeping   server.Keeping
 	failures  [failure.Classes]atomic.Int64
 	listeners report.Group[*events] // the limiters on the store
+
+	namespaces bounded.Map[*Rule, string] // of the rules of limiters on it, each of the first
 }
 
 // A RedisOption configures a [RedisStore].
@@ -66,8 +70,12 @@ type RedisOption func(*RedisStore)
 
 // WithTimeout sets how long a call waits for Redis before its failure policy decides, whatever
 // the timeouts and retries of the client are. If d is 0 or less that is [DefaultTimeout], as it
-// is without this option. A call that gave up may still be charged, once.
+// is without this option. A call that gave up may still be charged, once. It panics if d is
+// below 10 µs, in which no Redis answers: a number without a unit is nanoseconds.
 func WithTimeout(d time.Duration) RedisOption {
+	if d > 0 && d < 10*time.Microsecond {
+		panic(fmt.Sprintf("runtime: WithTimeout(%v): no Redis answers so soon: write a number with its unit, such as 50*time.Millisecond", d))
+	}
 	return func(s *RedisStore) {
 		if s.cfg.Timeout = d; d <= 0 {
 			s.cfg.Timeout = DefaultTimeout
@@ -144,7 +152,8 @@ func newShardingCheck(s *RedisStore) *server.Sharding {
 
 // attach makes the store report to e what happens, until e is removed from the listeners.
 func (s *RedisStore) attach(e *events) {
-	if set, now := s.client.Advice(); s.listeners.Add(e, joined) && set != "" {
+	e.joins(&s.listeners)
+	if set, now := s.client.Advice(); set != "" {
 		e.log.ReadsTooLong(set, now)
 	}
 	s.watch.Begin()

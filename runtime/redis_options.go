@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,14 +17,13 @@ import (
 // fullest master. Each reading goes to the observers. The log has a warning when more than
 // share is in use, a line when that is over, and a warning when Redis begins to drop keys, of
 // whichever program. The watch begins with the first limiter on the store and ends with
-// [RedisStore.Close]. A share of 0 stands for 0.8, an interval of 0 for a minute.
+// [RedisStore.Close]. A share of 0 stands for 0.8, an interval of 0 for a minute. It panics if
+// the share is not between 0 and 1, or the interval is negative.
 func WithMemoryWatch(share float64, interval time.Duration) RedisOption {
-	if share <= 0 {
-		share = 0.8
+	if !(share >= 0 && share <= 1) || interval < 0 {
+		panic(fmt.Sprintf("runtime: WithMemoryWatch(%v, %v): the share is a part of the memory, from 0 to 1, and the interval is not negative", share, interval))
 	}
-	if interval <= 0 {
-		interval = time.Minute
-	}
+	share, interval = cmp.Or(share, 0.8), cmp.Or(interval, time.Minute)
 	return func(s *RedisStore) {
 		var lines report.MemoryLines
 		s.watch = server.NewMemoryWatch(s.client, interval, func(use server.Reading, err error) {
@@ -42,14 +43,17 @@ func WithMemoryWatch(share float64, interval time.Duration) RedisOption {
 	}
 }
 
-// checkDurability has the store, if it is not nil, look once whether its servers keep counts,
-// and warn if they may not, as soon as it counts for a day or longer.
+// checkDurability has the store, if it is not nil, look whether its servers keep counts, and warn
+// if they may drop those of a minute or longer, or forget those of a day or longer in a restart.
 func (s *RedisStore) checkDurability(r *Rule) {
-	if s == nil || r.Period == NoPeriod && r.Window < 24*time.Hour {
+	long := r.Period != NoPeriod || r.Window >= 24*time.Hour
+	if s == nil || !long && r.Window < time.Minute {
 		return
 	}
-	s.keeping.Begin(func(risk server.Risk) {
-		s.events().log.AtRisk(r.Name, risk.Evicts, risk.Unsaved)
+	s.keeping.Begin(long, func(risk server.Risk) {
+		if long || risk.Evicts != "" {
+			s.events().log.AtRisk(r.Name, risk.Evicts, risk.Unsaved)
+		}
 	})
 }
 

@@ -42,7 +42,7 @@ func TestOneTrip(t *testing.T) {
 // testOneTrip wants one trip for a call with many limits. On a cluster a tag in the prefix puts
 // their keys in one slot.
 func testOneTrip(t *testing.T, limiter *runtime.Limiter, count *commands) (limits []runtime.Limit) {
-	for _, rule := range serverRules(time.Hour, 3) {
+	for _, rule := range serverRules(time.Minute-time.Second, 3) {
 		if len(limits) < runtime.MaxLimits {
 			rule.Prefix = "{tagged}:" + rule.Prefix
 			limits = append(limits, rule.Limit(key("k")))

@@ -3,13 +3,16 @@ package runtime
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/bounded"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -27,9 +30,10 @@ func (l *Limiter) Register(rules ...*Rule) {
 			continue
 		}
 		l.terms.add(r, l.namespace)
-		if !l.registered.Keep(r, new(struct{})) {
+		if !l.registered.Keep(r, new(*r)) {
 			continue
 		}
+		l.redis.checkNamespace(r, l.namespace)
 		l.redis.checkDurability(r)
 		l.overrides.Load().Effective(r)
 	}
@@ -99,6 +103,28 @@ func (r *Rule) difference(o *Rule) string {
 	return "they are counted differently"
 }
 
+// checkNamespace has the store, if it is not nil, say that limiters on it have a rule in namespaces
+// that are alike, as if one was misspelt.
+func (s *RedisStore) checkNamespace(r *Rule, namespace string) {
+	if s == nil || s.namespaces.Keep(r, &namespace) {
+		return
+	}
+	if other := s.namespaces.Find(r); other != nil && *other != namespace && strings.EqualFold(strings.TrimSpace(*other), strings.TrimSpace(namespace)) {
+		s.events().log.Find(report.Namespaces, r.Name, "")
+	}
+}
+
+// checkChanges says which of the registered rules were changed. A Max is read with each call.
+func (l *Limiter) checkChanges() {
+	for r, was := range l.registered.All() {
+		if now := *r; now.Name == was.Name {
+			if now.Max = was.Max; now.Mode != was.Mode || was.difference(&now) != "" {
+				l.events.log.Find(report.RuleChanged, was.Name, "")
+			}
+		}
+	}
+}
+
 // A RuleState is a registered rule and what holds for it now.
 type RuleState struct {
 	// Rule is the rule as it was declared.
@@ -117,6 +143,8 @@ type RuleState struct {
 	Keys int
 	// Factor is that of an adaptive rule, see [Limiter.Factor], and otherwise 1.
 	Factor float64
+	// Called reports whether a call has met the rule since it is known.
+	Called bool
 }
 
 // Rules returns the registered rules as they are now, sorted by name, see [Limiter.Register].
@@ -140,9 +168,10 @@ func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
 		most = n.Scale(most, 1, factor)
 	}
 	window, _ := n.Present()
+	s := l.samples.Find(r)
 	return RuleState{
 		Rule: r, Enabled: enabled && !e.Off, Max: most, Window: window, Mode: e.Rule.Mode,
-		Overridden: e.Rule.overridden, Keys: e.Keys(), Factor: factor,
+		Overridden: e.Rule.overridden, Keys: e.Keys(), Factor: factor, Called: s != nil && s.Called(),
 	}
 }
 
@@ -150,11 +179,21 @@ func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
 // rules, so that no request pays for it. Call it before the program takes requests, with a
 // context that bounds how long it may take. An error says that a server did not answer. Calls
 // are decided in any case: the first ones connect and load what they need. Nothing is counted.
-// With a store in memory there is nothing to do.
-func (l *Limiter) Warm(ctx context.Context) error {
-	if l.redis == nil {
-		return nil
+// With a store in memory there is nothing to load.
+//
+// The error is a [*FindingsError] too if something that was declared is known not to hold.
+func (l *Limiter) Warm(ctx context.Context) (err error) {
+	if l.redis != nil {
+		err = l.load(ctx)
 	}
+	if found := l.Findings(); len(found) > 0 {
+		err = errors.Join(err, &FindingsError{found})
+	}
+	return err
+}
+
+// load has the servers load the scripts of the registered rules.
+func (l *Limiter) load(ctx context.Context) error {
 	var limits []terms.Terms
 	for r := range l.registered.All() {
 		n := r.numbers()

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/rategen/rategen/internal/spec"
@@ -224,17 +223,6 @@ func (r *Rule) adapts() bool { return r != nil && r.Adaptive != nil }
 // keyStart returns what the rule's keys start with.
 func (r *Rule) keyStart(namespace string) string { return plan.Start(namespace, r.Prefix, r.Name) }
 
-// checkPrefix returns an [ErrInvalidLimit] if the rule has no keys of its own.
-func (r *Rule) checkPrefix() error {
-	switch {
-	case r == nil:
-		return fmt.Errorf("%w: no rule", ErrInvalidLimit)
-	case r.Prefix == "" && r.Name == "":
-		return fmt.Errorf("%w: the rule has neither a Prefix nor a Name: give it a Name, or its keys are those of every such rule", ErrInvalidLimit)
-	}
-	return nil
-}
-
 // numbers returns what the rule says about counting.
 func (r *Rule) numbers() plan.Rule {
 	b := r.Buckets.orDefault()
@@ -247,28 +235,4 @@ func (r *Rule) numbers() plan.Rule {
 		n.Period, n.Window = p, p.Unit.Longest()
 	}
 	return n
-}
-
-// check returns an [ErrInvalidLimit] if the rule's numbers, or the max and cost of a call, are
-// out of bounds.
-func (r *Rule) check(max, cost int64) error {
-	if err := r.checkPrefix(); err != nil {
-		return err
-	}
-	if plan.Way(r.Algorithm) >= plan.Ways || r.Storage > StoragePacked || r.Mode > ModeSoft || r.Fail > FailLocal || r.Invalid > InvalidAdmit {
-		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode, failure policy or policy for invalid keys", ErrInvalidLimit, r.Name)
-	}
-	if _, err := r.period(); err != nil {
-		return r.invalid(err)
-	}
-	n := r.numbers()
-	return r.invalid(n.Check(max, cost))
-}
-
-// invalid returns an [ErrInvalidLimit] that says why the rule cannot be counted, or nil.
-func (r *Rule) invalid(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: rule %q: %w", ErrInvalidLimit, r.Name, err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/keytext"
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/settle"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -182,6 +183,9 @@ func (l *Limiter) correct(b *settle.Batch, limit *Limit, made settle.Made, cost 
 	}
 	err = b.Correct(p, limit.key.bytes(), made, cost)
 	if err == nil {
+		if cost == 0 && p.Terms.Algorithm != terms.Permits && p.Sample != nil && p.Sample.Return() {
+			l.events.log.Find(report.AllRefunded, p.Name, "")
+		}
 		return true, nil
 	}
 	return p.Terms.Reserve > 0, ruleOf(p).invalid(err)

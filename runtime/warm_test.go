@@ -77,9 +77,14 @@ func onEach(t *testing.T, client redis.UniversalClient, f func(context.Context, 
 // TestWarmNothing wants limiters without servers to have nothing to do, and one whose
 // server is gone to say so, and to say no address.
 func TestWarmNothing(t *testing.T) {
-	for _, limiter := range []*runtime.Limiter{inMemory(), runtime.New(nil)} {
+	memory, none := inMemory(), runtime.New(nil, quiet)
+	for _, limiter := range []*runtime.Limiter{memory, none} {
 		limiter.Register(warmRules()...)
-		ok(t, limiter.Warm(t.Context()))
+	}
+	ok(t, memory.Warm(t.Context()))
+	var found *runtime.FindingsError
+	if err := none.Warm(t.Context()); !errors.As(err, &found) || len(found.Findings) != 1 || found.Findings[0].Code != "no_store" {
+		t.Errorf("without a store: %v", err)
 	}
 	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}))
 	defer client.Close()

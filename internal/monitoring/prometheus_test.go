@@ -35,7 +35,7 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	alerts := alertQueries(t)
-	for _, alert := range []string{"RategenBreakerOpen", "RategenUndecided", "RategenPermitsExhausted", "RategenHiddenRefusals"} {
+	for _, alert := range []string{"RategenBreakerOpen", "RategenUndecided", "RategenPermitsExhausted", "RategenNotInForce"} {
 		awaitAnswer(t, addr, alerts[alert])
 	}
 	for _, alert := range slices.Sorted(maps.Keys(alerts)) {

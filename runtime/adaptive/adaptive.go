@@ -83,11 +83,15 @@ type option func(*scaler)
 
 func (o option) apply(to *scaler) { o(to) }
 
-// Band sets the ends of the factor: low, above 0 and up to 1, is what it comes
+// Band sets the ends of the factor: low, from 0.01 to 1, is what it comes
 // down to under full load, and high, from 1 to 100, what it goes up to when
-// nothing happens. What is beyond these bounds counts as the nearest.
+// nothing happens. They are factors and no percentages: 0.5 and 1.5. It panics if one is out
+// of these bounds.
 func Band(low, high float64) Option {
-	return option(func(s *scaler) { s.low, s.high = clamp(0.01, low, 1), clamp(1, high, 100) })
+	if !(low >= 0.01 && low <= 1 && high >= 1 && high <= 100) {
+		panic(fmt.Sprintf("adaptive: Band(%v, %v): the factor comes down to low, from 0.01 to 1, and goes up to high, from 1 to 100", low, high))
+	}
+	return option(func(s *scaler) { s.low, s.high = low, high })
 }
 
 // Thresholds sets below which reading of a signal the factor is above 1, and

@@ -106,8 +106,6 @@ func TestFactors(t *testing.T) {
 		"band":                    {1, 0, 0, append(both, adaptive.Band(0.2, 3)), 0.2},
 		"band, idle":              {0, 0, 0, append(both, adaptive.Band(0.2, 3)), 3},
 		"no band":                 {1, 0, 0, append(both, adaptive.Band(1, 1)), 1},
-		"silly band":              {1, 0, 0, append(both, adaptive.Band(math.NaN(), 0.1)), 0.01},
-		"silly band, idle":        {0, 0, 0, append(both, adaptive.Band(7, -3)), 1},
 		"thresholds":              {0.9, 0.3, 0, append(both, adaptive.Thresholds(adaptive.CPU, 0.9, 0.95), adaptive.Thresholds(adaptive.Memory, 0, 0.2)), 0.92},
 		"silly thresholds":        {0.995, 0, 0, append(both, adaptive.Thresholds(adaptive.CPU, 9, 7)), 0.67},
 		"target met":              {0, 0, 70 * ms, []adaptive.Option{adaptive.Latency, adaptive.Target(100 * ms)}, 1},

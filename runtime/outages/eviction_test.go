@@ -14,7 +14,8 @@ import (
 )
 
 // TestBudgetAtRisk wants one warning where a limit of a day or longer is counted in a Redis
-// that may lose it, with the first such rule, and none elsewhere.
+// that may lose it, or one of a minute or longer in one that may drop it, with the first such
+// rule, and none elsewhere.
 func TestBudgetAtRisk(t *testing.T) {
 	t.Parallel()
 	evicting := []string{"--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru"}
@@ -32,7 +33,8 @@ func TestBudgetAtRisk(t *testing.T) {
 		{both, []*runtime.Rule{month}, "rule=month evicts=volatile-lru append_only_file=true"},
 		{saving, []*runtime.Rule{month, day}, ""},
 		{append(saving, "--maxmemory-policy", "allkeys-lru"), []*runtime.Rule{month}, ""}, // without a maxmemory
-		{evicting, []*runtime.Rule{shorter}, ""},
+		{evicting, []*runtime.Rule{shorter}, "rule=shorter evicts=volatile-lru append_only_file=false"},
+		{evicting, []*runtime.Rule{{Name: "quick", Window: time.Minute - 1, Max: 5}}, ""},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()

@@ -85,6 +85,7 @@ type Policies struct {
 	matching map[string]Policy // by pattern
 	reserved map[string]bool   // public names that are declared
 	alike    func(rule, other string)
+	misspelt func(declared, rule string)
 
 	mu    sync.Mutex
 	taken map[string]string // public name -> the rule that had it first
@@ -103,14 +104,21 @@ const maxNames = 4096
 
 // NewPolicies returns the forms of rules. A declared name that ends in "*" is for all
 // rules whose names begin like it; the longest that fits counts. If rules have the same
-// public name, alike is called with the first two, once; it may be nil. Names that were
-// declared alike get a tilde and eight digits, which tell nothing about their rules.
-func NewPolicies(declared map[string]Policy, alike func(rule, other string)) *Policies {
+// public name, alike is called with the first two, once. Names that were declared alike get a
+// tilde and eight digits, which tell nothing about their rules. If a declared name is that of a
+// rule but for its case, and so of none, misspelt is called, once. Both may be nil.
+func NewPolicies(declared map[string]Policy, alike, misspelt func(rule, other string)) *Policies {
 	p := &Policies{declared: map[string]Policy{}, matching: map[string]Policy{}, reserved: map[string]bool{}, taken: map[string]string{}}
 	var once sync.Once
 	p.alike = func(rule, other string) {
 		if alike != nil {
 			once.Do(func() { alike(rule, other) })
+		}
+	}
+	var told sync.Once
+	p.misspelt = func(declared, rule string) {
+		if misspelt != nil {
+			told.Do(func() { misspelt(declared, rule) })
 		}
 	}
 	for _, rule := range slices.Sorted(maps.Keys(declared)) {
@@ -166,6 +174,13 @@ func (p *Policies) add(r named) Policy {
 	}
 	if policy.Audience == Public && p.taken[policy.Name] == "" {
 		p.taken[policy.Name] = rule
+	}
+	if _, is := p.declared[rule]; !is {
+		for name := range p.declared {
+			if strings.EqualFold(name, rule) {
+				p.misspelt(name, rule)
+			}
+		}
 	}
 	known := maps.Clone(old)
 	known[r] = policy

@@ -3,6 +3,7 @@ package ratehttp
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/rategen/rategen/runtime"
@@ -101,6 +102,7 @@ type caller struct {
 	peer      string
 	forwarded []string // the lines of the trusted proxies' header
 	proxied   bool     // there is a header that nobody was told to read
+	other     bool     // there is another header than the one that is read
 
 	once   sync.Once
 	addr   netip.Addr
@@ -111,13 +113,18 @@ func (c *caller) begin(by *clients, peer string, header func(name string) []stri
 	c.clients, c.peer = by, peer
 	switch {
 	case by.header != "":
-		c.forwarded = header(by.header)
+		if c.forwarded = header(by.header); c.forwarded == nil && by.checks.due(otherHeader) {
+			c.other = header(XForwardedFor) != nil || header(Forwarded) != nil
+		}
 	case by.unix:
 		c.forwarded = header(XForwardedFor)
 	default:
-		c.proxied = by.checks.due(untrustedProxy) && (header(XForwardedFor) != nil || header(Forwarded) != nil || header("X-Real-Ip") != nil)
+		c.proxied = by.checks.due(untrustedProxy) && slices.ContainsFunc(forwarding[:], func(name string) bool { return header(name) != nil })
 	}
 }
+
+// forwarding are headers by which proxies name a client.
+var forwarding = [...]string{XForwardedFor, Forwarded, "X-Real-Ip", "Cf-Connecting-Ip", "True-Client-Ip"}
 
 func (c *caller) find() {
 	c.once.Do(func() {
@@ -131,10 +138,18 @@ func (c *caller) find() {
 
 func (c *caller) ip() string {
 	c.find()
+	c.check()
+	return c.client
+}
+
+// check reports that the client is a proxy.
+func (c *caller) check() {
 	if c.proxied {
 		c.clients.checks.warn(untrustedProxy)
 	}
-	return c.client
+	if addr, ok := peerAddr(c.peer); c.other && ok && c.clients.trusts(addr, 0) {
+		c.clients.checks.warn(otherHeader)
+	}
 }
 
 // network reports how the network of the client is treated.
@@ -143,7 +158,10 @@ func (c *caller) network() (exempt, refused bool) {
 		return false, false
 	}
 	c.find()
-	return c.clients.networks.lists(c.addr)
+	if exempt, refused = c.clients.networks.lists(c.addr); exempt || refused {
+		c.check()
+	}
+	return exempt, refused
 }
 
 // client returns the client of a request from a peer. The header has these lines.

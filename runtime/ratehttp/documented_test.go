@@ -11,7 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
@@ -56,24 +59,25 @@ func documentedExchange(t *testing.T, path, name string, most int64, message str
 	})
 }
 
-// Every check is documented, and nothing else is.
-func TestDocumentedChecks(t *testing.T) {
-	page, err := os.ReadFile("../../docs/http.md")
+// docs/troubleshooting.md says what to do about every code of a line in the log, once, and about no
+// other.
+func TestDocumentedCodes(t *testing.T) {
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(page), "## Mistakes that are reported")
-	documented := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(table, -1) {
-		documented[row[1]] = true
-	}
-	for _, code := range ratehttp.Codes() {
-		if !documented[code] {
-			t.Errorf("the check %s is not documented", code)
+	_, tables, _ := strings.Cut(string(page), "\n## Log lines\n")
+	tables, _, _ = strings.Cut(tables, "\n## A managed Redis\n")
+	documented, written := map[string]int{}, map[string]int{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?`) \\|").FindAllStringSubmatch(tables, -1) {
+		for code := range strings.SplitSeq(row[1], ", ") {
+			documented[strings.Trim(code, "`")]++
 		}
-		delete(documented, code)
 	}
-	if len(documented) > 0 {
-		t.Errorf("there is no check %v", documented)
+	for _, code := range append(ratehttp.Codes(), report.Codes()...) {
+		written[code]++
+	}
+	if diff := cmp.Diff(written, documented); diff != "" {
+		t.Errorf("codes (-lines +docs/troubleshooting.md):\n%s", diff)
 	}
 }

@@ -11,7 +11,7 @@ func SetStandard(t *testing.T, opts ...Option) {
 
 // Codes returns the codes of all checks.
 func Codes() (codes []string) {
-	for _, f := range findings {
+	for _, f := range texts {
 		codes = append(codes, f.code)
 	}
 	return codes

@@ -94,6 +94,9 @@ func (l *limited) limit(e *exchange, r *http.Request) runtime.Limit {
 	if e.charge(l.Rule, key) {
 		e.config.checks.warn(limitedTwice, "rule", l.Rule.Name)
 	}
+	if key == r.RemoteAddr && key != "" {
+		e.config.checks.warn(addressKey, "rule", l.Rule.Name)
+	}
 	if key == "" {
 		e.config.checks.warn(emptyKey, "rule", l.Rule.Name)
 	}

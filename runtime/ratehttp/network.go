@@ -2,6 +2,7 @@ package ratehttp
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"sync/atomic"
 )
@@ -19,11 +20,12 @@ type Networks struct {
 }
 
 // Exempt replaces the networks for which no limit holds. Be sure that nobody else can
-// have such an address: see [WithTrustedProxies].
+// have such an address: see [WithTrustedProxies]. It panics if a network is invalid, or has bits
+// set beyond its length: then it is not the one that was meant.
 func (n *Networks) Exempt(networks ...netip.Prefix) { n.exempt.Store(canonicals(networks)) }
 
 // Refuse replaces the networks that are not served: their calls are answered with 403
-// or PERMISSION_DENIED, and charged to no limit.
+// or PERMISSION_DENIED, and charged to no limit. It panics as Exempt does.
 func (n *Networks) Refuse(networks ...netip.Prefix) { n.refused.Store(canonicals(networks)) }
 
 // lists reports how the client with an address is treated.
@@ -48,14 +50,17 @@ func longest(networks *[]netip.Prefix, addr netip.Addr) int {
 	return bits
 }
 
-// canonicals returns networks in the form that addresses have here. One that is invalid
-// is left out: it has nobody in it.
+// canonicals returns networks in the form that addresses have here.
 func canonicals(networks []netip.Prefix) *[]netip.Prefix {
-	all := make([]netip.Prefix, 0, len(networks))
-	for _, p := range networks {
-		if p = canonicalPrefix(p); p.IsValid() {
-			all = append(all, p)
+	all := make([]netip.Prefix, len(networks))
+	for i, p := range networks {
+		if !p.IsValid() || p != p.Masked() {
+			panic(fmt.Sprintf("ratehttp: %v is no network: write it with its length, and with zeros beyond that", p))
 		}
+		if p == nat64 {
+			panic(fmt.Sprintf("ratehttp: %v is every client with an IPv4 address, since a translated address counts as that: name the networks that you mean", p))
+		}
+		all[i] = canonicalPrefix(p)
 	}
 	return &all
 }

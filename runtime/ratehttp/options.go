@@ -65,6 +65,8 @@ func newConfig[O Option](opts []O) *config {
 	}
 	c.policies = ratefield.NewPolicies(c.declared, func(rule, other string) {
 		c.checks.warn(samePolicyName, "rule", rule, "other", other)
+	}, func(declared, rule string) {
+		c.checks.warn(policyUnmet, "rule", rule, "declared", declared)
 	})
 	return c
 }
@@ -103,9 +105,13 @@ func WithMaxRate(n int) Option {
 
 // WithJitter adds up to d, in whole seconds, to t and to Retry-After, so that clients
 // that were refused together do not come back together. The default is none: t and
-// Retry-After then name the earliest time at which a call can be admitted.
+// Retry-After then name the earliest time at which a call can be admitted. It panics if d is
+// negative, or is above 0 and below a second.
 func WithJitter(d time.Duration) Option {
-	return option(func(c *config) { c.jitter = max(0, int64(d/time.Second)) })
+	if d < 0 || d > 0 && d < time.Second {
+		panic(fmt.Sprintf("ratehttp: WithJitter(%v): the fields count in seconds, so jitter is at least one", d))
+	}
+	return option(func(c *config) { c.jitter = int64(d / time.Second) })
 }
 
 // WithPartitionKey adds the draft's parameter pk: the first 12 bytes of the

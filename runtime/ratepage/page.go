@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -35,6 +36,7 @@ type Page struct {
 
 	attached sync.Mutex
 	limiters []*runtime.Limiter
+	last     weak.Pointer[runtime.Limiter] // that was closed: calls may still come to it
 
 	sampler sampler
 	routes  http.Handler
@@ -133,6 +135,7 @@ func (p *Page) newObserver() *runtime.Observer {
 		Detach: func(l *runtime.Limiter) {
 			p.attached.Lock()
 			defer p.attached.Unlock()
+			p.last = weak.Make(l)
 			p.limiters = slices.DeleteFunc(slices.Clone(p.limiters), func(a *runtime.Limiter) bool { return a == l })
 			p.changed.Add(1)
 		},

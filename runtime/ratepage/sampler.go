@@ -53,6 +53,7 @@ const (
 	redisSection = iota
 	historySection
 	keysSection
+	findingsSection
 	sections
 )
 
@@ -70,6 +71,8 @@ type frame struct {
 	Redis   json.RawMessage `json:"redis,omitempty"`
 	History json.RawMessage `json:"history,omitempty"`
 	Denied  json.RawMessage `json:"denied_keys,omitempty"`
+
+	Findings json.RawMessage `json:"findings,omitempty"`
 }
 
 // A stateView is all there is to see, but for the rules.
@@ -118,6 +121,7 @@ func (s *sampler) state(p *Page, now time.Time) event {
 		frame: frame{
 			Version: s.set.version, Enabled: s.set.enabled,
 			Redis: s.first[redisSection], History: s.first[historySection], Denied: s.first[keysSection],
+			Findings: s.first[findingsSection],
 		},
 		Made: p.made, Host: p.host, Totals: s.totals, Points: append([]point{}, s.points...), Actions: p.actions.names(), Keys: p.keysShown(),
 		Columns: [columns]string{"admitted", "denied", "shadow", "undecided"},
@@ -177,12 +181,14 @@ func (s *sampler) sample(p *Page, now time.Time) {
 		redisSection:   encode(p.redis.view()),
 		historySection: encode(p.history.view()),
 		keysSection:    encode(p.deniedKeys(now)),
+
+		findingsSection: encode(p.findings()),
 	} {
 		if bytes.Equal(section, s.first[i]) {
 			continue
 		}
 		s.first[i] = section
-		*[sections]*json.RawMessage{&f.Redis, &f.History, &f.Denied}[i] = section
+		*[sections]*json.RawMessage{&f.Redis, &f.History, &f.Denied, &f.Findings}[i] = section
 	}
 	s.frame = encode(f)
 }

@@ -40,6 +40,9 @@ func NewServer(opts ...Option) *Server {
 	s.policies = ratefield.NewPolicies(s.declared, func(rule, other string) {
 		slog.Warn("two rules have the same public name: clients cannot tell them apart by it", "rule", rule, "other", other,
 			"code", "same_policy_name", "help", "name them with raterpc.WithPolicy")
+	}, func(declared, rule string) {
+		slog.Warn("a policy is for a rule whose name differs in case: it has no effect", "rule", rule, "declared", declared,
+			"code", "policy_unmet", "help", "write the name as the rule has it")
 	})
 	return s
 }

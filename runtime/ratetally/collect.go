@@ -15,7 +15,7 @@ type Emit func(f *Family, value float64, labels ...string)
 // it: if several rules have one name, from the first one that a limiter names.
 func (t *Tally) Collect(emit Emit) {
 	t.mu.Lock()
-	limiters := slices.Clone(t.limiters)
+	limiters, closed := slices.Clone(t.limiters), t.closed
 	for in, n := range t.panics {
 		emit(panics, float64(n), in)
 	}
@@ -47,6 +47,7 @@ func (t *Tally) Collect(emit Emit) {
 		r.collectShares(emit, registered && state.declared.Rule.Period != runtime.NoPeriod)
 	}
 	t.nodes.collect(emit)
+	notInForceOf(append(limiters, closed), emit)
 	emit(overridden, float64(t.overridden.Load()))
 	emit(rejected, float64(t.rejected.Load()))
 	emit(unread, boolValue(t.unread.Load()))
@@ -54,6 +55,23 @@ func (t *Tally) Collect(emit Emit) {
 		emit(memoryUsed, float64(t.memoryUsed.Load()))
 		emit(memoryMax, float64(t.memoryMax.Load()))
 		emit(evicted, float64(t.evicted.Load()))
+	}
+}
+
+// notInForceOf emits what limiters have found, those that are closed included: calls may still
+// come to one.
+func notInForceOf(limiters []weak.Pointer[runtime.Limiter], emit Emit) {
+	type of struct{ code, rule string }
+	found := map[of]int{}
+	for _, p := range limiters {
+		if l := p.Value(); l != nil {
+			for _, f := range l.Findings() {
+				found[of{f.Code, labelOf(f.Rule)}]++
+			}
+		}
+	}
+	for f, n := range found {
+		emit(notInForce, float64(n), f.code, f.rule)
 	}
 }
 

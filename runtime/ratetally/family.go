@@ -35,6 +35,7 @@ var (
 	overridesUse = &Family{"rategen.overrides.used", Counter, "{decision}", "Decisions by limits that an override of the rule or of the key has changed.", []string{"rule"}}
 	rejected     = &Family{"rategen.overrides.rejected", Counter, "{rejection}", "Overrides that were read and rejected. The same error counts once a minute.", nil}
 	unread       = &Family{"rategen.overrides.unread", Gauge, "", "1 while the overrides cannot be read, and the last good ones stay in force.", nil}
+	notInForce   = &Family{"rategen.not_in_force", Gauge, "{finding}", "What is declared and does not hold, by the code that the manual explains.", []string{"code", "rule"}}
 	factor       = &Family{"rategen.adaptive.factor", Gauge, "", "Factor that multiplies the max of an adaptive rule.", []string{"rule"}}
 	memoryUsed   = &Family{"rategen.redis.memory.used", Gauge, "By", "Memory that Redis uses. On a cluster it is that of the fullest master.", nil}
 	memoryMax    = &Family{"rategen.redis.memory.max", Gauge, "By", "Memory that Redis may use.", nil}
@@ -55,7 +56,7 @@ var (
 
 // Families are all that [Tally.Collect] emits.
 var Families = []*Family{
-	Decisions, cost, nearLimit, thresholds, hidden, failures, breakerOpen, overridden, overridesUse, rejected, unread, factor, memoryUsed, memoryMax, evicted, panics,
+	Decisions, cost, nearLimit, thresholds, hidden, failures, breakerOpen, overridden, overridesUse, rejected, unread, notInForce, factor, memoryUsed, memoryMax, evicted, panics,
 	ruleInfo, ruleEnforced, ruleLimit, ruleWindow, inFlight, leased, waitingNow, waitCount, waitTime, peerRefusals, heldFor,
 }
 

@@ -28,6 +28,7 @@ type Tally struct {
 
 	mu       sync.Mutex
 	limiters []weak.Pointer[runtime.Limiter] // a tally does not keep them in memory
+	closed   weak.Pointer[runtime.Limiter]   // the last of them
 	panics   map[string]uint64               // by kind of function
 }
 
@@ -129,6 +130,7 @@ func (t *Tally) attach(l *runtime.Limiter) {
 func (t *Tally) detach(l *runtime.Limiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.closed = weak.Make(l)
 	t.limiters = slices.DeleteFunc(t.limiters, func(p weak.Pointer[runtime.Limiter]) bool { return p == weak.Make(l) || isGone(p) })
 	if len(t.limiters) > 0 {
 		return

@@ -167,6 +167,7 @@ func TestKeys(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%v %v %q", algorithm, rule.Block, prefix), func(t *testing.T) {
 					l := ratetest.New(t, runtime.WithNamespace("space"))
+					l.Accept("empty_part")
 					for _, part := range []string{"ann", "", "1%:{}", "%packed", "%zz"} {
 						_, _ = take(t, l, rule.Limit(key(part).AddInt(7)))
 					}

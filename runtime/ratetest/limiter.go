@@ -3,6 +3,8 @@ package ratetest
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,8 +18,13 @@ type Limiter struct {
 	// Limiter is what the code under test is given. It counts in memory.
 	*runtime.Limiter
 
-	store *store
+	store    *store
+	accepted []string // codes of findings
 }
+
+// Accept has the test not fail for findings with these codes, see [runtime.Limiter.Findings]: a
+// test that wants one, or never calls, accepts it.
+func (l *Limiter) Accept(codes ...string) { l.accepted = append(l.accepted, codes...) }
 
 // start is when clocks begin that are not a bubble's.
 var start = time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC)
@@ -33,17 +40,18 @@ func New(t testing.TB, opts ...runtime.Option) *Limiter {
 	t.Helper()
 	s := newStore(t)
 	logger := runtime.WithLogger(slog.New(slog.NewTextHandler(t.Output(), nil)))
-	l := &Limiter{runtime.New(s, append([]runtime.Option{logger}, opts...)...), s}
+	l := &Limiter{Limiter: runtime.New(s, append([]runtime.Option{logger}, opts...)...), store: s}
 	t.Cleanup(func() {
 		t.Helper()
 		if s.bubble && !inBubble() { // its timers can only be stopped in their bubble
 			t.Errorf("ratetest: the limiter was made in a bubble of testing/synctest, with the t of a test outside: call New with the t that synctest.Test passes on")
 			return
 		}
+		found := l.found()
 		if err := l.Close(); err != nil {
 			t.Errorf("ratetest: the limiter cannot be closed: %v", err)
 		}
-		s.end(l.names())
+		s.end(l.names(), found)
 	})
 	return l
 }
@@ -79,6 +87,28 @@ func (l *Limiter) Advance(d time.Duration) {
 		l.store.t.Fatalf("ratetest: Advance(%v): a clock moves by at most 100 years in all, and this one has moved by %v", d, l.store.since())
 	}
 	l.store.advance(d)
+}
+
+// found returns what the limiter has found and the test has not accepted.
+func (l *Limiter) found() (lines []string) {
+	states := l.Rules()
+	called := slices.ContainsFunc(states, func(s runtime.RuleState) bool { return s.Called })
+	if len(states) > 0 && !called && l.store.unasked() {
+		lines = append(lines, "limiter_unused: no call has met the limiter: give the code under test the wrapper that has it")
+	}
+	l.Findings() // takes what is over from the list
+	for _, f := range l.store.list.All() {
+		if f.Fades { // as the test has scripted
+			continue
+		}
+		lines = append(lines, runtime.Finding{Code: f.Code, Rule: f.Rule, Detail: f.Detail, Text: f.Text, Help: f.Help}.String())
+	}
+	return slices.DeleteFunc(lines, func(line string) bool {
+		return slices.ContainsFunc(l.accepted, func(code string) bool {
+			rest, is := strings.CutPrefix(line, code)
+			return is && strings.IndexAny(rest, " :") == 0
+		})
+	})
 }
 
 // names returns the names of all rules that are registered or were met.

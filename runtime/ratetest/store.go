@@ -2,12 +2,14 @@ package ratetest
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -16,7 +18,8 @@ import (
 type store struct {
 	*runtime.MemoryStore
 	clock
-	t testing.TB
+	t    testing.TB
+	list *findings.List // of the limiter
 
 	mu      sync.Mutex
 	ended   bool // t must not be used any more
@@ -237,8 +240,18 @@ func (s *store) Decided(r *runtime.Rule, key string, at int64, ev runtime.Decisi
 	}
 }
 
-// end is called when the test has ended.
-func (s *store) end(names map[string]bool) {
+// Listen receives the list of the limiter.
+func (s *store) Listen(list *findings.List) { s.list = list }
+
+// unasked reports whether no call has met a rule, and the test has asked for none.
+func (s *store) unasked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.rules) == 0 && len(s.checked) == 0
+}
+
+// end is called when the test has ended, with what the limiter has found.
+func (s *store) end(names map[string]bool, found []string) {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,5 +261,8 @@ func (s *store) end(names map[string]bool) {
 	}
 	for _, line := range s.unmet() {
 		s.t.Errorf("ratetest: %s\n%s%s", line, known(names), s.history())
+	}
+	if len(found) > 0 && !s.t.Failed() {
+		s.t.Errorf("ratetest: %s\nLimiter.Accept names what is meant to be so", strings.Join(found, "\n"))
 	}
 }

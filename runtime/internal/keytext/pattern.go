@@ -35,6 +35,14 @@ func ParsePattern(s string) (Pattern, error) {
 	return Pattern{text, prefix}, nil
 }
 
+// Parts returns how many parts the pattern has, or begins.
+func (p Pattern) Parts() int {
+	if p.Text == "" {
+		return 0
+	}
+	return strings.Count(p.Text, ":") + 1
+}
+
 // String returns the pattern as an operator writes it.
 func (p Pattern) String() string {
 	text := strings.ReplaceAll(p.Text, "*", "%2A")

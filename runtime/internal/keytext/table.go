@@ -3,6 +3,7 @@ package keytext
 import (
 	"cmp"
 	"crypto/sha256"
+	"iter"
 	"slices"
 )
 
@@ -83,22 +84,31 @@ func (t *Table) Get(p Pattern) (value uint32, found bool) {
 	return value, found
 }
 
-// Least returns the least of the patterns with a value, as an operator writes them.
-func (t *Table) Least(value uint32) string {
-	least, any := "", false
-	look := func(texts map[string]uint32, prefix bool) {
-		for text, v := range texts {
-			if v != value {
-				continue
+// All returns the patterns with their values.
+func (t *Table) All() iter.Seq2[Pattern, uint32] {
+	return func(yield func(Pattern, uint32) bool) {
+		for text, value := range t.whole {
+			if !yield(Pattern{text, false}, value) {
+				return
 			}
-			if name := (Pattern{text, prefix}).String(); !any || name < least {
-				least, any = name, true
+		}
+		for _, p := range t.prefixes {
+			for text, value := range p.values {
+				if !yield(Pattern{text, true}, value) {
+					return
+				}
 			}
 		}
 	}
-	look(t.whole, false)
-	for _, p := range t.prefixes {
-		look(p.values, true)
+}
+
+// Least returns the least of the patterns with a value, as an operator writes them.
+func (t *Table) Least(value uint32) string {
+	least, any := "", false
+	for p, v := range t.All() {
+		if name := p.String(); v == value && (!any || name < least) {
+			least, any = name, true
+		}
 	}
 	return least
 }

@@ -125,14 +125,12 @@ func (f *Follower[T]) Close() error {
 	return nil
 }
 
-// Unmet records since when names are overridden, to report each name that no call has used
-// once. A misspelt name has no effect that would show it.
-type Unmet struct {
-	since map[string]time.Time // zero: reported
-}
+// Unmet records since when names are overridden, to report those that no call uses. A misspelt
+// name has no effect that would show it.
+type Unmet struct{ since map[string]time.Time }
 
-// Due returns those of the overridden names that have been so for a minute, each once.
-// The names are in order.
+// Due returns those of the overridden names that have been so for a minute. The names are in
+// order.
 func (u *Unmet) Due(names []string) (due []string) {
 	maps.DeleteFunc(u.since, func(name string, _ time.Time) bool {
 		_, is := slices.BinarySearch(names, name)
@@ -144,9 +142,8 @@ func (u *Unmet) Due(names []string) (due []string) {
 	for _, name := range names {
 		if since, is := u.since[name]; !is {
 			u.since[name] = time.Now()
-		} else if !since.IsZero() && time.Since(since) >= unmetAfter {
+		} else if time.Since(since) >= unmetAfter {
 			due = append(due, name)
-			u.since[name] = time.Time{}
 		}
 	}
 	return due

@@ -2,10 +2,14 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
+
+// minWait is the shortest Wait. A number without a unit is nanoseconds.
+const minWait = time.Microsecond
 
 // Check returns what is wrong with the rule's numbers, or with the max and cost of a call.
 func (r *Rule) Check(max, cost int64) error {
@@ -20,8 +24,10 @@ func (r *Rule) Check(max, cost int64) error {
 		return fmt.Errorf("max %d is above %d, the maximum of a %v", max, r.row().max, r.Way)
 	case r.Burst < 0 || r.Burst > spec.MaxCount:
 		return fmt.Errorf("burst %d is not between 0 and %d", r.Burst, int64(spec.MaxCount))
-	case r.Wait < 0:
-		return fmt.Errorf("wait %v is negative", r.Wait)
+	case r.Burst > 0 && !r.drains():
+		return fmt.Errorf("burst: a %v admits max in a window and no more at once: leave burst out, or count with a %v or a %v", r.Way, TokenBucket, LeakyBucket)
+	case r.Wait < 0 || r.Wait > 0 && r.Wait < minWait:
+		return fmt.Errorf("wait %v is below %v, in which no turn comes", r.Wait, minWait)
 	case max > 0 && float64(r.Capacity(max))*float64(r.Window.Microseconds()) > terms.MaxDrain*float64(max):
 		return fmt.Errorf("a burst of %d would take more than 142 years to drain at %d in %v", r.Burst, max, r.Window)
 	case r.Coarse < 0:

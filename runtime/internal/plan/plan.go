@@ -14,6 +14,7 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/calendar"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -67,6 +68,9 @@ type Plan struct {
 	// caller's stack: one that does not wait and is denied if there is no room. It is -1 if
 	// there are no such calls.
 	Plain int
+
+	// Sample is what calls of the rule show, or nil.
+	Sample *findings.Sample
 
 	// Whole is the key of calls without parts.
 	Whole []byte
@@ -148,7 +152,7 @@ func (p *Plan) Complete(replicas int64) *Plan {
 
 // AtMax returns the plan of one process for calls with another max.
 func (p *Plan) AtMax(max int64) *Plan {
-	q := &Plan{Key: Key{p.Rule, max, p.Period}, Label: p.Label, Declared: p.Declared, Numbers: p.Numbers, Adapts: p.Adapts, Fail: p.Fail}
+	q := &Plan{Key: Key{p.Rule, max, p.Period}, Label: p.Label, Declared: p.Declared, Numbers: p.Numbers, Adapts: p.Adapts, Fail: p.Fail, Sample: p.Sample}
 	q.Err = q.Numbers.Check(max, 1)
 	return q.Complete(1)
 }

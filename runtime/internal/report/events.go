@@ -10,21 +10,14 @@ import (
 	"github.com/rategen/rategen/runtime/internal/private"
 )
 
-// A hiddenAt is where a refusal was hidden.
-type hiddenAt struct{ rule, route string }
-
 // Hidden says that the client of a call that a rule has refused was told of something else,
 // once for each rule and route.
 func (l *Lines) Hidden(rule, route string) {
-	at := hiddenAt{rule, route}
-	if l.hidden.Find(at) != nil || !l.hidden.Keep(at, new(struct{})) {
-		return
-	}
-	attrs := []slog.Attr{slog.String("rule", rule)}
+	var attrs []slog.Attr
 	if route != "" {
 		attrs = append(attrs, slog.String("route", route))
 	}
-	l.Alert(Hidden, 0, append(attrs, slog.String("help", "return the refusal's error as it is or wrapped, or answer with 429 or RESOURCE_EXHAUSTED"))...)
+	l.Find(Hidden, rule, route, attrs...)
 }
 
 // NotRenewed says that permits of a rule were not renewed.
@@ -64,7 +57,7 @@ func (l *Lines) SteppedBack(node string, by time.Duration) {
 // AtRisk says that a rule's counts may be lost: by a policy of eviction, if there is one, and
 // by a restart.
 func (l *Lines) AtRisk(rule, evicts string, unsaved bool) {
-	l.Alert(BudgetAtRisk, 0, slog.String("rule", rule), slog.String("evicts", cmp.Or(evicts, "no")), slog.Bool("append_only_file", !unsaved))
+	l.Find(BudgetAtRisk, rule, "", slog.String("evicts", cmp.Or(evicts, "no")), slog.Bool("append_only_file", !unsaved))
 }
 
 // ShardingUnknown says why it is not known whether a proxy shards keys.
@@ -74,18 +67,22 @@ func (l *Lines) ShardingUnknown(err error) {
 
 // ReadsTooLong says that a client waits too long for answers: what to set, and how it is now.
 func (l *Lines) ReadsTooLong(set, now string) {
-	l.Alert(ReadsTooLong, 0, slog.String("set", set), slog.String("now", now))
+	l.Find(ReadsTooLong, "", set, slog.String("set", set), slog.String("now", now))
 }
 
 // MemoryOfReplicas says that several replicas count in memory.
 func (l *Lines) MemoryOfReplicas() {
-	l.Alert(MemoryOfReplicas, 0, slog.String("help", "use a RedisStore, or divide the max of each rule by the number of replicas"))
+	l.Find(MemoryOfReplicas, "", "")
 }
 
 // KeysForgotten says that limits in memory, of at most so many keys, have forgotten what still
 // counted, or a block, and which option raises the bound.
 func (l *Lines) KeysForgotten(blocked bool, bound int, option string) {
-	l.Alert(KeysForgotten, 0, slog.Bool("blocked", blocked), slog.Int("max_keys", bound), slog.String("option", option))
+	detail := option
+	if blocked {
+		detail += ", of blocked keys"
+	}
+	l.Find(KeysForgotten, "", detail, slog.Bool("blocked", blocked), slog.Int("max_keys", bound), slog.String("option", option))
 }
 
 // OverridesInForce says which rules are overridden, and whether limits are enabled.
@@ -95,15 +92,19 @@ func (l *Lines) OverridesInForce(enabled bool, rules []string) {
 
 // OverridesFailed says why overrides did not come into force: they were rejected, or not read.
 func (l *Lines) OverridesFailed(rejected bool, err error) {
-	line := Unread
+	line, other := Unread, Rejected
 	if rejected {
-		line = Rejected
+		line, other = Rejected, Unread
 	}
+	l.Over(other)
+	l.list(line, "", "", false)
 	l.Alert(line, 0, slog.Any("error", err))
 }
 
-// OverridesUnmet says which names are overridden that no rule has, if there are any.
+// OverridesUnmet says which names are overridden that no rule has, each name once while it is so.
 func (l *Lines) OverridesUnmet(rules []string) {
+	l.OverFor(Unmet, func(rule string) bool { return !slices.Contains(rules, rule) })
+	rules = slices.DeleteFunc(rules, func(rule string) bool { return !l.list(Unmet, rule, "", false) })
 	if len(rules) > 0 {
 		l.Alert(Unmet, 0, slog.Int("unmet", len(rules)), slog.Any("rules", first(rules)))
 	}
@@ -119,7 +120,7 @@ func first(names []string) []string {
 }
 
 // MemoryLines are what was last said of a store's memory. It is used by one goroutine.
-type MemoryLines struct{ high, unknown, evicted bool }
+type MemoryLines struct{ high, unknown bool }
 
 // Unknown says once that a server does not tell how much memory it uses.
 func (m *MemoryLines) Unknown(l *Lines, err error) {
@@ -139,8 +140,10 @@ func (m *MemoryLines) Read(l *Lines, used, most, evicted int64, high bool) {
 	case m.high && !high:
 		l.Write(slog.LevelInfo, "redis has memory again", 0, attrs...)
 	}
-	if evicted > 0 && !m.evicted {
-		l.Alert(Evicted, 0, slog.Int64("keys", evicted))
+	if evicted > 0 {
+		l.Find(Evicted, "", "", slog.Int64("keys", evicted))
+	} else {
+		l.Over(Evicted)
 	}
-	m.high, m.evicted = high, evicted > 0
+	m.high = high
 }

@@ -22,13 +22,13 @@ func (g *Group[M]) All(none M) M {
 	return none
 }
 
-// Add adds a member, joins all anew, and reports whether there were none.
-func (g *Group[M]) Add(member M, join func(each []M) M) (first bool) {
+// Add adds a member, joins all anew, and returns how many there are.
+func (g *Group[M]) Add(member M, join func(each []M) M) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.each = append(g.each, member)
 	g.joined.Store(new(join(g.each)))
-	return len(g.each) == 1
+	return len(g.each)
 }
 
 // Remove removes a member, and joins the others anew. It may be called again.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestGroup wants members to be joined as they come and go, and the first to be known as that.
+// TestGroup wants members to be joined as they come and go, and to be counted.
 func TestGroup(t *testing.T) {
 	var g Group[int]
 	sum := func(each []int) (sum int) {
@@ -16,8 +16,8 @@ func TestGroup(t *testing.T) {
 	}
 	got := []int{g.All(7)} // nobody has been a member
 	for i, n := range []int{1, 2, 4} {
-		if first := g.Add(n, sum); first != (i == 0) {
-			t.Errorf("member %d is the first: %v", i, first)
+		if members := g.Add(n, sum); members != i+1 {
+			t.Errorf("%d members after %d", members, i+1)
 		}
 		got = append(got, g.All(7))
 	}
@@ -28,7 +28,7 @@ func TestGroup(t *testing.T) {
 	if want := []int{7, 1, 3, 7, 5, 5, 4, 0}; !slices.Equal(got, want) {
 		t.Errorf("joined %v, want %v", got, want)
 	}
-	if !g.Add(1, sum) {
+	if g.Add(1, sum) != 1 {
 		t.Error("who comes when all have gone is not the first")
 	}
 }

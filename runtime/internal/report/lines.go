@@ -3,45 +3,93 @@ package report
 import "log/slog"
 
 // A Line is a line of the log that somebody must act on. Its code stands in the line, and
-// in docs/troubleshooting.md, which says what to do.
+// in docs/troubleshooting.md, which says what to do. Help, where it is short, stands in both.
 type Line struct {
-	level      slog.Level
-	code, text string
+	level            slog.Level
+	code, text, help string
 }
 
 // lines are all of them.
 var lines []Line
 
+// Codes returns the codes of all lines, for tests of the manual.
+func Codes() (codes []string) {
+	for _, l := range lines {
+		codes = append(codes, l.code)
+	}
+	return codes
+}
+
 func warning(code, text string) Line { return line(slog.LevelWarn, code, text) }
 
-func line(level slog.Level, code, text string) Line {
-	lines = append(lines, Line{level, code, text})
+func line(level slog.Level, code, text string) Line { return finding(level, code, text, "") }
+
+func finding(level slog.Level, code, text, help string) Line {
+	lines = append(lines, Line{level, code, text, help})
 	return lines[len(lines)-1]
 }
 
-// The lines of limiters and stores.
+// The lines of what happens in limiters and stores.
 var (
-	Undecided        = warning("undecided", "rate limit not decided by its store")
-	Unsettled        = warning("unsettled", "a decided call could not be settled: its cost stays as it was reserved")
-	NotRenewed       = warning("not_renewed", "what calls hold was not renewed by its store")
-	BreakerOpen      = warning("breaker_open", "rate limit store not responding: circuit breaker open")
-	SteppedBack      = warning("clock_stepped_back", "the clock of the rate limit store stepped back: keys may deny calls for up to a window, and those used more than a window ahead count anew")
-	Sharded          = line(slog.LevelError, "sharded", "keys are sharded by a proxy: calls of a batch are counted on the wrong server, limits do not hold; connect to the servers directly, or with a redis.Ring or redis.ClusterClient")
-	ReadsTooLong     = warning("reads_too_long", "limits may stay off long after Redis was away: the client waits too long for an answer")
-	ShortOfMemory    = warning("short_of_memory", "redis is short of memory")
-	Evicted          = warning("evicted", "redis has dropped keys for want of memory: callers whose counts were among them have their whole limits again")
-	BudgetAtRisk     = warning("budget_at_risk", "a limit of a day or longer is counted in a redis that may lose it")
-	MemoryUnknown    = warning("memory_unknown", "redis does not say how much memory it uses")
-	Held             = warning("held", "calls are held back, as the results of a call ask")
-	HeldAlone        = warning("held_alone", "calls are held back by this process alone")
-	EmptyPart        = warning("empty_part", "a part of a rate limit's key is empty: all callers that lack it share one limit")
-	InvalidKey       = warning("invalid_key", "a key of a rate limit cannot be built: all callers that lack the same part share one limit")
-	SharedKey        = warning("shared_key", "a rate limit in shadow mode is not counted for calls that have another limit on its key: give it a prefix of its own")
-	Hidden           = warning("hidden_refusal", "a refused call was answered as something else: its client cannot know that it is over a limit, or when to come back")
-	Rejected         = warning("overrides_rejected", "overrides of rate limits rejected, the last good ones stay in force")
-	Unread           = warning("overrides_unread", "overrides of rate limits cannot be read, the last good ones stay in force")
-	Unmet            = warning("overrides_unmet", "overrides name rules that no call has used: check the names")
-	MemoryOfReplicas = warning("memory_store_replicas", "limits are counted in memory, and this service has several replicas: each admits as much as its rules say")
-	KeysForgotten    = warning("keys_forgotten", "limits in memory are full: keys were forgotten that still counted, their callers have their whole limits again")
-	Panicked         = line(slog.LevelError, "panic", "panic in a function that the rate limiter was given")
+	Unsettled     = warning("unsettled", "a decided call could not be settled: its cost stays as it was reserved")
+	NotRenewed    = warning("not_renewed", "what calls hold was not renewed by its store")
+	BreakerOpen   = warning("breaker_open", "rate limit store not responding: circuit breaker open")
+	SteppedBack   = warning("clock_stepped_back", "the clock of the rate limit store stepped back: keys may deny calls for up to a window, and those used more than a window ahead count anew")
+	ShortOfMemory = warning("short_of_memory", "redis is short of memory")
+	MemoryUnknown = warning("memory_unknown", "redis does not say how much memory it uses")
+	Held          = warning("held", "calls are held back, as the results of a call ask")
+	HeldAlone     = warning("held_alone", "calls are held back by this process alone")
+	Panicked      = line(slog.LevelError, "panic", "panic in a function that the rate limiter was given")
+)
+
+// The lines of what is declared and does not hold, which are findings too.
+var (
+	Undecided = finding(slog.LevelWarn, "undecided", "rate limit not decided by its store",
+		"see the class of the error: until it is mended the failure policy decides")
+	Sharded = finding(slog.LevelError, "sharded", "keys are sharded by a proxy: calls of a batch are counted on the wrong server, limits do not hold",
+		"connect to the servers directly, or with a redis.Ring or redis.ClusterClient")
+	ReadsTooLong = finding(slog.LevelWarn, "reads_too_long", "limits may stay off long after Redis was away: the client waits too long for an answer",
+		"make the client's options by runtime.TuneRedis")
+	Evicted = finding(slog.LevelWarn, "evicted", "redis has dropped keys for want of memory: callers whose counts were among them have their whole limits again",
+		"give Redis more memory, or the policy noeviction")
+	BudgetAtRisk = finding(slog.LevelWarn, "budget_at_risk", "a limit is counted in a redis that may lose it",
+		"set maxmemory-policy noeviction and appendonly yes, or accept it")
+	EmptyPart = finding(slog.LevelWarn, "empty_part", "a part of a rate limit's key is empty: all callers that lack it share one limit",
+		"key by what every caller has, or leave others out by when=")
+	InvalidKey = finding(slog.LevelWarn, "invalid_key", "a key of a rate limit cannot be built: all callers that lack the same part share one limit",
+		"key by what is never nil, or say by invalid= what such callers get")
+	SharedKey = finding(slog.LevelWarn, "shared_key", "a rate limit in shadow mode is not counted for calls that have another limit on its key",
+		"give it a prefix of its own")
+	Hidden = finding(slog.LevelWarn, "hidden_refusal", "a refused call was answered as something else: its client cannot know that it is over a limit, or when to come back",
+		"return the refusal's error as it is or wrapped, or answer with 429 or RESOURCE_EXHAUSTED")
+	Rejected = finding(slog.LevelWarn, "overrides_rejected", "overrides of rate limits rejected, the last good ones stay in force",
+		"correct the override that the error names")
+	Unread = finding(slog.LevelWarn, "overrides_unread", "overrides of rate limits cannot be read, the last good ones stay in force",
+		"see the error: the source does not answer, or may not be read")
+	Unmet = finding(slog.LevelWarn, "overrides_unmet", "overrides name rules that no call has used",
+		"correct the names, unless another program has the rules")
+	UnfitKeys = finding(slog.LevelWarn, "override_keys_unfit", "overrides are for keys of another form than those of the rule's calls: they meet nobody",
+		"write a key as ratectl keys shows it: with as many parts, and addresses as the rule counts them")
+	MemoryOfReplicas = finding(slog.LevelWarn, "memory_store_replicas", "limits are counted in memory, and this service has several replicas: each admits as much as its rules say",
+		"use a RedisStore, or divide the max of each rule by the number of replicas")
+	KeysForgotten = finding(slog.LevelWarn, "keys_forgotten", "limits in memory are full: keys were forgotten that still counted, their callers have their whole limits again",
+		"raise max_keys by the option that is named")
+	NoStore = finding(slog.LevelWarn, "no_store", "the limiter has no store: nothing is counted, the failure policy decides every call",
+		"give runtime.New a store, or switch the limits off by runtime.WithEnabled")
+	Unused = finding(slog.LevelWarn, "limiter_unused", "the limiter has rules, and no call has met any for a minute",
+		"hand out the generated wrapper, or put the middleware around the handler, in place of what it wraps")
+	Closed = finding(slog.LevelWarn, "limiter_closed", "the limiter is closed, and calls still come: permits are not renewed, and overrides and factors stay as they were",
+		"close the limiter when the program ends, after the servers")
+	ManyLimiters = finding(slog.LevelWarn, "many_limiters", "a hundred limiters are open on one store, as if each request had made one",
+		"make one limiter when the program starts, and close what is not needed any more")
+	Namespaces = finding(slog.LevelWarn, "two_namespaces", "limiters on one store have a rule in namespaces whose names are alike: it counts in each of them by itself",
+		"write runtime.WithNamespace alike everywhere")
+	RuleChanged = finding(slog.LevelWarn, "rule_changed", "a rule was changed after it was registered: that is not in force",
+		"declare another rule, or change this one by an override")
+	DistinctKeys = finding(slog.LevelWarn, "distinct_keys", "each of a thousand calls within a window had a key of its own: the limit has counted nobody twice",
+		"leave what differs from call to call out of the key, such as a port, a time or the id of a request")
+	NothingCharged = finding(slog.LevelWarn, "nothing_charged", "each of the first thousand calls has cost nothing: the limit has counted none",
+		"see what cost= is for these calls")
+	AllRefunded = finding(slog.LevelWarn, "all_refunded", "each of the first thousand calls was given back: the limit has kept none",
+		"see when refund= is true, and what settle= returns")
 )

@@ -29,7 +29,11 @@ type Log struct {
 // Alert writes a line that somebody must act on, with its code, to every logger. Skipped is
 // how many lines like it were left out.
 func (l *Log) Alert(line Line, skipped int64, attrs ...slog.Attr) {
-	l.Write(line.level, line.text, skipped, append([]slog.Attr{slog.String("code", line.code)}, attrs...)...)
+	attrs = append([]slog.Attr{slog.String("code", line.code)}, attrs...)
+	if line.help != "" {
+		attrs = append(attrs, slog.String("help", line.help))
+	}
+	l.Write(line.level, line.text, skipped, attrs...)
 }
 
 // Write writes a line to every logger. Skipped is how many lines like it were left out.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/findings"
 )
 
 // A Rule is what a line says of a rule, and what tells it from others: its declaration.
@@ -22,12 +23,14 @@ type Rule struct {
 // kind of line, so that a flood of calls is not also a flood of lines.
 type Lines struct {
 	Log
+	// Lists are those of the limiters that the lines are of.
+	Lists []*findings.List
+
 	rules  bounded.Map[unsafe.Pointer, ruleLines]
 	others ruleLines                 // of the rules beyond the map's bound
 	recent atomic.Pointer[ruleLines] // of the last denial's line: found quickly in a flood
 
-	hidden          bounded.Map[hiddenAt, struct{}] // of which a line was written
-	steps, renewals Throttle                        // of clocks that stepped back, and of permits that were not renewed
+	steps, renewals Throttle // of clocks that stepped back, and of permits that were not renewed
 }
 
 // ruleLines are what was written about a rule.
@@ -57,6 +60,7 @@ func (l *Lines) of(declared unsafe.Pointer) *ruleLines {
 // Undecided says that a rule's store has not decided a call, why, and which policy did.
 func (l *Lines) Undecided(r Rule, policy, class string, err error) {
 	if skipped, due := l.of(r.Declared).undecided.Due(clock.Now()); due {
+		l.list(Undecided, r.Name, class, true)
 		l.Alert(Undecided, skipped, slog.String("rule", r.Name), slog.String("fail", policy), slog.String("class", class), slog.Any("error", err))
 	}
 }
@@ -86,14 +90,14 @@ func (l *Lines) Held(r Rule, d time.Duration, bounded bool, class string, err er
 // wrong for every call.
 func (l *Lines) EmptyPart(r Rule) {
 	if l.of(r.Declared).emptyPart.CompareAndSwap(false, true) {
-		l.Alert(EmptyPart, 0, slog.String("rule", r.Name))
+		l.Find(EmptyPart, r.Name, "")
 	}
 }
 
 // InvalidKey says that a key could not be built, and why, once for each rule.
 func (l *Lines) InvalidKey(r Rule, err error) {
 	if l.of(r.Declared).invalidKey.CompareAndSwap(false, true) {
-		l.Alert(InvalidKey, 0, slog.String("rule", r.Name), slog.Any("error", err))
+		l.Find(InvalidKey, r.Name, "", slog.Any("error", err))
 	}
 }
 
@@ -101,7 +105,7 @@ func (l *Lines) InvalidKey(r Rule, err error) {
 // its key, once for each rule.
 func (l *Lines) SharedKey(shadow, other Rule) {
 	if l.of(shadow.Declared).sharedKey.CompareAndSwap(false, true) {
-		l.Alert(SharedKey, 0, slog.String("rule", shadow.Name), slog.String("other", other.Name))
+		l.Find(SharedKey, shadow.Name, "", slog.String("other", other.Name))
 	}
 }
 

@@ -29,19 +29,33 @@ type Keeping struct {
 	Client   rediswire.Client
 	Panicked func(value any)
 
-	found   func(Risk)
-	once    sync.Once
-	mu      sync.Mutex // held to begin a look, and to close
+	asked   [2]sync.Once // for those that count for shorter and for longer
+	mu      sync.Mutex   // held to begin a look, and to close
+	looked  bool
+	risk    Risk
+	found   []func(Risk) // who wait for the look
 	closed  bool
 	running sync.WaitGroup
 }
 
-// Begin looks in the background, unless it was begun before or is closed. It calls found if
-// the servers may lose counts.
-func (k *Keeping) Begin(found func(Risk)) {
-	k.once.Do(func() {
-		k.found = found
-		k.begin(1, keepingAgain)
+// Begin looks in the background, unless it is closed, and calls found if the servers may lose
+// counts: once for who counts for a long time, and once for others.
+func (k *Keeping) Begin(long bool, found func(Risk)) {
+	which := 0
+	if long {
+		which = 1
+	}
+	k.asked[which].Do(func() {
+		k.mu.Lock()
+		looked, first := k.looked, len(k.found) == 0
+		k.found = append(k.found, found)
+		k.mu.Unlock()
+		switch {
+		case first:
+			k.begin(1, keepingAgain)
+		case looked && k.risk != Risk{}:
+			found(k.risk)
+		}
 	})
 }
 
@@ -88,9 +102,17 @@ func (k *Keeping) look() error {
 		risk.Unsaved = risk.Unsaved || info["aof_enabled"] == "0"
 		return err
 	})
-	if risk != (Risk{}) {
-		k.found(risk)
-		return nil
+	if risk == (Risk{}) && err != nil {
+		return err
 	}
-	return err
+	k.mu.Lock()
+	k.looked, k.risk = true, risk
+	waiting := k.found
+	k.mu.Unlock()
+	for _, found := range waiting {
+		if risk != (Risk{}) {
+			found(risk)
+		}
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import * as rules from "./rules.js";
 import * as lookup from "./lookup.js";
 import * as store from "./store.js";
 import * as overrides from "./overrides.js";
+import * as findings from "./findings.js";
 
 let version = -1; // of the rules that are shown
 let keys = "off";
@@ -42,6 +43,7 @@ function apply(frame) {
     overrides.setRules(rules.all());
     overrides.load();
   }
+  if (frame.findings) findings.set(frame.findings);
   if (frame.redis) store.set(frame.redis);
   if (frame.history) {
     overrides.setHistory(frame.history);

@@ -1,0 +1,120 @@
+package runtime
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/findings"
+	"github.com/rategen/rategen/runtime/internal/report"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// unusedAfter is how long a limiter may have rules without a call.
+const unusedAfter = time.Minute
+
+// A Finding is something that a program declares and that does not hold. It has no caller's key
+// and no server's address in it.
+type Finding struct {
+	// Code names the kind of finding, which the manual lists under Log lines.
+	Code string
+	// Rule is the name of the rule that it is about, or empty.
+	Rule string
+	// Detail is what else it is about, such as a route or an option, or empty.
+	Detail string
+	// Text says what does not hold, and Help what to do.
+	Text, Help string
+	// Since is when it was found.
+	Since time.Time
+}
+
+// String says what was found in one line.
+func (f Finding) String() string {
+	about := strings.TrimSpace(f.Rule + " " + f.Detail)
+	if about != "" {
+		about = " (" + about + ")"
+	}
+	return f.Code + about + ": " + f.Text + ": " + f.Help
+}
+
+// Findings returns what is declared and does not hold at present, by this limiter, its store and
+// its overrides, and by what the program has beside its limiters: middleware, interceptors and
+// clients. It is sorted, and holds at most 1,000 of each. Each was logged once, with its code,
+// when it was found. What is over is left out.
+//
+// It cannot see calls of what is not wrapped, nor whether a number is the one that was meant.
+func (l *Limiter) Findings() []Finding {
+	if l.called() {
+		l.events.log.Over(report.Unused)
+	}
+	l.checkChanges()
+	for rule, s := range l.samples.All() {
+		l.events.log.OverFor(report.DistinctKeys, func(name string) bool { return name == rule.Name && s.Shared() })
+		l.events.log.OverFor(report.NothingCharged, func(name string) bool { return name == rule.Name && s.Charged() })
+		l.events.log.OverFor(report.AllRefunded, func(name string) bool { return name == rule.Name && s.Kept() })
+	}
+	var all []Finding
+	for _, f := range append(l.events.log.Lists[0].All(), findings.Process.All()...) {
+		all = append(all, Finding{f.Code, f.Rule, f.Detail, f.Text, f.Help, f.Since})
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Rule, b.Rule)) })
+	return all
+}
+
+// FindingsError is the error of [Limiter.Warm] for what a limiter has found so far.
+type FindingsError struct{ Findings []Finding }
+
+// Error names the first finding.
+func (e *FindingsError) Error() string {
+	if n := len(e.Findings); n > 1 {
+		return fmt.Sprintf("%v (and %d more, see Limiter.Findings)", e.Findings[0], n-1)
+	}
+	return e.Findings[0].String()
+}
+
+// called reports whether a call has met a rule.
+func (l *Limiter) called() bool {
+	for _, s := range l.samples.All() {
+		if s.Called() {
+			return true
+		}
+	}
+	return false
+}
+
+// checkUse says after a while that no call has met any of the rules.
+func (l *Limiter) checkUse() {
+	l.checkChanges()
+	if l.registered.Len() > 0 && !l.called() && !l.closed.Load() {
+		l.events.log.Find(report.Unused, "", "")
+	}
+}
+
+// sample returns that of a rule, or nil if there are too many or it cannot tell anything.
+func (l *Limiter) sample(r *Rule) *findings.Sample { return l.samples.Made(r.declaration()) }
+
+// learn notes what a decided charge shows of whether its rule counts.
+func (l *Limiter) learn(c *decide.Charge, t *terms.Charge, now time.Duration) {
+	p := c.By(t)
+	switch Source(t.Source) {
+	case SourceFailure, SourceNone:
+		return
+	}
+	if !t.Allowed {
+		p.Sample.Deny()
+		return
+	}
+	if t.At == 0 {
+		return
+	}
+	parts := p.Parts(c.Key)
+	// A permit comes back, and a limit without parts in its key has one for all.
+	alone := len(parts) > 0 && p.Terms.Algorithm != terms.Permits && t.Remaining == p.Capacity-c.Cost
+	window, _ := p.Numbers.Present()
+	if p.Sample.Charge(parts, now, window, alone) {
+		l.events.log.Find(report.DistinctKeys, p.Name, "")
+	}
+}

@@ -1,0 +1,91 @@
+package findings
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// enough is how many calls of a rule must show one thing before it is told.
+	enough = 1_000
+	// running is how many calls that are charged may be under way, and be given back later.
+	running = 256
+)
+
+// A Sample is what the first calls of a rule show of whether it counts anybody. It is safe for
+// concurrent use.
+type Sample struct {
+	// Done says that there is nothing more to learn of decided calls. Then they cost one load.
+	Done atomic.Bool
+
+	key                atomic.Pointer[[]byte] // of the first call
+	began              atomic.Int64           // an instant
+	charged, alone     atomic.Int64           // calls, and those in the window that began
+	free, returned     atomic.Int64           // calls
+	shared, kept, told atomic.Bool
+}
+
+// Called reports whether the rule has decided a call, or was asked to at no cost.
+func (s *Sample) Called() bool { return s.charged.Load() > 0 || s.free.Load() > 0 }
+
+// Key returns the key of a call, or nil before the first.
+func (s *Sample) Key() []byte {
+	if key := s.key.Load(); key != nil {
+		return *key
+	}
+	return nil
+}
+
+// Deny notes that a call was denied: so the rule counts.
+func (s *Sample) Deny() {
+	s.shared.Store(true)
+	s.kept.Store(true)
+	s.Done.Store(true)
+}
+
+// Charge notes the key of a call that was charged at an instant, by a rule with a window. Alone
+// says that nothing else was counted for the key. It reports whether it is the one that shows that every
+// call has a key of its own.
+func (s *Sample) Charge(key []byte, now, window time.Duration, alone bool) (distinct bool) {
+	if s.key.Load() == nil {
+		s.key.Store(new(slices.Clone(key)))
+	}
+	if s.charged.Add(1)-s.returned.Load() > running {
+		s.kept.Store(true)
+	}
+	switch began := s.began.Load(); {
+	case !alone:
+		s.shared.Store(true)
+	case s.returned.Load() > 0: // the key may have had another call
+	case began == 0 || now-time.Duration(began) > window:
+		s.began.Store(int64(now))
+		s.alone.Store(1)
+	default:
+		distinct = s.alone.Add(1) == enough && !s.told.Swap(true)
+	}
+	if s.shared.Load() && s.kept.Load() {
+		s.Done.Store(true)
+	}
+	return distinct
+}
+
+// Shared reports whether two calls had one key.
+func (s *Sample) Shared() bool { return s.shared.Load() }
+
+// Charged reports whether a call has cost anything.
+func (s *Sample) Charged() bool { return s.charged.Load() > 0 }
+
+// Kept reports whether a call was not given back.
+func (s *Sample) Kept() bool { return s.kept.Load() }
+
+// Free notes a call that costs nothing, and reports whether it is the one that shows that all do.
+func (s *Sample) Free() bool {
+	return !s.Charged() && s.free.Add(1) == enough
+}
+
+// Return notes a call that was given back whole, and reports whether it is the one that shows
+// that all are.
+func (s *Sample) Return() bool {
+	return !s.Kept() && s.returned.Add(1) == enough
+}

@@ -1,0 +1,38 @@
+package report
+
+import (
+	"log/slog"
+
+	"github.com/rategen/rategen/runtime/internal/findings"
+)
+
+// Find puts what a line says on the lists, of a rule, or of none if that is empty, and what else
+// it is about. It writes the line if a list did not have it.
+func (l *Lines) Find(line Line, rule, detail string, attrs ...slog.Attr) {
+	if !l.list(line, rule, detail, false) {
+		return
+	}
+	if rule != "" {
+		attrs = append([]slog.Attr{slog.String("rule", rule)}, attrs...)
+	}
+	l.Alert(line, 0, attrs...)
+}
+
+// list puts what a line says on the lists, and reports whether it is new to one.
+func (l *Lines) list(line Line, rule, detail string, fades bool) (added bool) {
+	f := findings.Finding{Code: line.code, Rule: rule, Detail: detail, Text: line.text, Help: line.help, Fades: fades}
+	for _, list := range l.Lists {
+		added = list.Add(f) || added
+	}
+	return added
+}
+
+// Over takes what a line says from the lists.
+func (l *Lines) Over(line Line) { l.OverFor(line, func(string) bool { return true }) }
+
+// OverFor takes what a line says of some rules from the lists.
+func (l *Lines) OverFor(line Line, over func(rule string) bool) {
+	for _, list := range l.Lists {
+		list.Remove(line.code, func(f findings.Finding) bool { return over(f.Rule) })
+	}
+}

@@ -1,0 +1,42 @@
+package ratehttp
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A healthFinding is a [runtime.Finding] in an answer of [Health].
+type healthFinding struct {
+	Code   string    `json:"code"`
+	Rule   string    `json:"rule,omitempty"`
+	Detail string    `json:"detail,omitempty"`
+	Text   string    `json:"text"`
+	Help   string    `json:"help"`
+	Since  time.Time `json:"since"`
+}
+
+// Health answers with the findings of a limiter, see [runtime.Limiter.Findings], as JSON:
+//
+//	{"status":"warn","findings":[{"code":"limiter_closed","text":"…","help":"…","since":"…"}]}
+//
+// The status is "pass" without findings. The answer is 200 in any case, since a process with a
+// finding serves as well as the others do, and to restart it would change nothing. Serve it
+// where operators are, as it names rules.
+func Health(limiter *runtime.Limiter) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answer := struct {
+			Status   string          `json:"status"`
+			Findings []healthFinding `json:"findings"`
+		}{"pass", []healthFinding{}}
+		for _, f := range limiter.Findings() {
+			answer.Status = "warn"
+			answer.Findings = append(answer.Findings, healthFinding(f))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_ = json.NewEncoder(w).Encode(answer) // the client has gone
+	})
+}

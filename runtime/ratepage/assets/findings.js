@@ -1,0 +1,15 @@
+// What is declared and does not hold, with what to do.
+
+import { $, clock, el, setText } from "./dom.js";
+
+export function set(view) {
+  $("findings").hidden = view.findings.length === 0;
+  setText($("findings-more"), view.more ? `and ${view.more} more` : "");
+  $("findings-list").replaceChildren(...view.findings.map((f) => el("li", {},
+    el("span", {},
+      el("code", {}, f.code),
+      f.rule || f.detail ? el("span", { class: "place" }, ` ${[f.rule, f.detail].filter(Boolean).join(", ")}`) : null,
+      `: ${f.text}. `,
+      el("span", { class: "quiet" }, `${f.help}.`)),
+    el("span", { class: "when" }, `since ${clock(f.since)}`))));
+}
