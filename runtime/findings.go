@@ -113,8 +113,7 @@ func (l *Limiter) learn(c *decide.Charge, t *terms.Charge, now time.Duration) {
 	parts := p.Parts(c.Key)
 	// A permit comes back, and a limit without parts in its key has one for all.
 	alone := len(parts) > 0 && p.Terms.Algorithm != terms.Permits && t.Remaining == p.Capacity-c.Cost
-	window, _ := p.Numbers.Present()
-	if p.Sample.Charge(parts, now, window, alone) {
+	if p.Sample.Charge(parts, now, t.ResetAfter, alone) {
 		l.events.log.Find(report.DistinctKeys, p.Name, "")
 	}
 }

@@ -110,6 +110,14 @@ func TestFindings(t *testing.T) {
 			}
 			wantFound(p.T, l, &p.out)
 		},
+		"a bucket that is full at once": func(p *program) {
+			l, r := open(p), &runtime.Rule{Name: "r", Window: time.Hour, Max: runtime.MaxCount, Algorithm: runtime.TokenBucket}
+			for i := range 3000 {
+				taken(p.T, l, of(r)(i%10))
+				time.Sleep(time.Millisecond)
+			}
+			wantFound(p.T, l, &p.out)
+		},
 		"a permit for each call": func(p *program) {
 			l, r := open(p), &runtime.Rule{Name: "r", Window: time.Minute, Max: 5, Algorithm: runtime.Concurrency}
 			for i := range 3000 {

@@ -11,6 +11,8 @@ const (
 	enough = 1_000
 	// running is how many calls that are charged may be under way, and be given back later.
 	running = 256
+	// mostCalls are looked at, unless something is told by then.
+	mostCalls = 100_000
 )
 
 // A Sample is what the first calls of a rule show of whether it counts anybody. It is safe for
@@ -44,27 +46,28 @@ func (s *Sample) Deny() {
 	s.Done.Store(true)
 }
 
-// Charge notes the key of a call that was charged at an instant, by a rule with a window. Alone
-// says that nothing else was counted for the key. It reports whether it is the one that shows that every
-// call has a key of its own.
-func (s *Sample) Charge(key []byte, now, window time.Duration, alone bool) (distinct bool) {
+// Charge notes the key of a call that was charged at an instant, for how long the charge counts,
+// and whether it is alone: nothing else counts for the key. It reports whether the call is the one
+// that shows that each has a key of its own.
+func (s *Sample) Charge(key []byte, now, counts time.Duration, alone bool) (distinct bool) {
 	if s.key.Load() == nil {
 		s.key.Store(new(slices.Clone(key)))
 	}
-	if s.charged.Add(1)-s.returned.Load() > running {
+	charged := s.charged.Add(1)
+	if charged-s.returned.Load() > running {
 		s.kept.Store(true)
 	}
 	switch began := s.began.Load(); {
 	case !alone:
 		s.shared.Store(true)
 	case s.returned.Load() > 0: // the key may have had another call
-	case began == 0 || now-time.Duration(began) > window:
+	case began == 0 || now-time.Duration(began) > counts:
 		s.began.Store(int64(now))
 		s.alone.Store(1)
 	default:
 		distinct = s.alone.Add(1) == enough && !s.told.Swap(true)
 	}
-	if s.shared.Load() && s.kept.Load() {
+	if s.shared.Load() && s.kept.Load() || charged > mostCalls && !s.told.Load() {
 		s.Done.Store(true)
 	}
 	return distinct

@@ -86,7 +86,7 @@ var (
 		"write runtime.WithNamespace alike everywhere")
 	RuleChanged = finding(slog.LevelWarn, "rule_changed", "a rule was changed after it was registered: that is not in force",
 		"declare another rule, or change this one by an override")
-	DistinctKeys = finding(slog.LevelWarn, "distinct_keys", "each of a thousand calls within a window had a key of its own: the limit has counted nobody twice",
+	DistinctKeys = finding(slog.LevelWarn, "distinct_keys", "of a thousand calls each had a key of its own, while all of them still counted: the limit has counted nobody twice",
 		"leave what differs from call to call out of the key, such as a port, a time or the id of a request")
 	NothingCharged = finding(slog.LevelWarn, "nothing_charged", "each of the first thousand calls has cost nothing: the limit has counted none",
 		"see what cost= is for these calls")
