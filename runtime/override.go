@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -245,7 +246,8 @@ func (l *Limiter) checkKeys(checked map[*Rule]*override.Keys) {
 		}
 		l.events.log.OverFor(report.UnfitKeys, func(rule string) bool { return rule == r.Name })
 		if n := k.Unfit(s.Key()); n > 0 {
-			l.events.log.Find(report.UnfitKeys, r.Name, strconv.Itoa(n)+" of "+strconv.Itoa(k.Len()))
+			which := strconv.Itoa(n) + " of " + strconv.Itoa(k.Len())
+			l.events.log.Find(report.UnfitKeys, r.Name, which, slog.String("keys", which))
 		}
 	}
 }
