@@ -3,13 +3,11 @@ Rategen-vet checks //ratelimit: directives without generating code.
 
 Usage:
 
-	rategen-vet [-fix] [packages]
-	go vet -vettool=$(which rategen-vet) [packages]
+	go tool rategen-vet [-fix] [packages]
 
 It reports the errors and warnings of rategen, and exits with 3 if there are any.
-The flag -fix applies mechanical remedies. In a module that has rategen-vet as a
-tool, go tool -n rategen-vet prints the path for -vettool. Linters can run the
-analyzer in package generator/analyzer.
+The flag -fix applies mechanical remedies, and writes files with line ends of LF. It is a
+-vettool of go vet as well. Linters can run the analyzer in package generator/analyzer.
 */
 package main
 

@@ -361,7 +361,8 @@ not meant, and ends in a code:
     methods in place of embedding the interface if you mean that.
 
   - not_wrapped: A method that has no limit of its own returns what is limited,
-    without the limits, such as WithTx(tx) *Queries. Wrap the result, or write
+    without the limits, such as WithTx(tx) *Queries, alone, in a slice or a sequence, or to
+    a callback. Another interface that hides it is not seen. Wrap the result, or write
     //ratelimit:off above the method if you mean that. Where another tool has
     generated the method, limit an interface of your own without it.
 
@@ -397,11 +398,10 @@ whose limits are explained then. A column may follow. Values of the example are 
 runtime.WithNamespace puts its name and a colon before the key. With -json each
 directive is an object as of rategen list, which has a field explanation.
 
-The command rategen-vet finds the same errors and warnings, for go vet and for
-editors, and fixes what is mechanical:
+The command rategen-vet finds the same errors and warnings, for CI and for
+editors, and fixes what is mechanical, with line ends of LF:
 
-	rategen-vet [-fix] [packages]
-	go vet -vettool=$(which rategen-vet) [packages]
+	go tool rategen-vet [-fix] [packages]
 
 Linters can run the analyzer in package generator/analyzer.
 */

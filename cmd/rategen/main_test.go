@@ -85,10 +85,22 @@ func TestLifeOfAFile(t *testing.T) {
 		t.Error("a file that was up to date was written again")
 	}
 
+	// A licence that somebody puts before it stays.
+	const licence = "// Copyright of somebody.\n\n"
+	generated, err := os.ReadFile(filepath.Join(dir, "a_ratelimit.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.WriteFile(filepath.Join(dir, "a_ratelimit.go"), append([]byte(licence), generated...), 0o644)
+	expect(0, "", "", "-check", "./...")
+
 	edited := strings.Replace(module["a.go"], "max=5", "max=6", 1)
 	os.WriteFile(filepath.Join(dir, "a.go"), []byte(edited), 0o644)
 	expect(1, "", "a_ratelimit.go: stale: run go generate\n", "-check")
 	expect(0, "a_ratelimit.go: wrote\n", "", "-v")
+	if after, err := os.ReadFile(filepath.Join(dir, "a_ratelimit.go")); err != nil || string(after) != licence+strings.Replace(strings.ReplaceAll(string(generated), "to 5 ", "to 6 "), "Max:    5", "Max:    6", 1) {
+		t.Error(err, string(after))
+	}
 
 	os.WriteFile(filepath.Join(dir, "a.go"), []byte("package m\n"), 0o644)
 	expect(1, "", "a_ratelimit.go: stale: run go generate\n", "-check")

@@ -42,7 +42,7 @@ var Options = []Option{{
 	Name: "max", guesses: "limit limits count requests calls quota n burstmax maxcalls", counts: true, Value: "INTEGER",
 	Doc:     "calls admitted in a window, or in flight: 1 to 1,000,000 for `sliding-log` and `concurrency`, 2⁵³-1 for `fixed-window`, 10¹² for others, or a Go integer expression such as `#plan.PerMinute`",
 	Default: "`100`", perCall: true,
-	parse: expression, constant: integers(1, spec.MaxAmount), unset: defaultMaxText,
+	parse: maxOrRate, constant: integers(1, spec.MaxAmount), unset: defaultMaxText,
 	explain: explanations{TopicLimit: explainMax},
 }, {
 	Name: "rate", guesses: "ratelimit speed qps rps", counts: true, Value: "MAX/WINDOW",

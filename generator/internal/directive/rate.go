@@ -3,6 +3,7 @@ package directive
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -25,6 +26,18 @@ func parseRate(v Value) (rate, error) {
 		r.window = Value{Pos: r.window.Pos, Text: "1" + r.window.Text}
 	}
 	return r, nil
+}
+
+var rateText = regexp.MustCompile(`^[0-9_]+/[0-9]*(ms|s|m|h|d)$`)
+
+// maxOrRate is the parse column of max. It refuses what is meant as a rate.
+func maxOrRate(v Value) (any, error) {
+	if rateText.MatchString(v.Text) {
+		err := fmt.Errorf("%s is a rate: write rate=%s", v.Text, v.Text)
+		v.Text, _, _ = strings.Cut(v.Text, "/")
+		return v, err
+	}
+	return v, nil
 }
 
 // assignments returns the options that a rate stands for.

@@ -151,6 +151,9 @@ func (s *Settings) Has(name string) bool {
 	return given
 }
 
+// IsEmpty reports whether nothing could be made of a directive, which is reported.
+func (s *Settings) IsEmpty() bool { return len(s.options) == 0 }
+
 // Expr returns the text of an option that is an expression, or nil.
 func (s *Settings) Expr(name string) *Value {
 	if v, ok := s.values[name].(Value); ok {

@@ -179,7 +179,7 @@ func (s *importSet) decl() jen.Code {
 	slices.Sort(paths)
 	for _, p := range paths {
 		spec := jen.Lit(p)
-		if s.names[p] != s.used[p] || path.Base(p) != s.used[p] && s.source[p] != "" {
+		if s.names[p] != s.used[p] || naming.AssumedImport(p) != s.used[p] {
 			spec = jen.Id(s.names[p]).Lit(p)
 		}
 		if first, _, _ := strings.Cut(p, "/"); strings.Contains(first, ".") {

@@ -151,6 +151,7 @@ func (b *Builder) applyLimits(f *File, w *Wrapper, scopes func(*Wrapper, *Method
 		w.Rules = append(w.Rules, r)
 		b.checkMethods(w, s)
 	}
+	b.checkNumbers(shared)
 	sharedRules := slices.Clone(w.Rules)
 	for _, d := range w.Decl.Own {
 		if d.Off {
@@ -175,6 +176,7 @@ func (b *Builder) applyLimits(f *File, w *Wrapper, scopes func(*Wrapper, *Method
 			w.Rules = append(w.Rules, r)
 			rules = append(rules, r)
 		}
+		b.checkNumbers(settingsIn(own))
 		b.checkPrefixes(m, rules)
 		if len(rules) > spec.MaxLimits {
 			b.Report.At(rules[spec.MaxLimits].Pos, "%s has %d limits, the most is %d: remove some", m.Name, len(rules), spec.MaxLimits)
@@ -186,6 +188,7 @@ func (b *Builder) applyLimits(f *File, w *Wrapper, scopes func(*Wrapper, *Method
 		b.applyDeny(w, m, scopes(w, m))
 		b.checkStream(m)
 	}
+	b.checkApplied(w, sharedRules)
 	b.applyUsage(w)
 }
 
@@ -205,6 +208,7 @@ func (b *Builder) sharedBy(w *Wrapper, m *Method, own []*directive.Directive, sh
 		if off >= 0 || r.LeavesOut(m.Name) || gone[r] {
 			continue
 		}
+		r.applies = true
 		if !m.canRefuse(own, shared) {
 			b.Report.At(r.Pos, "method %s of %s cannot be limited, its last result is not an error: add one, deny=CALL with a call that gives its results, except=%s, or %soff above the method", m.Name, w.Name, m.Name, directive.Prefix)
 			continue

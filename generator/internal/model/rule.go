@@ -21,6 +21,7 @@ type Rule struct {
 	Source   string     // file and method: "employee.go: EmployeeService.GetByID"
 	Max      *expr.Expr // a constant, or nil for the default; meaningless if dynamic
 	Dynamic  bool       // the max depends on the call
+	applies  bool       // to a method at least; of a limit of the whole interface
 	// Constants are the constants, by option, that the generated rule refers to.
 	Constants map[string]*expr.Expr
 }
@@ -55,6 +56,25 @@ func (b *Builder) checkMethods(w *Wrapper, s *directive.Settings) {
 			if !slices.Contains(names, v.Text) {
 				b.Report.At(v.Pos, "%s: interface %s has no method %q%s", option, w.Name, v.Text, directive.Suggest(v.Text, names))
 			}
+		}
+	}
+}
+
+// checkNumbers reports further lines that do not say how many calls they admit: the number
+// of the first line is not theirs.
+func (b *Builder) checkNumbers(lines []*directive.Settings) {
+	for i, s := range lines {
+		if i > 0 && !s.Has("max") && !s.IsEmpty() {
+			b.Report.At(s.Pos, "a further limit without a max, which would admit %d calls: write its max or rate, or all options on one line if it is one limit", directive.DefaultMax)
+		}
+	}
+}
+
+// checkApplied reports limits of the whole interface that apply to none of its methods.
+func (b *Builder) checkApplied(w *Wrapper, shared []*Rule) {
+	for _, r := range shared {
+		if !r.applies {
+			b.Report.At(r.Pos, "this limit applies to no method of %s, all are left out: remove it, or one of except, only, replace and %soff", w.Name, directive.Prefix)
 		}
 	}
 }

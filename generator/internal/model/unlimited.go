@@ -18,12 +18,23 @@ func (w *Wrapper) findUnlimited(f *File) {
 		return
 	}
 	for _, m := range w.Methods {
+		// A type that has all methods by accident is hardly possible: this method,
+		// which hands it out, is one of them.
+		find := func(t types.Type, within bool) {
+			if m.unlimited == "" && types.Implements(t, iface) && !gotypes.IsTypeParam(t) && !w.isWrapper(t, f.Pkg.Types) {
+				m.unlimited, m.within = types.TypeString(t, types.RelativeTo(f.Pkg.Types)), within
+			}
+		}
+		inside := func(t types.Type) { find(t, true) } // of a slice, a sequence or a callback
 		for v := range m.Type.Results().Variables() {
-			// A type that has all methods by accident is hardly possible: this
-			// method, which returns it, is one of them.
-			if t := v.Type(); types.Implements(t, iface) && !gotypes.IsTypeParam(t) && !w.isWrapper(t, f.Pkg.Types) {
-				m.unlimited = types.TypeString(t, types.RelativeTo(f.Pkg.Types))
-				break
+			find(v.Type(), false)
+			gotypes.EachType(v.Type(), inside)
+		}
+		for v := range m.Type.Params().Variables() {
+			if callback, ok := v.Type().Underlying().(*types.Signature); ok {
+				for v := range callback.Params().Variables() {
+					gotypes.EachType(v.Type(), inside)
+				}
 			}
 		}
 	}
@@ -70,11 +81,14 @@ func (b *Builder) warnUnlimited(f *File, w *Wrapper) {
 		if ast.IsGenerated(sourceOf(f, w, pos).Syntax) { // nothing that is written there lasts
 			remedy = "limit an interface of your own that has no " + m.Name
 		}
-		wrapped := w.Constructor + "(x." + m.Name + "(…), limiter)"
-		if len(m.Results) > 1 {
+		verb, wrapped := "returns", w.Constructor+"(x."+m.Name+"(…), limiter)"
+		if m.within {
+			verb = "hands out"
+		}
+		if m.within || len(m.Results) > 1 {
 			wrapped = w.Constructor + "(…, limiter)" // a call with several results is no argument
 		}
-		d := b.Report.Warn(diag.NotWrapped, pos, "%s returns a %s without limits: wrap it, as in %s, or %s", m.Name, m.unlimited, wrapped, remedy)
+		d := b.Report.Warn(diag.NotWrapped, pos, "%s %s a %s without limits: wrap it, as in %s, or %s", m.Name, verb, m.unlimited, wrapped, remedy)
 		if pos == m.pos {
 			d.Over(m.Name)
 		}

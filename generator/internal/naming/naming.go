@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"path"
+	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -31,6 +34,20 @@ func Constructor(wrapper string) string {
 		return "New" + wrapper
 	}
 	return "new" + UpperFirst(wrapper)
+}
+
+// AssumedImport returns the name that a package is assumed to have by its import path, as
+// goimports does. An import of one that has another is written with the name.
+func AssumedImport(importPath string) string {
+	base := path.Base(importPath)
+	if n, err := strconv.Atoi(strings.TrimPrefix(base, "v")); err == nil && base[0] == 'v' && n > 0 && path.Dir(importPath) != "." {
+		base = path.Base(path.Dir(importPath))
+	}
+	base = strings.TrimPrefix(base, "go-")
+	if i := strings.IndexFunc(base, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '_' }); i >= 0 {
+		base = base[:i]
+	}
+	return base
 }
 
 // UpperFirst makes a name exported.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // A change is what is to become of a file, ready to be done. The zero value changes nothing.
@@ -35,7 +36,8 @@ func (o File) prepare() (c change, status Status, err error) {
 	c.name = filepath.Base(o.Path)
 	// Where nothing can be written, nothing can be removed either.
 	c.temp = ".rategen." + rand.Text()[:8]
-	err = c.root.WriteFile(c.temp, o.Content, 0o644)
+	before, _ := c.root.ReadFile(c.name)
+	err = c.root.WriteFile(c.temp, slices.Concat(prologue(before), o.Content), 0o644)
 	if old, oldErr := c.root.Lstat(c.name); err == nil && oldErr == nil && old.Mode().IsRegular() {
 		err = c.root.Chmod(c.temp, old.Mode().Perm())
 	}

@@ -95,6 +95,23 @@ func hasHeader(content []byte) bool {
 	return false
 }
 
+// prologue returns the comments that somebody has put before our header, such as a licence.
+// They stay.
+func prologue(content []byte) []byte {
+	var s scanner.Scanner
+	file := token.NewFileSet().AddFile("", -1, len(content))
+	s.Init(file, content, nil, scanner.ScanComments)
+	for {
+		pos, tok, text := s.Scan()
+		if tok != token.COMMENT {
+			return nil
+		}
+		if strings.TrimRight(text, "\r") == Header {
+			return content[:file.Offset(pos)]
+		}
+	}
+}
+
 // declaredIn stands in a file whose interfaces are those of another package,
 // so that a run for that package knows its own.
 const declaredIn = "The interfaces wrapped here are declared in "

@@ -50,7 +50,7 @@ func (o File) compare() (Status, error) {
 		return Missing, nil
 	case err != nil:
 		return "", err
-	case o.Content != nil && bytes.Equal(bytes.ReplaceAll(old, []byte("\r\n"), []byte("\n")), o.Content):
+	case o.Content != nil && bytes.Equal(bytes.ReplaceAll(old[len(prologue(old)):], []byte("\r\n"), []byte("\n")), o.Content):
 		return Unchanged, nil
 	}
 	return Stale, nil

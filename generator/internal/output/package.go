@@ -122,8 +122,6 @@ func DeclaredNames(f *ast.File) []*ast.Ident {
 	return names
 }
 
-var majorVersion = regexp.MustCompile(`/v[0-9]+$`)
-
 // ImportedNames returns the names that a file imports packages under. One that it does not
 // write is taken from the path.
 func ImportedNames(f *ast.File) []string {
@@ -132,7 +130,7 @@ func ImportedNames(f *ast.File) []string {
 		if s.Name != nil {
 			names = append(names, s.Name.Name)
 		} else if p, err := strconv.Unquote(s.Path.Value); err == nil {
-			names = append(names, path.Base(majorVersion.ReplaceAllString(p, "")))
+			names = append(names, naming.AssumedImport(p))
 		}
 	}
 	return names
