@@ -87,7 +87,7 @@ func (m method) directive() string {
 		line += o.name + "=" + strconv.Quote(o.text)
 	}
 	if m.second {
-		line += "\n\t//ratelimit:name=plain"
+		line += "\n\t//ratelimit:name=plain max=100"
 	}
 	return line
 }
