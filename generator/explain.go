@@ -125,7 +125,10 @@ func (p *place) explanation(w *model.Wrapper, r *model.Rule, methods []*model.Me
 		directive.TopicRedis: {"The key expires once it has no effect any more."},
 	}
 	if r.Refuses() {
-		more[directive.TopicRefusal] = answers(r, methods)
+		more[directive.TopicRefusal] = append(answers(r, methods), withoutContext(methods)...)
+	}
+	if text := earlyReturns(r, methods); text != "" {
+		more[directive.TopicEnd] = append(more[directive.TopicEnd], text)
 	}
 	e.Topics = topicsOf(resolve(r), more, directive.Topics...)
 	return e

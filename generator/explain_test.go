@@ -55,7 +55,7 @@ func TestExplainedKey(t *testing.T) {
 		// One explanation, which asks the go command, has a limit for each text.
 		limits, parts := "", ""
 		for i, text := range texts {
-			limits += fmt.Sprintf("\t//ratelimit:window=10s prefix=p%d: key=part%d,#n %s\n", i, i, options)
+			limits += fmt.Sprintf("\t//ratelimit:window=10s max=100 prefix=p%d: key=part%d,#n %s\n", i, i, options)
 			parts += fmt.Sprintf("const part%d = %q\n", i, text)
 		}
 		scratch.Write(t, filepath.Join(dir, "a.go"), "package m; import \"time\"\n\ntype A interface {\n"+limits+"\tDo(n int) (time.Duration, error)\n}\n\n"+parts)

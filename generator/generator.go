@@ -68,6 +68,7 @@ func Run(cfg Config) (result *Result, err error) {
 	if err != nil {
 		return result, err
 	}
+	result.addOthers(cfg, program, report)
 
 	// From up-to-date files to a record of them for the next run (package
 	// cache).

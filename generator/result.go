@@ -3,10 +3,12 @@ package generator
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/emit"
 	"github.com/rategen/rategen/generator/internal/load"
 	"github.com/rategen/rategen/generator/internal/model"
@@ -111,6 +113,21 @@ func writeFiles(cfg Config, files []output.File, report *diag.Reporter) (*Result
 		result.Files = append(result.Files, File{report.Short(files[i].Path), Status(status)})
 	}
 	return result, err
+}
+
+// addOthers adds what is missing of other builds, if the run is a check, and says so if there
+// is nothing at all.
+func (r *Result) addOthers(cfg Config, p *load.Program, report *diag.Reporter) {
+	if n := p.Empty(); n > 0 && len(r.Files) == 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("0 directives in %d packages: name others, as ./... does, or write one such as %smax=100 above a method", n, directive.Prefix))
+	}
+	if !cfg.Check {
+		return
+	}
+	for _, path := range p.MissingElsewhere() {
+		r.Files = append(r.Files, File{report.Short(path), Missing})
+	}
+	slices.SortFunc(r.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 }
 
 // upToDate reports whether all files were up to date.

@@ -31,6 +31,13 @@ func TestOtherSystems(t *testing.T) {
 	expect(t, dir, 0, "limits/any_ratelimit.go: wrote\nlimits/o_ratelimit_linux.go: wrote\nlimits/tagged_ratelimit.go: wrote\ns/s_ratelimit_linux.go: wrote\n", "-v", "-tags", "special", "./...")
 	expect(t, dir, 0, "limits/any_ratelimit.go: unchanged\nlimits/o_ratelimit_linux.go: unchanged\ns/s_ratelimit_linux.go: unchanged\no/tagged.go"+skippedNote, "-v", "./...")
 	t.Setenv("GOOS", "windows")
+	// What another build generates is missed where it has never been generated.
+	for _, name := range []string{"limits/tagged_ratelimit.go", "s/s_ratelimit_linux.go"} {
+		path := filepath.Join(dir, name)
+		os.Rename(path, path+".txt")
+		expect(t, dir, 1, "o/o_linux.go"+skippedNote+"o/tagged.go"+skippedNote+"s/get_linux.go"+skippedNote+name+": missing: run go generate\n", "-check", "./...")
+		os.Rename(path+".txt", path)
+	}
 	expect(t, dir, 0, "limits/any_ratelimit.go: unchanged\no/o_linux.go"+skippedNote+"o/tagged.go"+skippedNote+"s/get_linux.go"+skippedNote, "-v", "./...")
 
 	// What no build asks for any more goes.

@@ -341,7 +341,12 @@ not meant, and ends in a code:
 
   - key_with_port: A key ends in the remote address of a request or a connection,
     which has a port: each connection then has a budget of its own. Write a key such
-    as ratehttp.ClientIP(#r.Context()), or string(#r.RemoteAddr) if you mean that.
+    as ratehttp.ClientIP(#r.Context()), or string(#r.RemoteAddr) if you mean that. A
+    netip.AddrPort and a net.Addr have a port as well.
+
+  - key_of_time: A key is a time, or reads the clock, so each call has a budget of its
+    own. Write what calls that count together have in common, such as the day, or a
+    conversion if you mean that.
 
   - embedded_limits: An interface or a struct embeds what is limited, whose limits hold for
     its own wrapper only. Declare the methods with the directives that are to hold, or with
@@ -349,7 +354,9 @@ not meant, and ends in a code:
 
   - no_context: A call may wait and has no context, so it waits on after its caller
     has gone. Give the method a context, or write ctx=context.Background() if you mean
-    that, which needs an import of context.
+    that, which needs an import of context. There is no warning about calls that do not
+    wait, but of them, too, adapters of HTTP and gRPC see no decision: clients get no
+    RateLimit fields, and 429 only if the handler answers so. rategen explain says that.
 
   - short_line: A leaky-bucket has a burst that its wait cannot fill a line of: calls
     are refused at once although their turn would come within the wait. Leave burst

@@ -42,9 +42,11 @@ func list(args []string, stdout, stderr io.Writer, dir string) int {
 		}
 		rows = append(rows, []string{fmt.Sprintf("%s:%d", r.Pos.Filename, r.Pos.Line), r.Name, r.Limit, key})
 	}
-	if len(rules) > 0 {
-		printTable(stdout, widthOf(stdout), rows)
+	if len(rules) == 0 {
+		fmt.Fprintln(stderr, "0 directives in these packages")
+		return done
 	}
+	printTable(stdout, widthOf(stdout), rows)
 	return done
 }
 

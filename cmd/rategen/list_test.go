@@ -132,7 +132,7 @@ out/out.go:7        out.Model.Ask#2     1000 per 1m, token…  (all callers)
 		}
 	}
 
-	if code, out, errs := rategen(dir, "list", "./none"); code != 0 || out != "" || errs != "" {
+	if code, out, errs := rategen(dir, "list", "./none"); code != 0 || out != "" || errs != "0 directives in these packages\n" {
 		t.Errorf("no rules: exit %d\n%s%s", code, out, errs)
 	}
 	if code, _, errs := rategen(dir, "list", "-nonsense"); code != 2 || !strings.Contains(errs, "usage: rategen list") {

@@ -110,6 +110,16 @@ func TestLifeOfAFile(t *testing.T) {
 	}
 }
 
+// A run that finds nothing says so.
+func TestEmpty(t *testing.T) {
+	t.Parallel()
+	dir := writeModule(t, map[string]string{"go.mod": module["go.mod"], "a.go": "package m\n", "b/b.go": "package b\n"})
+	const note = "0 directives in 2 packages: name others, as ./... does, or write one such as //ratelimit:max=100 above a method\n"
+	expect(t, dir, 0, note, "./...")
+	expect(t, dir, 0, note, "-check", "./...")
+	expect(t, dir, 0, "0 directives in these packages\n", "list", "./...")
+}
+
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -20,6 +20,7 @@ var (
 	NoKey          = code("no_key")
 	NilableKey     = code("nilable_key")
 	KeyWithPort    = code("key_with_port")
+	KeyOfTime      = code("key_of_time")
 	EmbeddedLimits = code("embedded_limits")
 	NoContext      = code("no_context")
 	ShortLine      = code("short_line")

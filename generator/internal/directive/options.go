@@ -112,7 +112,7 @@ var Options = []Option{{
 	Name: "message", guesses: "msg error text", Value: "TEXT",
 	Doc:     "text of the error of a refused call; `{retry_after}` in it is the time to wait",
 	Default: "`rate limit exceeded`",
-	parse:   printable(1000),
+	parse:   parseMessage,
 	field:   "Message", behind: true,
 }, {
 	Name: "fail", guesses: "failure onfailure onerror failpolicy failopen failclosed", Value: "open|closed|local",

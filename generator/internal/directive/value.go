@@ -2,9 +2,12 @@ package directive
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/rategen/rategen/internal/nearest"
 )
 
 // These functions return the parse column of a row of Options.
@@ -26,6 +29,20 @@ func expression(v Value) (any, error) { return v, nil }
 // printable accepts printable text of 1 to most bytes.
 func printable(most int) func(Value) (any, error) {
 	return func(v Value) (any, error) { return v.Text, checkText(v.Text, most) }
+}
+
+const retryAfter = "{retry_after}"
+
+var placeholder = regexp.MustCompile(`\{\w[\w .-]*\}`)
+
+// parseMessage accepts a text in which what stands for the time to wait is written right.
+func parseMessage(v Value) (any, error) {
+	for _, word := range placeholder.FindAllString(v.Text, -1) {
+		if word != retryAfter && nearest.Distance(strings.ToLower(word), retryAfter) <= 2 {
+			return v.Text, fmt.Errorf("%s stays as it is: write %s for the time to wait", word, retryAfter)
+		}
+	}
+	return printable(1000)(v)
 }
 
 // oneOf accepts one of some words.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/naming"
 	"github.com/rategen/rategen/generator/internal/output"
@@ -140,8 +141,17 @@ func (p *Program) keepExcluded(d *dir, s *scan) {
 	for i, path := range paths {
 		files[i] = all[path]
 	}
-	for path := range directive.ConcreteTypes(limited, files, paths) {
-		d.excluded = append(d.excluded, path)
+	concrete := directive.ConcreteTypes(limited, files, paths)
+	for _, path := range d.excluded {
+		if file := all[path]; file != nil && len(concrete[path]) == 0 {
+			src := directive.Read(fset, file, path, func(token.Pos, string, ...any) *diag.Diagnostic { return &diag.Diagnostic{} })
+			if len(src.Decls) > 0 {
+				d.elsewhere = append(d.elsewhere, path)
+			}
+		}
+	}
+	for path := range concrete {
+		d.excluded, d.elsewhere = append(d.excluded, path), append(d.elsewhere, path)
 	}
 	if !d.movesOut() {
 		for _, path := range d.excluded {

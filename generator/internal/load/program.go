@@ -4,14 +4,18 @@
 package load
 
 import (
+	"errors"
 	"go/ast"
 	"go/token"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/naming"
 	"github.com/rategen/rategen/generator/internal/output"
 	"golang.org/x/tools/go/packages"
 )
@@ -53,10 +57,12 @@ type dir struct {
 	// excluded are the paths of the ignored files from which wrappers are generated
 	// on other systems, or with other tags.
 	excluded []string
-	broken   bool            // a source could not be parsed
-	clash    string          // what the go command says of files of several packages, or ""
-	taken    bool            // it declares names that are to be generated
-	overlay  map[string]stub // by path
+	// elsewhere are the paths of files of other builds that certainly have wrappers.
+	elsewhere []string
+	broken    bool            // a source could not be parsed
+	clash     string          // what the go command says of files of several packages, or ""
+	taken     bool            // it declares names that are to be generated
+	overlay   map[string]stub // by path
 
 	// The files as they are type-checked, once read: those of the package, of
 	// its tests inside, and of those outside of it.
@@ -125,6 +131,34 @@ func (p *Program) Orphans() []string {
 		paths = append(paths, d.orphans...)
 	}
 	return paths
+}
+
+// MissingElsewhere returns the generated files that do not exist and that this build cannot
+// generate.
+func (p *Program) MissingElsewhere() []string {
+	var missing []string
+	for _, d := range p.dirs {
+		for _, source := range d.elsewhere {
+			path := naming.OutputFile(source)
+			if d.place != nil {
+				path = filepath.Join(d.place.Dir, filepath.Base(path))
+			}
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				missing = append(missing, path)
+			}
+		}
+	}
+	return missing
+}
+
+// Empty returns how many packages there are if none of them has a directive, or else 0.
+func (p *Program) Empty() int {
+	for _, d := range p.dirs {
+		if len(d.sources)+len(d.policies)+len(d.excluded) > 0 {
+			return 0
+		}
+	}
+	return len(p.dirs)
 }
 
 // ImportWay is the function of the same name for the packages of the program.

@@ -22,6 +22,9 @@ func (m *Method) Context() *expr.Param {
 // PassesContext reports whether a call's context is its parameter [Method.Context].
 func (m *Method) PassesContext() bool { return m.Ctx == nil && m.Context() != nil }
 
+// HasContext reports whether calls bring a context.
+func (m *Method) HasContext() bool { return m.Ctx != nil || m.Context() != nil }
+
 // NeedsBackground reports whether a call may be without a context.
 func (m *Method) NeedsBackground() bool {
 	return len(m.Limits) > 0 && !m.PassesContext() && (m.Ctx == nil || len(m.Ctx.Lower(expr.Facts{}).Steps) > 0)

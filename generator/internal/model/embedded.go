@@ -2,13 +2,11 @@ package model
 
 import (
 	"go/types"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
-	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/load"
 	"github.com/rategen/rategen/generator/internal/naming"
 )
@@ -81,56 +79,4 @@ func (f *File) isLimited(obj *types.TypeName, method string) bool {
 	return len(own) > 0 || slices.ContainsFunc(settingsIn(decl.Own), func(s *directive.Settings) bool {
 		return !s.LeavesOut(method)
 	})
-}
-
-// isPath matches a parameter and what is selected of it.
-var isPath = regexp.MustCompile(`^#[\pL\pN_]+(\.[\pL\pN_]+(\(\))?)*$`)
-
-// warnRemoteAddr warns of a key with the address of a peer and its port: each
-// connection has another.
-func (b *Builder) warnRemoteAddr(f *File, w *Wrapper) {
-	warned := map[*Rule]bool{}
-	for _, m := range w.Methods {
-		for _, l := range m.Limits {
-			for _, p := range l.Parts {
-				if !endsInRemoteAddr(p.Expr) || warned[l.Rule] {
-					continue
-				}
-				warned[l.Rule] = true
-				text := p.Expr.Source.Text
-				remedy := "call a function that leaves out the port"
-				if request, ok := strings.CutSuffix(text, ".RemoteAddr"); ok && isPath.MatchString(request) {
-					remedy = "write key=ratehttp.ClientIP(" + request + ".Context()) behind ratehttp.Middleware"
-					if !sourceOf(f, w, l.Rule.Pos).HasImport(naming.HTTPPath) {
-						remedy += ", with a line " + directive.Prefix + `import "` + naming.HTTPPath + `" in the file`
-					}
-				}
-				b.Report.Warn(diag.KeyWithPort, p.Expr.Source.Pos, "key: %s has the port of a connection in it, so each connection has a budget of its own: %s, or string(%s) if that is meant",
-					text, remedy, text).Over(text)
-			}
-		}
-	}
-}
-
-// endsInRemoteAddr reports whether an expression ends in the field RemoteAddr of a
-// request, or is the text of a connection's RemoteAddr().
-func endsInRemoteAddr(e *expr.Expr) bool {
-	text := e.Source.Text
-	isField, isCall := strings.HasSuffix(text, ".RemoteAddr"), strings.HasSuffix(text, ".RemoteAddr().String()")
-	for id, obj := range e.Info.Uses {
-		if id.Name != "RemoteAddr" || obj.Pkg() == nil {
-			continue
-		}
-		switch obj := obj.(type) {
-		case *types.Var:
-			if isField && obj.Pkg().Path() == "net/http" {
-				return true
-			}
-		case *types.Func:
-			if results := obj.Signature().Results(); isCall && results.Len() == 1 && isNamed(results.At(0).Type(), "net", "Addr") {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -66,6 +66,25 @@ func (b *Builder) findStream(f *File, m *Method, own []*directive.Directive, w *
 	return true
 }
 
+// ReturnsStream reports whether a result is used after the method has returned: a channel, a
+// sequence, or what has a method Read or Recv.
+func (m *Method) ReturnsStream() bool {
+	return slices.ContainsFunc(m.Results, func(p *expr.Param) bool {
+		if _, ok := p.Type.Underlying().(*types.Chan); ok {
+			return true
+		}
+		if name, _ := iterOf(p.Type); name != "" {
+			return true
+		}
+		for _, name := range []string{"Read", "Recv"} {
+			if fn, _, _ := types.LookupFieldOrMethod(p.Type, true, nil, name); fn != nil {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // stream returns the stream of a method and the type of its messages, or says why there is
 // none.
 func (m *Method) stream(home *types.Package) (*Stream, types.Type, string) {

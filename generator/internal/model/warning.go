@@ -43,7 +43,7 @@ func (b *Builder) Warn(files []*File) {
 			b.warnUnlimited(f, w)
 			b.warnShared(w)
 			b.warnEmbedded(f, w)
-			b.warnRemoteAddr(f, w)
+			b.warnUnique(f, w)
 			b.warnExtended(f, w)
 		}
 	}
@@ -157,7 +157,7 @@ func (m *Method) callerParam() *expr.Param {
 
 // dependsOnCall reports whether a part of the key depends on a parameter.
 func (l *Limit) dependsOnCall() bool {
-	return slices.ContainsFunc(l.Parts, func(p *expr.KeyPart) bool { return len(p.Expr.Params) > 0 })
+	return slices.ContainsFunc(l.Parts, func(p *expr.KeyPart) bool { return len(p.Expr.Params) > 0 || readsClock(p.Expr) })
 }
 
 // isOneLiteral reports whether the key is a text and nothing else, which says

@@ -1,0 +1,110 @@
+package model
+
+import (
+	"go/ast"
+	"go/types"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/generator/internal/naming"
+)
+
+// isPath matches a parameter and what is selected of it.
+var isPath = regexp.MustCompile(`^#[\pL\pN_]+(\.[\pL\pN_]+(\(\))?)*$`)
+
+// warnUnique warns of a key with the address of a peer and its port, and of one that is a
+// time: each connection, or each call, has another.
+func (b *Builder) warnUnique(f *File, w *Wrapper) {
+	warned := map[*Rule]bool{}
+	for _, m := range w.Methods {
+		for _, l := range m.Limits {
+			for _, p := range l.Parts {
+				text := p.Expr.Source.Text
+				if kind := addressKind(p.Expr.Type); kind != "" && !warned[l.Rule] {
+					warned[l.Rule] = true
+					b.Report.Warn(diag.KeyWithPort, p.Expr.Source.Pos, "key: %s is a %s, which has the port of a connection, so each connection has a budget of its own: leave out the port, as netip.AddrPort.Addr does, or write %s.String() if that is meant",
+						text, kind, text).Over(text)
+				}
+				if isMoment(p.Expr) && !warned[l.Rule] {
+					warned[l.Rule] = true
+					b.Report.Warn(diag.KeyOfTime, p.Expr.Source.Pos, "key: %s is another one at each moment, so each call has a budget of its own: write what calls that are to count together have in common, or a conversion of it if that is meant",
+						text).Over(text)
+				}
+				if !endsInRemoteAddr(p.Expr) || warned[l.Rule] {
+					continue
+				}
+				warned[l.Rule] = true
+				remedy := "call a function that leaves out the port"
+				if request, ok := strings.CutSuffix(text, ".RemoteAddr"); ok && isPath.MatchString(request) {
+					remedy = "write key=ratehttp.ClientIP(" + request + ".Context()) behind ratehttp.Middleware"
+					if !sourceOf(f, w, l.Rule.Pos).HasImport(naming.HTTPPath) {
+						remedy += ", with a line " + directive.Prefix + `import "` + naming.HTTPPath + `" in the file`
+					}
+				}
+				b.Report.Warn(diag.KeyWithPort, p.Expr.Source.Pos, "key: %s has the port of a connection in it, so each connection has a budget of its own: %s, or string(%s) if that is meant",
+					text, remedy, text).Over(text)
+			}
+		}
+	}
+}
+
+// endsInRemoteAddr reports whether an expression ends in the field RemoteAddr of a
+// request, or is the text of a connection's RemoteAddr().
+func endsInRemoteAddr(e *expr.Expr) bool {
+	text := e.Source.Text
+	isField, isCall := strings.HasSuffix(text, ".RemoteAddr"), strings.HasSuffix(text, ".RemoteAddr().String()")
+	for id, obj := range e.Info.Uses {
+		if id.Name != "RemoteAddr" || obj.Pkg() == nil {
+			continue
+		}
+		switch obj := obj.(type) {
+		case *types.Var:
+			if isField && obj.Pkg().Path() == "net/http" {
+				return true
+			}
+		case *types.Func:
+			if results := obj.Signature().Results(); isCall && results.Len() == 1 && isNamed(results.At(0).Type(), "net", "Addr") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// addressKind returns the type of an address with a port, or "".
+func addressKind(t types.Type) string {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	for _, kind := range []struct{ pkg, name string }{{"net/netip", "AddrPort"}, {"net", "Addr"}, {"net", "TCPAddr"}, {"net", "UDPAddr"}} {
+		if isNamed(t, kind.pkg, kind.name) {
+			return path.Base(kind.pkg) + "." + kind.name
+		}
+	}
+	return ""
+}
+
+// isMoment reports whether an expression is a time, or the present one as a number.
+func isMoment(e *expr.Expr) bool {
+	call, ok := ast.Unparen(e.Node).(*ast.CallExpr)
+	if !ok {
+		return isNamed(e.Type, "time", "Time")
+	}
+	fun, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	return !e.Info.Types[call.Fun].IsType() && // a conversion says that it is meant
+		(isNamed(e.Type, "time", "Time") || ok && readsClock(e) && strings.HasPrefix(fun.Sel.Name, "Unix"))
+}
+
+// readsClock reports whether an expression depends on when it is evaluated.
+func readsClock(e *expr.Expr) bool {
+	for _, obj := range e.Info.Uses {
+		if fn, ok := obj.(*types.Func); ok && fn.Pkg() != nil && fn.Pkg().Path() == "time" && fn.Name() == "Now" {
+			return true
+		}
+	}
+	return false
+}
