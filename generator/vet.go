@@ -20,11 +20,12 @@ type Package struct {
 	Fset  *token.FileSet
 	Files []*ast.File
 	Types *types.Package
-	Info  *types.Info // Scopes is needed
+	Info  *types.Info // Scopes is needed; with Defs, Uses and Selections more is found
 }
 
 // Vet finds the errors and warnings that [Run] would find in a package, the
-// generated files being there or not. Paths are those of the file set.
+// generated files being there or not, and limits that the package does not use. Paths are
+// those of the file set.
 func Vet(p Package) (found Diagnostics) {
 	report := diag.NewReporter(p.Fset, "")
 	if len(p.Files) > 0 {
@@ -76,6 +77,7 @@ func Vet(p Package) (found Diagnostics) {
 	wrapped := builder.Build(typed)
 	builder.Warn(wrapped)
 	if !report.HasErrors() {
+		wiring{p, report}.warn(wrapped)
 		for _, f := range wrapped {
 			render(f, report) // what is wrong with it shows when it is written
 		}

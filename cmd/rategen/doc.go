@@ -385,7 +385,10 @@ not meant, and ends in a code:
     a file of sqlc, which takes over the comments of queries, and none if the
     directive stands in the file that a line "// source:" names.
 
-There is no warning about calls of a limited method on the unwrapped type.
+  - not_wired: Nothing calls a constructor that only its package can call, or a limited
+    method of a struct is passed on, to a router, say, and not that of the wrapper. Call
+    the constructor where the service is made, and pass on its methods. Only rategen-vet
+    looks into functions. It says nothing of calls on the unwrapped type.
 
 # Without generating
 

@@ -29,4 +29,5 @@ var (
 	UnusedPolicy   = code("unused_policy")
 	UnknownOut     = code("unknown_out")
 	GeneratedFile  = code("generated_file")
+	NotWired       = code("not_wired")
 )

@@ -32,19 +32,20 @@ func TestCodes(t *testing.T) {
 	}
 	scenarios, _ := filepath.Glob("../../../testdata/*.txtar")
 	commands, _ := filepath.Glob("../../../cmd/rategen/*_test.go")
+	vetted, _ := filepath.Glob("../../analyzer/testdata/src/*/*.go")
 	shown := map[Code]bool{}
-	for _, path := range append(scenarios, commands...) {
+	for _, path := range slices.Concat(scenarios, commands, vetted) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`(?:warning: |write ).* \[(\w+)\]`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(`(?:warning: |write |want ).* \\?\[(\w+)\\?\]`).FindAllStringSubmatch(string(text), -1) {
 			shown[Code(m[1])] = true
 		}
 	}
 	for _, c := range codes {
 		if !shown[c] {
-			t.Errorf("no scenario in testdata and no test of cmd/rategen has a warning [%s]", c)
+			t.Errorf("no scenario in testdata and no test of cmd/rategen or the analyzer has a warning [%s]", c)
 		}
 	}
 	if unique := slices.Compact(slices.Sorted(slices.Values(codes))); len(unique) != len(codes) {
