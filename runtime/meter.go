@@ -151,7 +151,8 @@ func (m *metered) Take(wants []meter.Want, try bool) (err error) {
 func (m *metered) divide(wants []meter.Want) (part, later []meter.Want) {
 	for i := range wants {
 		w := &wants[i]
-		p, _, _ := m.limiter.planOf(&m.limits[w.Limit])
+		limit := m.limits[w.Limit].WithCost(w.Cost) // a max that follows the load is no less
+		p, _, _ := m.limiter.planOf(&limit)
 		if p == nil || w.Cost <= p.Most || p.Unsatisfiable(w.Cost) {
 			continue
 		}

@@ -286,6 +286,18 @@ func TestMeterInParts(t *testing.T) {
 	}
 }
 
+// A message for which the load leaves no room is refused, and not invalid.
+func TestMeterInPartsUnderLoad(t *testing.T) {
+	t.Parallel()
+	limiter := inMemory()
+	rule := &runtime.Rule{Name: "log", Window: time.Hour, Max: 900, Adaptive: always(0.5)}
+	adapt(t, limiter, rule, 0.5)
+	m := metered(t, limiter, rule.Limit(nil))
+	wantError(t, "what has no room", m.Charge(700), runtime.ErrLimited)
+	m.Close()
+	wantLeft(t, limiter, rule.Limit(nil), 450)
+}
+
 // The other limits of a message have their say about the whole of it, whichever part of it
 // comes first, and a context that ends meanwhile leaves nothing charged.
 func TestMeterInPartsBeside(t *testing.T) {
