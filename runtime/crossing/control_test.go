@@ -69,6 +69,10 @@ var defects = []defect{
 		"if o := t.started[start]; o != nil {", "if o := t.started[start]; o != nil && false {", "TestMemory", "20000", "rules of one start or name"},
 	{"calls without a key go on where those without Redis do", "charges.go",
 		"case rule.Invalid == InvalidShare && p.Max > 0:", "case p.Fail == plan.Open:\n\t\treturn false, nil\n\tcase rule.Invalid == InvalidShare && p.Max > 0:", "TestMemory", "20000", "share one budget|a call without a key is refused"},
+	{"a message that is dearer than a log takes at once fails", "meter.go",
+		"p == nil || w.Cost <= p.Most ||", "p == nil || w.Cost > 0 ||", "TestMemory", "20000", "a valid call has no other error"},
+	{"a fixed window begins anew with each event", "internal/memstate/window.go",
+		"w.at, w.count = v.from, min", "w.at, w.count = v.at, min", "TestMemory", "20000", "a period refuses nobody|a refusal by a period|nobody is denied who has room"},
 	{"a fixed window ends before it is over", "internal/memstate/window.go",
 		"clock < w.at+c.Window {\n\t\tv.at", "clock < w.at+c.Window-c.Window/8 {\n\t\tv.at", "TestMemory", "20000", "a fixed window holds no more"},
 }

@@ -103,6 +103,9 @@ func (s *scope) drawUse(t *rapid.T, p *program, f features, rule, key int) use {
 	u := use{Rule: rule, Key: key, Cost: 1}
 	if f.Costs {
 		u.Cost = rapid.SampledFrom([]int64{1, 1, 1, 2, 3, 5, 0}).Draw(t, "cost")
+		if dear(p.Rules[rule]) {
+			u.Cost *= 20
+		}
 	}
 	if f.Books && rapid.Bool().Draw(t, "book's max") || rarely(t, f.OwnMax, "own max") {
 		u.Max = rapid.Int64Range(1, 10).Draw(t, "its max")

@@ -30,7 +30,7 @@ type features struct {
 	Waits, Leases, Permits, Buckets, Shadows, Overrides, Resets, Jumps, Faults bool
 	Leaving, Coming, Settling, Later, Mistakes, Each, Keys, Costs, OwnMax      bool
 	Periods, Reserves, Meters, Blocks, Holds, Exempts, Adaptive, Nexts         bool
-	Registers, Nobodies                                                        bool
+	Registers, Nobodies, Dear                                                  bool
 	Books                                                                      bool    // only Periods, and debts
 	Kinds                                                                      []fault // which Faults
 }
@@ -40,7 +40,7 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 	for i, feature := range []*bool{
 		&f.Waits, &f.Leases, &f.Permits, &f.Buckets, &f.Shadows, &f.Overrides, &f.Resets, &f.Jumps, &f.Faults,
 		&f.Leaving, &f.Coming, &f.Settling, &f.Later, &f.Mistakes, &f.Each, &f.Keys, &f.Costs, &f.OwnMax, &f.Periods, &f.Reserves, &f.Meters,
-		&f.Blocks, &f.Holds, &f.Exempts, &f.Adaptive, &f.Nexts, &f.Registers, &f.Nobodies,
+		&f.Blocks, &f.Holds, &f.Exempts, &f.Adaptive, &f.Nexts, &f.Registers, &f.Nobodies, &f.Dear,
 	} {
 		*feature = rapid.IntRange(0, 2).Draw(t, "feature "+strconv.Itoa(i)) > 0
 	}
@@ -141,6 +141,9 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 			s.drawPeriod(t, r)
 		}
 	case runtime.SlidingLog:
+		if f.Meters && f.Dear && !f.Waits && rapid.Bool().Draw(t, "dear") { // parts that wait are of different times
+			r.Max = rapid.Int64Range(runtime.MaxLogCost, 4*runtime.MaxLogCost).Draw(t, "much")
+		}
 		r.Storage = runtime.Storage(rapid.IntRange(0, int(runtime.StoragePacked)).Draw(t, "storage"))
 		if rapid.IntRange(0, 4).Draw(t, "slices") == 0 {
 			r.Resolution = s.window / 20

@@ -48,7 +48,9 @@ type asked struct {
 	call     call
 	uses     []use // of call
 	each     bool
-	more     bool // of a call that is metered
+	more     bool      // of a call that is metered
+	parts    bool      // and charged in parts, one after the other
+	portions [][]int64 // what each trip of it asked for, by use
 	start    time.Duration
 	turn     int64 // of the start, among all that began or was over
 	heard    bool
@@ -205,9 +207,9 @@ type charge struct {
 }
 
 // from is the earliest time at which a decision was made. Those of TakeEach are told together,
-// when the last one is known.
+// when the last one is known, and those of parts together with the last part.
 func (a *asked) from(h *history) time.Duration {
-	if h.exact && (h.still || !a.each) && len(during(h.faults, a.start, a.at)) == 0 && len(during(h.jumps, a.start, a.at)) == 0 {
+	if h.exact && !a.parts && (h.still || !a.each) && len(during(h.faults, a.start, a.at)) == 0 && len(during(h.jumps, a.start, a.at)) == 0 {
 		return a.at
 	}
 	return a.start

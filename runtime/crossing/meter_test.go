@@ -3,48 +3,11 @@ package crossing
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/rategen/rategen/runtime"
 )
-
-// A metering is how a call that was admitted is charged while it runs.
-type metering struct {
-	Advance  bool // what Take has charged is there for the first messages
-	Messages []message
-	Every    time.Duration // between messages
-}
-
-// A message costs something of each rule.
-type message [3]int64
-
-func (m *metering) String() string {
-	text := fmt.Sprintf("; metered every %v %v", m.Every, m.Messages)
-	if m.Advance {
-		text += " with what was charged in advance"
-	}
-	return text
-}
-
-// drawMeter draws the messages of a call. Permits cannot grow.
-func (s *scope) drawMeter(t *rapid.T, p *program, uses []use) *metering {
-	m := &metering{Every: s.drawGap(t, p)}
-	m.Advance = !holdsPermits(p, uses) && rapid.Bool().Draw(t, "in advance")
-	for range rapid.IntRange(1, 12).Draw(t, "messages") {
-		var costs message
-		for i, r := range p.Rules {
-			if r.Algorithm != runtime.Concurrency {
-				costs[i] = rapid.SampledFrom([]int64{1, 1, 2, 3, 5, 0}).Draw(t, "message's cost")
-			}
-		}
-		m.Messages = append(m.Messages, costs)
-	}
-	return m
-}
 
 // A stream is a call that runs, and what is known of its meter.
 type stream struct {
@@ -100,7 +63,7 @@ func whole(a *asked) settled {
 
 // charge charges a message, and notes what was taken for it, or was refused.
 func (s *stream) charge(costs message) error {
-	trip := &asked{process: s.number, call: s.first.call, more: true, uses: slices.Clone(s.first.uses), reported: make([]reported, len(s.first.uses))}
+	trip := &asked{process: s.number, call: s.first.call, more: true, uses: slices.Clone(s.first.uses), reported: make([]reported, len(s.first.uses)), portions: make([][]int64, len(s.first.uses))}
 	charged := make([]int64, len(trip.uses))
 	trip.start, trip.came, trip.turn = s.now(), s.moment(), s.work.Add(1)
 	for i := range trip.uses {
@@ -116,6 +79,14 @@ func (s *stream) charge(costs message) error {
 	if !trip.heard {
 		trip.at = trip.end
 	}
+	for i, n := range charged {
+		if len(trip.portions[i]) > 1 {
+			trip.parts, trip.uses[i].Cost = true, n-s.accounts[i].left
+			if err == nil {
+				trip.uses[i].Cost = taken(trip.portions[i], n-s.accounts[i].left, n)
+			}
+		}
+	}
 	places := s.note(trip, err)
 	if err != nil {
 		for i := range s.accounts {
@@ -129,6 +100,18 @@ func (s *stream) charge(costs message) error {
 		s.account(i, n, trip, places[i])
 	}
 	return nil
+}
+
+// taken returns how much of the portions of a message were taken and not given back: the last ones,
+// which are the first try to have room for all that was lacking, with or without what was there in
+// advance. If they are not, it returns all.
+func taken(portions []int64, lack, all int64) (sum int64) {
+	for _, n := range slices.Backward(portions) {
+		if sum += n; sum == lack || sum == all {
+			return sum
+		}
+	}
+	return sum
 }
 
 // note adds a trip to the history, if there was one, with those of its uses that were asked
@@ -265,20 +248,6 @@ func (s *stream) close(err error) {
 	if charged := slices.ContainsFunc(indexes(first.uses), func(i int) bool { return first.charged(i) && costs[i] >= 0 }); first.call.Wrong == twice && charged {
 		if again := s.limiter.Settle(ctx, first.d, costs...); !errors.Is(again, runtime.ErrSettled) {
 			s.history.contradict("a decision is settled once", "#%d, which is metered: %v", first.number, again)
-		}
-	}
-}
-
-// meters holds messages that passed and were charged to nothing against what may be the cause.
-func (o *oracle) meters() {
-	for _, a := range o.unasked {
-		if o.isOff(o.asked[a.number]) || o.asked[a.number].call.Exempt {
-			continue // such a call is not metered
-		}
-		u := a.uses[0]
-		all := o.terms(u, min(a.start, o.closed), a.end) // a limiter that is closed stays with what was in force then
-		if !slices.ContainsFunc(all, func(t terms) bool { return t.off || !t.mode.Denies() }) {
-			o.wrong("what passes is charged", "#%d, %v at %v (%s)", a.number, u, a.start, ruleText(o.program.Rules[u.Rule]))
 		}
 	}
 }

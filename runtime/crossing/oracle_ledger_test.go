@@ -56,7 +56,7 @@ func (o *oracle) follow(l *ledger, e entry, now time.Time) bool {
 	switch denied := t.verdict == runtime.VerdictDenied || t.verdict == runtime.VerdictShadowDenied; {
 	case t.verdict == runtime.VerdictAdmitted && u.Cost > room:
 		return wrong("a period holds no more than max and what is owed")
-	case denied && u.Cost <= room && !e.d.Blocked:
+	case denied && u.Cost <= room && !e.d.Blocked && !o.blockedBeside(e):
 		return wrong("a period refuses nobody who has room")
 	case denied && told && u.Cost <= t.max && !l.opens(u, t.max, now).Equal(now.Add(e.d.RetryAfter)):
 		return wrong("a refusal by a period tells when there is room")
@@ -69,6 +69,14 @@ func (o *oracle) follow(l *ledger, e entry, now time.Time) bool {
 		}
 	}
 	return o.keeps(l, e, now)
+}
+
+// blockedBeside reports whether a key may be blocked or held that is one of several of a call: the
+// call may be told of another one.
+func (o *oracle) blockedBeside(e entry) bool {
+	alone := *e.asked
+	alone.uses = e.uses[e.use : e.use+1]
+	return len(e.uses) > 1 && o.blockedBefore(&alone)
 }
 
 // keeps holds what is kept of periods that are over against a ledger.

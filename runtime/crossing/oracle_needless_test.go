@@ -46,17 +46,13 @@ func (o *oracle) obscured(a *asked) bool {
 }
 
 // otherTerms reports whether anything may have been counted on a key by a window, or in a
-// bucket by a max, that is not the one of now: it counts longer, or drains otherwise. A debt
-// that is carried counts for as long as it takes.
+// bucket by a max, that is not the one of now: it counts longer, or drains otherwise.
 func (o *oracle) otherTerms(u use, rule *runtime.Rule, now terms, at time.Duration) bool {
 	bucket := rule.Algorithm == runtime.TokenBucket || rule.Algorithm == runtime.LeakyBucket
 	for _, c := range o.asked {
-		for j, v := range c.uses {
+		for _, v := range c.uses {
 			if c.start > at || v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) {
 				continue
-			}
-			if rule.Debt == runtime.DebtCarry && c.settled.tried && c.settled.cost[j] > v.Cost {
-				return true
 			}
 			if c.settled.tried && len(during(o.changes[1:], c.start, at)) > 0 && bucket {
 				return true // it is settled by its terms of then
@@ -82,6 +78,20 @@ func (o *oracle) used(a *asked, u use, rule *runtime.Rule, now terms) (level flo
 	}
 	bucket := rule.Algorithm == runtime.TokenBucket || rule.Algorithm == runtime.LeakyBucket
 	last, floor := time.Duration(0), a.from(o.history)
+	carries := rule.Debt == runtime.DebtCarry && rule.Algorithm == runtime.FixedWindow
+	switch {
+	case carries:
+		window *= 2 // what is owed is used in the next one
+	case rule.Algorithm == runtime.FixedWindow && rule.Reserve == 0 && len(a.uses) == 1 && a.d.Source == runtime.SourceStore && !a.d.Blocked:
+		floor += a.d.RetryAfter // when the window ends, that has not begun before what counts in it
+	}
+	ends := func(at time.Duration) time.Time { // the period in which something counts at the latest
+		end := o.edge(rule, o.clock(at))
+		if carries {
+			end = o.edge(rule, end)
+		}
+		return end
+	}
 	for _, c := range o.asked {
 		for j, v := range c.uses {
 			if c == a || v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) || !c.maybeCharged(j) && !o.parted(c, a) || c.start > a.at {
@@ -101,7 +111,7 @@ func (o *oracle) used(a *asked, u use, rule *runtime.Rule, now terms) (level flo
 				rate := float64(now.max) / float64(now.window)
 				level = max(0, level-rate*float64(max(0, at-last).Microseconds())) + cost
 				last = max(last, at)
-			case rule.Period != runtime.NoPeriod && !o.edge(rule, o.clock(at)).After(o.clock(floor-o.lateness())):
+			case rule.Period != runtime.NoPeriod && !ends(at).After(o.clock(a.from(o.history)-o.lateness())):
 				// of a period that was over
 			case at > floor-window-o.lateness() || rule.Period != runtime.NoPeriod:
 				level += cost
@@ -132,7 +142,7 @@ func (o *oracle) counts(c *asked, use int, a *asked) int64 {
 
 // parted reports whether a call that was denied may have been charged in part for a moment.
 func (o *oracle) parted(c, a *asked) bool {
-	return o.parts && len(c.uses) > 1 && !c.call.Exempt && c.end >= a.start-100*time.Millisecond
+	return (c.parts || o.parts && len(c.uses) > 1) && !c.call.Exempt && c.end >= a.start-100*time.Millisecond
 }
 
 // remembers is for how long a process may go by a denial at most, and not know what others

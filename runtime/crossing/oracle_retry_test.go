@@ -100,7 +100,7 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 		if c != a && c != b && c.err == nil && c.start <= b.at && c.end >= since {
 			taken = true
 		}
-		multiple := o.parts && len(c.uses) > 1
+		multiple := c.parts || o.parts && len(c.uses) > 1
 		if multiple && c != a && c.start <= b.at && c.end >= since {
 			given, taken = true, true // parts of it may have been charged, and given back
 		}

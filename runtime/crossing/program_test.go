@@ -8,7 +8,8 @@
 //   - A history is what was seen: history_test.go and run_test.go.
 //   - The oracle says what is wrong with it: oracle_*_test.go.
 //   - What few rules have is drawn and judged in one file: cap_test.go, hold_test.go,
-//     load_test.go, meter_test.go and edit_test.go.
+//     load_test.go, metering_test.go, edit_test.go, nobody_test.go,
+//     register_test.go and surge_test.go.
 package crossing
 
 import (

@@ -157,7 +157,7 @@ func hear(r *running) func(context.Context, runtime.DecisionEvent) {
 				continue
 			}
 			if a.heard, a.at = true, r.now(); a.more {
-				a.uses[i].Cost = ev.Cost
+				a.uses[i].Cost, a.portions[i] = ev.Cost, append(a.portions[i], ev.Cost)
 			}
 			if ev.Source == runtime.SourceStore {
 				a.at -= r.back(a.start)
