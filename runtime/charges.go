@@ -73,10 +73,13 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 		}
 		return err
 	}
+	if !on {
+		return nil
+	}
 	if limit.cost == 0 && p.Sample != nil && !p.Sample.Done.Load() && p.Sample.Free() {
 		l.events.log.Find(report.NothingCharged, p.Name, "")
 	}
-	if !on || limit.cost == 0 && !p.RefusesAll() {
+	if limit.cost == 0 && !p.RefusesAll() {
 		return nil
 	}
 	if p.Terms.Shadow && !r.peeking {

@@ -72,6 +72,8 @@ func TestOverrides(t *testing.T) {
 					t.Errorf("%s, %.20q: peek %+v, %v, want a limit of %d", test.name, id, d, err, want)
 				}
 				equal(t, fmt.Sprintf("%s, %.20q: admitted", test.name, id), passing(t, limiter, limit, 10), want)
+				_, err := limiter.Take(t.Context(), limit.WithCost(0))
+				equal(t, fmt.Sprintf("%s, %.20q: admitted at no cost", test.name, id), err == nil, want > 0)
 			}
 			equal(t, test.name+": enabled", limiter.Enabled(), test.name != "all off")
 			board.put(runtime.Overrides{})
