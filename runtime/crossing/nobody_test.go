@@ -19,7 +19,12 @@ func (u use) key() *runtime.Key {
 }
 
 // name is the text of the use's key.
-func (u use) name() string { return u.key().String() }
+func (u use) name() string {
+	if u.Key == nobody {
+		return "%invalid"
+	}
+	return strconv.Itoa(u.Key)
+}
 
 // uncounted reports whether a use has no key, and its rule no budget for such calls.
 func (p *program) uncounted(u use) bool {

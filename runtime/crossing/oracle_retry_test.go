@@ -41,15 +41,23 @@ func (o *oracle) retry(a *asked) {
 			// A process remembers that Redis has denied a call, and goes by it while
 			// Redis does not answer. Nobody remembers what a queue denies.
 			passed := b.admitted() || errors.Is(b.err, runtime.ErrUnavailable)
-			if given, _ := o.touched(a, b); passed && !given && o.remembers() > 2*o.answers() && !queue && a.process == b.process && b.at < over && b.d.Source != runtime.SourceProcess {
-				o.wrong("a denial holds while Redis does not answer", "#%d was told %v at %v, and #%d at %v: %v by %v", a.number, a.d.RetryAfter, a.at, b.number, b.at, kind(b.err), b.d.Source)
+			if passed && o.remembers() > 2*o.answers() && !queue && a.process == b.process && b.at < over && b.d.Source != runtime.SourceProcess {
+				if given, _ := o.touched(a, b); !given {
+					o.wrong("a denial holds while Redis does not answer", "#%d was told %v at %v, and #%d at %v: %v by %v", a.number, a.d.RetryAfter, a.at, b.number, b.at, kind(b.err), b.d.Source)
+				}
 			}
 			continue
 		}
-		if given, _ := o.touched(a, b); b.admitted() && !given && b.at < over {
+		early := b.admitted() && b.at < over
+		late := errors.Is(b.err, runtime.ErrLimited) && b.d.Source != runtime.SourceProcess && len(o.jumps) == 0 && b.came >= a.knows+a.d.RetryAfter
+		if !early && !late {
+			continue
+		}
+		given, taken := o.touched(a, b)
+		if early && !given {
 			o.wrong("nobody is admitted before RetryAfter", "#%d was told %v at %v, and #%d is admitted at %v", a.number, a.d.RetryAfter, a.at, b.number, b.at)
 		}
-		if _, taken := o.touched(a, b); errors.Is(b.err, runtime.ErrLimited) && b.d.Source != runtime.SourceProcess && !taken && len(o.jumps) == 0 && b.came >= a.knows+a.d.RetryAfter {
+		if late && !taken {
 			o.wrong("a call alone is admitted after RetryAfter", "#%d was told %v at %v, and #%d is denied at %v", a.number, a.d.RetryAfter, a.at, b.number, b.at)
 		}
 	}
