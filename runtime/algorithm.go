@@ -146,8 +146,8 @@ func (p Period) String() string {
 // WithPeriod returns the limit with a time zone and an anchor in place of the rule's, as in
 // [Rule], of a rule with a Period. Anchor 0 is Sunday in a week, as in package time, and
 // otherwise invalid. The key of the limit becomes invalid, as by [Key.AddInvalid], if there is
-// no such zone or anchor. The failure policy decides such calls, so check a zone that a caller
-// may choose, or have the rule fail closed.
+// no such zone or anchor. The rule's [InvalidKeyPolicy] decides such calls: by default they share
+// a budget. So check a zone that a caller may choose, or have the rule refuse invalid keys.
 func (l Limit) WithPeriod(zone string, anchor int64) Limit {
 	if l.rule == nil || l.rule.Period == NoPeriod {
 		return l
