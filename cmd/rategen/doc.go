@@ -35,7 +35,13 @@ works on the package of the current directory, as go generate needs it. It never
 writes outside of the main module, whatever a pattern such as all reaches. It reads
 test files as well. It skips files that build constraints exclude, and names
 them: set GOOS, GOARCH or -tags to generate for them. What is generated from them
-stays as it is.
+stays as it is, and -check fails if it has never been generated. The output is the same
+in every build: a rule refers to the Go constants that its directive names, and names are
+not those of other builds or tests.
+
+All files of a run are written, or none. One that is replaced keeps its mode, and the
+comments that somebody has put before its header, such as a licence. An -overlay in
+GOFLAGS is not read.
 
 # Flags
 

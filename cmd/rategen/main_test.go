@@ -120,6 +120,13 @@ func TestEmpty(t *testing.T) {
 	expect(t, dir, 0, "0 directives in these packages\n", "list", "./...")
 }
 
+// An overlay is not read, and that is told.
+func TestOverlay(t *testing.T) {
+	dir := writeModule(t, map[string]string{"go.mod": module["go.mod"], "a.go": module["a.go"], "overlay.json": "{}"})
+	t.Setenv("GOFLAGS", "-overlay="+filepath.Join(dir, "overlay.json"))
+	expect(t, dir, 0, "GOFLAGS: -overlay has no effect on rategen, which reads the files on disk\n")
+}
+
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -84,6 +84,9 @@ func List(cfg Config, report *diag.Reporter) *Program {
 		report.AtPosition(token.Position{}, "%s", p.list.explainNoPackages(cfg.Patterns))
 		return p
 	}
+	if strings.Contains(os.Getenv("GOFLAGS"), "-overlay") {
+		report.Note("GOFLAGS: -overlay has no effect on rategen, which reads the files on disk")
+	}
 	foreign := 0
 	for _, l := range pkgs {
 		switch {
