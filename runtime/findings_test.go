@@ -168,6 +168,16 @@ func TestFindings(t *testing.T) {
 			b.put(overridesOf(runtime.Override{Max: new(int64(1))}))
 			wantFound(p.T, l, &p.out)
 		},
+		"overrides that come late": func(p *program) {
+			l := open(p, runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
+				time.Sleep(300 * time.Millisecond)
+				return runtime.Overrides{}, nil
+			}), time.Second))
+			wantFound(p.T, l, &p.out, "overrides_unread")
+			time.Sleep(time.Second)
+			synctest.Wait()
+			wantFound(p.T, l, &p.out)
+		},
 		"overrides for keys of another form": func(p *program) {
 			var b board
 			b.set(overridesOf(runtime.Override{Keys: keys{

@@ -201,7 +201,9 @@ func (l *Limiter) followOverrides() {
 	if l.cap != nil {
 		l.overrides.Load().Effective(l.cap.limit.rule)
 	}
-	l.follow.Start()
+	if !l.follow.Start() {
+		l.events.log.Find(report.Unread, "", "", slog.String("error", "the source has not answered yet: rules are as declared until it does"))
+	}
 }
 
 // override puts overrides in force if they differ from those that are, are valid, and fit every

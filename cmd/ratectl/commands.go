@@ -117,7 +117,7 @@ func init() { // the commands help and completion are made from the list itself
 		},
 		{
 			name: "doctor", short: "look for what may keep limits from working",
-			long: "Checks every server's version, role, clock, latency, eviction, memory and persistence; tries the scripts of every rule, without charging; looks for overrides of no rule or that have expired, and for keys without an expiry or of no rule. Each finding is ok, warn, bad or unknown, with a remedy. " +
+			long: "Checks every server's version, role, clock, latency, eviction, memory and persistence; tries the scripts of every rule, without charging; looks for overrides of no rule or that have expired, asks the program whose page has the rules what it has found, and looks for keys without an expiry or of no rule. Each finding is ok, warn, bad or unknown, with a remedy. " +
 				"The exit code is 1 if one is bad. Walks over the database, and needs the right +info, too.",
 			needs: needRedis | needRules, run: doctor,
 		},

@@ -52,6 +52,7 @@ func doctor(ctx context.Context, o *operator, _ []string) error {
 	slices.SortStableFunc(found, func(a, b finding) int { return strings.Compare(a.Where, b.Where) })
 	found = append(found, o.examineBudgets(found), o.examineRights(ctx))
 	found = append(found, o.examineOverrides(ctx)...)
+	found = append(found, o.examineProgram(ctx)...)
 	keys, err := o.examineKeys(ctx)
 	if err != nil {
 		return err

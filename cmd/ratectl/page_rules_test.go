@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,16 @@ func TestRulesOfLivePage(t *testing.T) {
 		b.run("inspect", rule.Name, "a:b", "-o", "json").wants(t, 0, `(?s).*"rule":"`+rule.Name+`".*`, "")
 	}
 	b.run("inspect", "log", "a:b", "-o", "json").wants(t, 0, `(?s).*"remaining":2.*`, "")
+	b.run("doctor").wants(t, 0, `(?s).*\nprogram +ok .*`, "")
+	rules[0].Window = time.Minute
+	for range 100 { // the page looks once a second
+		if strings.Contains(b.run("doctor").out, "rule_changed") {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	b.run("doctor").wants(t, 0, `(?s).*\nprogram +warn +- +rule_changed log: .*override.*`, "")
+	rules[0].Window = time.Hour
 	b.run("rules").wants(t, 0, `(?s).*log .*a\.go: A\.B\n.*`, "")
 	b.run("reset", "log", "a:b", "-yes").wants(t, 0, `(?s).*`, "")
 	b.run("keys", "log", "-o", "json").wants(t, 3, "", `\{"error":"no key of rule log .*","exit_code":3\}\n`)

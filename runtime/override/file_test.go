@@ -103,8 +103,9 @@ func TestFileErrors(t *testing.T) {
 		t.Errorf("missing: %v", err)
 	}
 	for text, want := range map[string]string{
-		`{"rule": {}}`: path + `: line 1: unknown field "rule"`,
-		``:             path + `: empty: write {} for no overrides`,
+		`{"rule": {}}`:    path + `: line 1: unknown field "rule"`,
+		``:                path + `: empty: write {} for no overrides`,
+		`{"rules": null}`: path + `: line 1: rules is empty: write {"name of a rule": {"max": 10}}, or leave it out`,
 		`{"rules": {"` + strings.Repeat("r", maxBytes) + `": {}}}`: path + " has more than 16777216 bytes",
 	} {
 		write(t, path, text)

@@ -91,9 +91,6 @@ func readingOf(n *node) (r reading, err error) {
 }
 
 func (r *reading) rules(n *node) (map[string]runtime.Override, error) {
-	if n.kind == null {
-		return nil, nil // all are commented out
-	}
 	if err := n.want(object, "an object", `{"name of a rule": {"max": 10}}`); err != nil {
 		return nil, err
 	}
@@ -140,9 +137,6 @@ func (r *reading) override(n *node, rule string) (runtime.Override, error) {
 
 // keysOf returns what is said of the keys of a rule.
 func keysOf(n *node) (map[string]Change, error) {
-	if n.kind == null {
-		return nil, nil // all are commented out
-	}
 	if err := n.want(object, "an object", `{"premium-*": {"max": 1000}}`); err != nil {
 		return nil, err
 	}

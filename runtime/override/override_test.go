@@ -37,8 +37,6 @@ func TestParse(t *testing.T) {
 	}{
 		{"a.json", `{}`, runtime.Overrides{}},
 		{"a.yaml", `{}`, runtime.Overrides{}},
-		{"a.yaml", "# all is well\nrules: # none\n", runtime.Overrides{}},
-		{"a.json", `{"rules": null}`, runtime.Overrides{}},
 		{"a.json", "\n" + `{"enabled": true, "rules": {
 			"a": {"enabled": false, "max": 0, "window": "7d", "mode": "shadow"},
 			"b.c": {"max": 12, "window": "1m30s", "mode": "enforce"}, "d": {}}}` + "\n", full},
@@ -77,6 +75,8 @@ func TestParseErrors(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"a.json", "", "empty: write {} for no overrides"},
 		{"a.json", "null", "empty: write {} for no overrides"},
+		{"a.yaml", "# cut off\nrules: # here\n", `line 2: rules is empty: write {"name of a rule": {"max": 10}}, or leave it out`},
+		{"a.yaml", "rules: {r: {keys: }}", `keys is empty: write {"premium-*": {"max": 1000}}, or leave it out`},
 		{"a.yaml", "# {}\n", "empty: write {} for no overrides"},
 		{"a.json", "{\n\"rules\": {\n", "line 3: not JSON: unexpected end of JSON input"},
 		{"a.json", "{\n\"rules\": {},,\n", "line 2: not JSON: invalid character ','"},

@@ -50,8 +50,8 @@ type Follower[T any] struct {
 }
 
 // Start begins to poll, in a goroutine of its own. It returns after the first answer, or
-// a tenth of a second.
-func (f *Follower[T]) Start() {
+// a tenth of a second, and reports whether there was one.
+func (f *Follower[T]) Start() (answers bool) {
 	var ctx context.Context
 	ctx, f.stop = context.WithCancel(context.Background())
 	f.done = make(chan struct{})
@@ -71,7 +71,7 @@ func (f *Follower[T]) Start() {
 			}
 		}
 	}()
-	clock.Await(answered, first)
+	return clock.Await(answered, first)
 }
 
 // poll reads the source once, and puts its value in force.
