@@ -11,10 +11,14 @@ import (
 type Emit func(f *Family, value float64, labels ...string)
 
 // Collect emits all values as they are now. No two have the same family and
-// labels. What is declared of a rule comes from the limiters that have registered
+// labels. Without a limiter and an event there are none. What is declared of a rule comes from the limiters that have registered
 // it: if several rules have one name, from the first one that a limiter names.
 func (t *Tally) Collect(emit Emit) {
 	t.mu.Lock()
+	if !t.attached && len(t.names.all()) == 0 {
+		t.mu.Unlock()
+		return // zeros would say that limits hold
+	}
 	limiters, closed := slices.Clone(t.limiters), t.closed
 	for in, n := range t.panics {
 		emit(panics, float64(n), in)
@@ -47,8 +51,8 @@ func (t *Tally) Collect(emit Emit) {
 		r.collectShares(emit, registered && state.declared.Rule.Period != runtime.NoPeriod)
 	}
 	t.nodes.collect(emit)
-	notInForceOf(append(limiters, closed), emit)
-	emit(overridden, float64(t.overridden.Load()))
+	unmet := notInForceOf(append(limiters, closed), emit)
+	emit(overridden, float64(max(0, t.overridden.Load()-unmet)))
 	emit(rejected, float64(t.rejected.Load()))
 	emit(unread, boolValue(t.unread.Load()))
 	if t.measured.Load() {
@@ -59,20 +63,23 @@ func (t *Tally) Collect(emit Emit) {
 }
 
 // notInForceOf emits what limiters have found, those that are closed included: calls may still
-// come to one.
-func notInForceOf(limiters []weak.Pointer[runtime.Limiter], emit Emit) {
+// come to one. It returns how many overrides are for no rule.
+func notInForceOf(limiters []weak.Pointer[runtime.Limiter], emit Emit) (unmet int64) {
 	type of struct{ code, rule string }
 	found := map[of]int{}
 	for _, p := range limiters {
 		if l := p.Value(); l != nil {
 			for _, f := range l.Findings() {
-				found[of{f.Code, labelOf(f.Rule)}]++
+				if found[of{f.Code, labelOf(f.Rule)}]++; f.Code == "overrides_unmet" {
+					unmet++
+				}
 			}
 		}
 	}
 	for f, n := range found {
 		emit(notInForce, float64(n), f.code, f.rule)
 	}
+	return unmet
 }
 
 // A ruleState is what limiters say of the rules of one name.

@@ -29,6 +29,7 @@ type Tally struct {
 	mu       sync.Mutex
 	limiters []weak.Pointer[runtime.Limiter] // a tally does not keep them in memory
 	closed   weak.Pointer[runtime.Limiter]   // the last of them
+	attached bool                            // there was a limiter
 	panics   map[string]uint64               // by kind of function
 }
 
@@ -120,6 +121,7 @@ var waits = func() (is [sources]bool) {
 func (t *Tally) attach(l *runtime.Limiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.attached = true
 	if p := weak.Make(l); !slices.Contains(t.limiters, p) {
 		t.limiters = append(slices.DeleteFunc(t.limiters, isGone), p)
 	}

@@ -44,6 +44,14 @@
 //   - A decision that was made by another clock, and is settled or refunded here, fails
 //     it. This is so in a bubble too.
 //
+// # What does not hold
+//
+// A test fails at its end if no call has met the limiter, or if that has found something
+// else that is declared and does not hold, see [runtime.Limiter.Findings]. A test that wants
+// it so says that by [Limiter.Accept].
+//
+// # Clocks of others
+//
 // Scalers, the polling of overrides and the deadlines of contexts use the clock of
 // the machine there, and by that of the bubble within one.
 //
