@@ -184,11 +184,13 @@ func joined(each []*events) *events {
 // manyLimiters is how many limiters on one store are too many for one program.
 const manyLimiters = 100
 
-// joins has e hear of what happens in a store.
-func (e *events) joins(listeners *report.Group[*events]) {
-	if listeners.Add(e, joined) == manyLimiters {
+// joins has e hear of what happens in a store, and reports whether it is the first.
+func (e *events) joins(listeners *report.Group[*events]) (first bool) {
+	n := listeners.Add(e, joined)
+	if n == manyLimiters {
 		listeners.All(nobody).log.Find(report.ManyLimiters, "", "")
 	}
+	return n == 1
 }
 
 // reached returns what is told shares, or nil if nobody hears of them.

@@ -153,8 +153,7 @@ func TestOverrideOfUnknownName(t *testing.T) {
 		if len(found) != 1 || found[0].Code != "overrides_unmet" || found[0].Rule != "mett" || found[0].Help == "" {
 			t.Errorf("found %+v", found)
 		}
-		board.set(runtime.Overrides{}, nil)
-		time.Sleep(time.Second)
+		board.put(runtime.Overrides{})
 		equal(t, "findings when nothing is overridden", len(limiter.Findings()), 0)
 		if n := strings.Count(out.String(), said); n != 1 || !strings.Contains(out.String(), `level=WARN msg="`+said+`" code=overrides_unmet unmet=1 rules=[mett]`) {
 			t.Errorf("warned %d times, want once:\n%s", n, out.String())

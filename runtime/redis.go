@@ -152,9 +152,9 @@ func newShardingCheck(s *RedisStore) *server.Sharding {
 
 // attach makes the store report to e what happens, until e is removed from the listeners.
 func (s *RedisStore) attach(e *events) {
-	e.joins(&s.listeners)
+	first := e.joins(&s.listeners)
 	if set, now := s.client.Advice(); set != "" {
-		e.log.ReadsTooLong(set, now)
+		e.log.ReadsTooLong(first, set, now)
 	}
 	s.watch.Begin()
 }

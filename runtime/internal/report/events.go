@@ -65,8 +65,13 @@ func (l *Lines) ShardingUnknown(err error) {
 	l.Write(slog.LevelDebug, "it is not known whether a proxy shards keys", 0, slog.Any("error", err))
 }
 
-// ReadsTooLong says that a client waits too long for answers: what to set, and how it is now.
-func (l *Lines) ReadsTooLong(set, now string) {
+// ReadsTooLong says that a client waits too long for answers: what to set, and how it is now. The
+// line is for the first limiter on the client's store.
+func (l *Lines) ReadsTooLong(first bool, set, now string) {
+	if !first {
+		l.list(ReadsTooLong, "", set, false)
+		return
+	}
 	l.Find(ReadsTooLong, "", set, slog.String("set", set), slog.String("now", now))
 }
 
