@@ -10,7 +10,6 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
-	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/settle"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -75,8 +74,6 @@ func (e *events) decides() bool { return e.decisions || recording.Load() }
 // may be on the stack of their caller.
 type witness interface {
 	Decided(r *Rule, key string, at int64, ev DecisionEvent)
-	// Listen is given the list of a limiter that is made on the store.
-	Listen(*findings.List)
 }
 
 // decided reports each limit of a call that arrived at an instant. Its verdict is that of the

@@ -100,7 +100,9 @@ func New(store Store, opts ...Option) *Limiter {
 	}
 	if w, ok := store.(witness); ok {
 		l.events.witness, l.events.decisions = w, true
-		w.Listen(l.events.log.Lists[0])
+	}
+	if s, ok := store.(interface{ Listen(*findings.List) }); ok { // that of package ratetest
+		s.Listen(l.events.log.Lists[0])
 	}
 	if store == nil && l.enabled == nil {
 		l.events.log.Find(report.NoStore, "", "")
