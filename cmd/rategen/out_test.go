@@ -208,6 +208,7 @@ func TestGenerateLines(t *testing.T) {
 		"ignored":    "//go:build ignore\n\npackage svc\n\n//go:generate go tool rategen -out ../limits\n",
 		"quotes":     "package svc\n\n//go:generate echo \"a\"b\n//go:generate go tool rategen -out ../limits\n",
 		"incomplete": "package svc\n\n//go:generate go tool rategen -out ../limits",
+		"cut off":    "package svc\n\n//go:generate",
 		"no blank":   "package svc\n\n//go:generated go tool rategen -out ../limits\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +219,7 @@ func TestGenerateLines(t *testing.T) {
 			}
 			want := "limits"
 			switch name {
-			case "other tag", "ignored", "quotes", "incomplete", "no blank":
+			case "other tag", "ignored", "quotes", "incomplete", "cut off", "no blank":
 				want = "svc"
 			}
 			dir := writeModule(t, map[string]string{"go.mod": module["go.mod"], "svc/a.go": a, "svc/" + lines: file})

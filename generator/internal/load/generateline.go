@@ -47,7 +47,7 @@ func (p *Program) generateLines(d *dir, name string, content []byte) []generateL
 	for line := range bytes.Lines(content) {
 		number++
 		text, ok := strings.CutPrefix(string(line), generatePrefix)
-		if !ok || text[0] != ' ' && text[0] != '\t' {
+		if !ok || text == "" || text[0] != ' ' && text[0] != '\t' {
 			continue
 		}
 		words, ok := splitWords(text)
