@@ -51,17 +51,27 @@ func (l *Limiter) Findings() []Finding {
 		l.events.log.Over(report.Unused)
 	}
 	l.checkChanges()
-	for rule, s := range l.samples.All() {
-		l.events.log.OverFor(report.DistinctKeys, func(name string) bool { return name == rule.Name && s.Shared() })
-		l.events.log.OverFor(report.NothingCharged, func(name string) bool { return name == rule.Name && s.Charged() })
-		l.events.log.OverFor(report.AllRefunded, func(name string) bool { return name == rule.Name && s.Kept() })
-	}
+	l.overIf(report.DistinctKeys, (*findings.Sample).Shared)
+	l.overIf(report.NothingCharged, (*findings.Sample).Charged)
+	l.overIf(report.AllRefunded, (*findings.Sample).Kept)
 	var all []Finding
 	for _, f := range append(l.events.log.Lists[0].All(), findings.Process.All()...) {
 		all = append(all, Finding{f.Code, f.Rule, f.Detail, f.Text, f.Help, f.Since})
 	}
 	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Rule, b.Rule)) })
 	return all
+}
+
+// overIf takes what a line says of rules from the list, where calls show that it is over.
+func (l *Limiter) overIf(line report.Line, over func(*findings.Sample) bool) {
+	l.events.log.OverFor(line, func(name string) bool {
+		for rule, s := range l.samples.All() {
+			if rule.Name == name && over(s) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // FindingsError is the error of [Limiter.Warm] for what a limiter has found so far.

@@ -117,10 +117,10 @@ func (s *RedisStore) checkNamespace(r *Rule, namespace string) {
 // checkChanges says which of the registered rules were changed. A Max is read with each call.
 func (l *Limiter) checkChanges() {
 	for r, was := range l.registered.All() {
-		if now := *r; now.Name == was.Name {
-			if now.Max = was.Max; now.Mode != was.Mode || was.difference(&now) != "" {
-				l.events.log.Find(report.RuleChanged, was.Name, "")
-			}
+		before, now := *was, *r
+		before.Max, before.Adaptive, now.Adaptive = now.Max, nil, nil
+		if before != now && (before.Mode != now.Mode || before.difference(&now) != "") {
+			l.events.log.Find(report.RuleChanged, was.Name, "")
 		}
 	}
 }
