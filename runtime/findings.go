@@ -47,6 +47,13 @@ func (f Finding) String() string {
 //
 // It cannot see calls of what is not wrapped, nor whether a number is the one that was meant.
 func (l *Limiter) Findings() []Finding {
+	all := append(l.own(), findingsOf(&findings.Process)...)
+	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Rule, b.Rule)) })
+	return all
+}
+
+// own returns what the limiter itself, its store and its overrides have found.
+func (l *Limiter) own() []Finding {
 	if l.called() {
 		l.events.log.Over(report.Unused)
 	}
@@ -54,11 +61,13 @@ func (l *Limiter) Findings() []Finding {
 	l.overIf(report.DistinctKeys, (*findings.Sample).Shared)
 	l.overIf(report.NothingCharged, (*findings.Sample).Charged)
 	l.overIf(report.AllRefunded, (*findings.Sample).Kept)
-	var all []Finding
-	for _, f := range append(l.events.log.Lists[0].All(), findings.Process.All()...) {
+	return findingsOf(l.events.log.Lists[0])
+}
+
+func findingsOf(list *findings.List) (all []Finding) {
+	for _, f := range list.All() {
 		all = append(all, Finding{f.Code, f.Rule, f.Detail, f.Text, f.Help, f.Since})
 	}
-	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Rule, b.Rule)) })
 	return all
 }
 

@@ -186,7 +186,7 @@ func (l *Limiter) Warm(ctx context.Context) (err error) {
 	if l.redis != nil {
 		err = l.load(ctx)
 	}
-	if found := l.Findings(); len(found) > 0 {
+	if found := l.own(); len(found) > 0 {
 		err = errors.Join(err, &FindingsError{found})
 	}
 	return err
