@@ -76,7 +76,7 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 	if !on {
 		return nil
 	}
-	if limit.cost == 0 && p.Sample != nil && !p.Sample.Done.Load() && p.Sample.Free() {
+	if limit.cost == 0 && !r.silent() && p.Sample != nil && p.Sample.Free() {
 		l.events.log.Find(report.NothingCharged, p.Name, "")
 	}
 	if limit.cost == 0 && !p.RefusesAll() {

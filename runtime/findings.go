@@ -112,7 +112,7 @@ func (l *Limiter) checkUse() {
 	}
 }
 
-// sample returns that of a rule, or nil if there are too many or it cannot tell anything.
+// sample returns that of a rule, or nil if there are too many.
 func (l *Limiter) sample(r *Rule) *findings.Sample { return l.samples.Made(r.declaration()) }
 
 // learn notes what a decided charge shows of whether its rule counts.

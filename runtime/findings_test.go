@@ -84,6 +84,17 @@ func TestFindings(t *testing.T) {
 			time.Sleep(time.Hour)
 			wantFound(p.T, l, &p.out)
 		},
+		"a wrapper whose calls are denied, undecided or unavailable": func(p *program) {
+			for _, opts := range [][]runtime.Option{{runtime.WithFailurePolicy(runtime.FailOpen)}, {closed}, {runtime.WithFailurePolicy(runtime.FailLocal)}} {
+				for _, store := range []runtime.Store{runtime.NewMemoryStore(), new(brokenStore)} {
+					l, r := runtime.New(store, append(opts, p.out.Logger())...), &runtime.Rule{Name: "r", Window: time.Hour}
+					l.Register(r)
+					calls(l, 1, of(r))
+					time.Sleep(2 * time.Minute)
+					same(p.T, "findings", nil, codes(l))
+				}
+			}
+		},
 		"calls after Close": func(p *program) {
 			l, r := open(p), rule()
 			d := taken(p.T, l, r.Limit(nil))

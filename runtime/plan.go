@@ -24,6 +24,9 @@ func (l *Limiter) planOf(limit *Limit) (p *plan.Plan, on bool, err error) {
 		}
 	}
 	p, err = l.planFor(limit, rule, max)
+	if p != nil && p.Sample != nil {
+		p.Sample.Meet()
+	}
 	return p, true, err
 }
 

@@ -26,10 +26,18 @@ type Sample struct {
 	charged, alone     atomic.Int64           // calls, and those in the window that began
 	free, returned     atomic.Int64           // calls
 	shared, kept, told atomic.Bool
+	met                atomic.Bool
 }
 
-// Called reports whether the rule has decided a call, or was asked to at no cost.
-func (s *Sample) Called() bool { return s.charged.Load() > 0 || s.free.Load() > 0 }
+// Meet notes that there is a call, whoever decides it.
+func (s *Sample) Meet() {
+	if !s.met.Load() {
+		s.met.Store(true)
+	}
+}
+
+// Called reports whether there was a call.
+func (s *Sample) Called() bool { return s.met.Load() }
 
 // Key returns the key of a call, or nil before the first.
 func (s *Sample) Key() []byte {
