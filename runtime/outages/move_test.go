@@ -112,6 +112,8 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 		}
 		on[side] = append(on[side], rule.Limit(key(id)))
 	}
+	limiter.Register(rule)
+	ok(t, limiter.Warm(t.Context())) // machines are busy
 	for _, limit := range on[0] {
 		taken(t, limiter, limit)
 	}
