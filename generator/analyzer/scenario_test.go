@@ -161,6 +161,9 @@ func compare(t *testing.T, parent, name string, sections map[string]string, foun
 		delete(warnings, line)
 	}
 	for line := range warnings {
+		if strings.HasSuffix(line, "[not_wired]\n") { // which a run of the generator does not see
+			continue
+		}
 		t.Errorf("%s: not a warning for the generator: %s", name, line)
 	}
 }
