@@ -89,7 +89,7 @@ var blockMutations = []scriptMutation{
 	{"hold: ends a longer one", "", "elseif not ends or ends < at + times then", "else", bySuite("zset", "hold")},
 	{"hold: does not grow", "", "elseif not ends or ends < at + times then", "elseif not ends then", bySuite("zset", "hold")},
 	{"hold: is not released", "", "if times == 0 then", "if false then", bySuite("zset", "hold")},
-	{"hold: by a clock that has stepped back", "", "ends < at + times then", "ends < clock + times then", bySuite("zset", "hold")},
+	{"hold: by a clock that has stepped back", "", "ends < at + times then", "ends < clock + times then", bySuite("zset", "hold, clock steps back")},
 
 	{"block, zset: counted", "zset", "live = live - 1", "", byModel("log_zset_short_block")},
 	{"block, zset: taken for an event that leaves", "zset", "leaver = leaver + 1", "", byModel("log_zset_short_block")},
