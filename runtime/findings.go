@@ -20,15 +20,16 @@ const unusedAfter = time.Minute
 // and no server's address in it.
 type Finding struct {
 	// Code names the kind of finding, which the manual lists under Log lines.
-	Code string
+	Code string `json:"code"`
 	// Rule is the name of the rule that it is about, or empty.
-	Rule string
+	Rule string `json:"rule,omitempty"`
 	// Detail is what else it is about, such as a route or an option, or empty.
-	Detail string
+	Detail string `json:"detail,omitempty"`
 	// Text says what does not hold, and Help what to do.
-	Text, Help string
+	Text string `json:"text"`
+	Help string `json:"help"`
 	// Since is when it was found.
-	Since time.Time
+	Since time.Time `json:"since"`
 }
 
 // String says what was found in one line.

@@ -3,20 +3,9 @@ package ratehttp
 import (
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/rategen/rategen/runtime"
 )
-
-// A healthFinding is a [runtime.Finding] in an answer of [Health].
-type healthFinding struct {
-	Code   string    `json:"code"`
-	Rule   string    `json:"rule,omitempty"`
-	Detail string    `json:"detail,omitempty"`
-	Text   string    `json:"text"`
-	Help   string    `json:"help"`
-	Since  time.Time `json:"since"`
-}
 
 // Health answers with the findings of a limiter, see [runtime.Limiter.Findings], as JSON:
 //
@@ -28,12 +17,11 @@ type healthFinding struct {
 func Health(limiter *runtime.Limiter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		answer := struct {
-			Status   string          `json:"status"`
-			Findings []healthFinding `json:"findings"`
-		}{"pass", []healthFinding{}}
-		for _, f := range limiter.Findings() {
+			Status   string            `json:"status"`
+			Findings []runtime.Finding `json:"findings"`
+		}{"pass", append([]runtime.Finding{}, limiter.Findings()...)}
+		if len(answer.Findings) > 0 {
 			answer.Status = "warn"
-			answer.Findings = append(answer.Findings, healthFinding(f))
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")

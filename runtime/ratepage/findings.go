@@ -2,7 +2,6 @@ package ratepage
 
 import (
 	"slices"
-	"time"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -10,20 +9,10 @@ import (
 // maxFindings is how many findings are shown.
 const maxFindings = 100
 
-// A findingView is a [runtime.Finding].
-type findingView struct {
-	Code   string    `json:"code"`
-	Rule   string    `json:"rule,omitempty"`
-	Detail string    `json:"detail,omitempty"`
-	Text   string    `json:"text"`
-	Help   string    `json:"help"`
-	Since  time.Time `json:"since"`
-}
-
 // A findingsView is what is declared and does not hold.
 type findingsView struct {
-	Findings []findingView `json:"findings"`
-	More     int           `json:"more,omitempty"` // that are left out
+	Findings []runtime.Finding `json:"findings"`
+	More     int               `json:"more,omitempty"` // that are left out
 }
 
 // findings returns what the limiters have found. What belongs to none is in the list of each.
@@ -34,7 +23,7 @@ func (p *Page) findings() findingsView {
 		limiters = append(limiters, last)
 	}
 	p.attached.Unlock()
-	v := findingsView{Findings: []findingView{}}
+	v := findingsView{Findings: []runtime.Finding{}}
 	told := map[runtime.Finding]bool{}
 	for _, l := range limiters {
 		for _, f := range l.Findings() {
@@ -43,7 +32,7 @@ func (p *Page) findings() findingsView {
 			case len(v.Findings) >= maxFindings:
 				v.More++
 			default:
-				v.Findings = append(v.Findings, findingView(f))
+				v.Findings = append(v.Findings, f)
 			}
 			told[f] = true
 		}

@@ -105,7 +105,7 @@ func (b *Builder) buildPackage(files []*load.File) []*File {
 }
 
 // scarcity orders files by where they are built: everywhere, in some builds, in tests.
-// What is there in more of them has its names first, so that the others do not matter to it.
+// A file of more builds gets its names first, so that they do not depend on the files of fewer.
 func scarcity(f *load.File) int {
 	switch {
 	case strings.HasSuffix(f.Source.Path, "_test.go"):

@@ -1,6 +1,6 @@
 package memstate
 
-// What a full Map has forgotten before its time.
+// The kinds of keys that a full Map drops although they still count.
 const (
 	lostCount = 1 << iota
 	lostBlock
