@@ -98,7 +98,7 @@ func (e *FindingsError) Error() string {
 // called reports whether a call has met a rule.
 func (l *Limiter) called() bool {
 	for _, s := range l.samples.All() {
-		if s.Called() {
+		if s.Met.Load() {
 			return true
 		}
 	}

@@ -24,8 +24,8 @@ func (l *Limiter) planOf(limit *Limit) (p *plan.Plan, on bool, err error) {
 		}
 	}
 	p, err = l.planFor(limit, rule, max)
-	if p != nil && p.Sample != nil {
-		p.Sample.Meet()
+	if p != nil && p.Sample != nil && !p.Sample.Met.Load() {
+		p.Sample.Met.Store(true)
 	}
 	return p, true, err
 }

@@ -171,7 +171,7 @@ func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
 	s := l.samples.Find(r)
 	return RuleState{
 		Rule: r, Enabled: enabled && !e.Off, Max: most, Window: window, Mode: e.Rule.Mode,
-		Overridden: e.Rule.overridden, Keys: e.Keys(), Factor: factor, Called: s != nil && s.Called(),
+		Overridden: e.Rule.overridden, Keys: e.Keys(), Factor: factor, Called: s != nil && s.Met.Load(),
 	}
 }
 

@@ -37,6 +37,7 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/breaker"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -157,11 +158,11 @@ func (b *Batcher) join(w *Waiter, inline bool) (*batch, error) {
 		b.mu.Unlock()
 		return nil, ErrCrowded
 	}
-	if crowds := b.crowded.Load() > 0; inline && len(b.waiting) == b.resting && !b.isBusy(w) {
+	if crowds := b.crowded.Load() > 0; inline && len(b.waiting) == b.resting && (len(b.busy) == 0 || !b.isBusy(w)) {
 		switch {
 		case crowds && b.inFlight == 0 && b.last >= gatherFrom:
 			return b.gather(w), nil
-		case !crowds && b.inFlight < min(maxLone, b.limit) && b.fits(w):
+		case !crowds && b.inFlight < min(maxLone, b.limit) && (len(b.waiting) == 0 || b.fits(w)):
 			w.lazy = false
 			b.inFlight++
 			own := batches.Get().(*batch)
@@ -198,7 +199,7 @@ func (b *Batcher) arrive(w *Waiter) bool {
 
 // enqueue adds a waiter to the queue, or to those with a busy key.
 func (b *Batcher) enqueue(w *Waiter) {
-	if b.isBusy(w) {
+	if len(b.busy) > 0 && b.isBusy(w) {
 		b.hold(w)
 		return
 	}
@@ -215,8 +216,22 @@ func (b *Batcher) depart(own *batch, now, patience time.Duration) {
 	own.until = now + patience
 	own.begin()
 	b.batches = append(b.batches, own)
-	b.occupy(own)
+	b.board(own)
 	b.schedule(now+b.cfg.Timeout, now)
+}
+
+// board counts the callers of a batch that leaves. What it returns and renews makes keys busy.
+func (b *Batcher) board(own *batch) {
+	own.callers = 0
+	for _, w := range own.waiters {
+		w.rests = 0
+		if w.returned == nil {
+			own.callers++
+		}
+		if w.returned != nil || w.op == script.Renew {
+			b.occupy(own, w)
+		}
+	}
 }
 
 // timeAt returns what the server's clock is expected to show at an instant, in microseconds
@@ -270,7 +285,9 @@ func (b *Batcher) release(own *batch, how outcome, took time.Duration) (kept, ov
 	i := slices.Index(b.batches, own)
 	b.batches = slices.Delete(b.batches, i, i+1)
 	b.last = own.callers
-	b.vacate(own)
+	if len(own.keys) > 0 {
+		b.vacate(own)
+	}
 	if n := b.crowded.Load(); b.last >= crowd {
 		b.crowded.Store(2 * baseInFlight)
 	} else if n > 0 {

@@ -96,7 +96,7 @@ func (b *Batcher) pick(own *batch) int {
 			if w.rests != 0 {
 				b.resting--
 			}
-			if b.isBusy(w) {
+			if len(b.busy) > 0 && b.isBusy(w) {
 				b.hold(w)
 			} else {
 				own.waiters = append(own.waiters, w)
@@ -111,8 +111,10 @@ func (b *Batcher) pick(own *batch) int {
 func (b *Batcher) putBack(own *batch, n int) {
 	b.waiting = slices.Insert(b.waiting, 0, own.waiters[n:]...)
 	own.waiters = slices.Delete(own.waiters, n, len(own.waiters))
-	b.vacate(own)
-	b.occupy(own)
+	if len(own.keys) > 0 {
+		b.vacate(own)
+	}
+	b.board(own)
 }
 
 // lingering reports whether one more batch is due, for a caller that has waited

@@ -98,7 +98,9 @@ func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []brea
 			if !own.yielded { // the server has not sent it elsewhere
 				failed = append(failed, evidence{own.newestPermission(), own.sent})
 			}
-			b.vacate(own)
+			if len(own.keys) > 0 {
+				b.vacate(own)
+			}
 			b.yield(own)
 		}
 		if own.until > now {

@@ -94,14 +94,14 @@ func (b *Batcher) fits(w *Waiter) bool {
 	for _, o := range b.waiting {
 		work += o.work + terms.Work // it may need a script of its own
 	}
-	return len(b.waiting) == 0 || work <= terms.MaxWork
+	return work <= terms.MaxWork
 }
 
 // isBusy reports whether a waiter is to wait, since a key of it is busy: a return or a renewal of
 // the key is under way, or a waiter with the key is held for that reason. So what is asked
 // about a key is executed in the order of its arrival.
 func (b *Batcher) isBusy(w *Waiter) bool {
-	if len(b.busy) == 0 || w.hurries {
+	if w.hurries {
 		return false
 	}
 	for i := range w.charges {
@@ -178,30 +178,17 @@ func (b *Batcher) letGo() {
 	slices.SortFunc(b.waiting, func(x, y *Waiter) int { return cmp.Compare(x.place, y.place) })
 }
 
-// occupy notes the keys that a batch which leaves makes busy, and how many callers it has.
-func (b *Batcher) occupy(own *batch) {
-	own.callers = 0
-	for _, w := range own.waiters {
-		w.rests = 0
-		if w.returned == nil {
-			own.callers++
-		}
-		if w.returned == nil && w.op != script.Renew {
-			continue
-		}
-		for i := range w.charges {
-			hash := hashOf(w.charges[i].Key)
-			own.keys = append(own.keys, hash)
-			b.count(hash, 1)
-		}
+// occupy notes that a batch makes the keys of one of its waiters busy.
+func (b *Batcher) occupy(own *batch, w *Waiter) {
+	for i := range w.charges {
+		hash := hashOf(w.charges[i].Key)
+		own.keys = append(own.keys, hash)
+		b.count(hash, 1)
 	}
 }
 
 // vacate undoes occupy when a batch is over, or overdue.
 func (b *Batcher) vacate(own *batch) {
-	if len(own.keys) == 0 {
-		return
-	}
 	for _, hash := range own.keys {
 		b.count(hash, -1)
 	}

@@ -20,24 +20,15 @@ const (
 type Sample struct {
 	// Done says that there is nothing more to learn of decided calls. Then they cost one load.
 	Done atomic.Bool
+	// Met says that there was a call, whoever decided it.
+	Met atomic.Bool
 
 	key                atomic.Pointer[[]byte] // of the first call
 	began              atomic.Int64           // an instant
 	charged, alone     atomic.Int64           // calls, and those in the window that began
 	free, returned     atomic.Int64           // calls
 	shared, kept, told atomic.Bool
-	met                atomic.Bool
 }
-
-// Meet notes that there is a call, whoever decides it.
-func (s *Sample) Meet() {
-	if !s.met.Load() {
-		s.met.Store(true)
-	}
-}
-
-// Called reports whether there was a call.
-func (s *Sample) Called() bool { return s.met.Load() }
 
 // Key returns the key of a call, or nil before the first.
 func (s *Sample) Key() []byte {

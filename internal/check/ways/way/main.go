@@ -46,7 +46,7 @@ func main() {
 			}
 		}
 	}
-	for range 50 { // what is done once only is no part of the way
+	for range 300 { // what is done once, or by the first calls of a rule, is no part of the way
 		call()
 	}
 	for i := range ways.Calls {
