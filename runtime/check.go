@@ -17,6 +17,16 @@ func (r *Rule) checkPrefix() error {
 	return nil
 }
 
+// Check returns an [ErrInvalidLimit] that says what is wrong with the rule: then no call can be
+// counted by it. A rule that is right may still conflict with another one, see
+// [Limiter.Register].
+func (r *Rule) Check() error {
+	if r == nil {
+		return r.checkPrefix()
+	}
+	return r.check(r.Max, 1)
+}
+
 // check returns an [ErrInvalidLimit] if the rule's numbers, or the max and cost of a call, are
 // out of bounds.
 func (r *Rule) check(max, cost int64) error {

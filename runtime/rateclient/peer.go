@@ -18,7 +18,8 @@ type Peer struct {
 	// Pattern says which requests the peer serves, in the way of [http.ServeMux]:
 	// "api.example.com/", "POST api.example.com/v1/charges". Of several patterns that fit
 	// the most specific one holds, and requests that none fits are sent as they are.
-	// Hosts are written in lower case and without a port.
+	// Hosts are written in lower case, without a port and without wildcards. A service of gRPC
+	// or Connect ends in a slash: "/shop.v1.Orders/". A pattern that nothing fits is an error.
 	Pattern string
 	// Limits are charged together: all or none. What the peer answers holds back the key of
 	// the first one, so that should be the peer's key: the credential, say. There are from 1
@@ -78,14 +79,15 @@ func Credential(r *http.Request, key *runtime.Key) {
 	key.AddString(hex.EncodeToString(h.Sum(nil)[:16]))
 }
 
-// hostOf returns the host that a request is for, in lower case and without its port.
+// hostOf returns the host that a request is for, in lower case, without its port and
+// the dot at its end.
 func hostOf(r *http.Request) string {
 	if r.Host == "" || r.Host == r.URL.Host {
-		return strings.ToLower(r.URL.Hostname())
+		return strings.ToLower(strings.TrimSuffix(r.URL.Hostname(), "."))
 	}
 	u := *r.URL
 	u.Host = r.Host
-	return strings.ToLower(u.Hostname())
+	return strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 }
 
 // A peer is a Peer that is ready for use.
@@ -100,6 +102,9 @@ type peer struct {
 func (*peer) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 func newPeer(p Peer) (*peer, error) {
+	if err := checkPattern(p.Pattern); err != nil {
+		return nil, fmt.Errorf("rateclient: peer %q: no request fits the pattern: %w", p.Pattern, err)
+	}
 	switch {
 	case len(p.Limits) == 0 || len(p.Limits) >= runtime.MaxLimits:
 		return nil, fmt.Errorf("rateclient: peer %q: it has %d limits, and from 1 to %d are possible", p.Pattern, len(p.Limits), runtime.MaxLimits-1)
@@ -130,21 +135,10 @@ type limit struct {
 }
 
 func newLimit(l *PeerLimit) (*limit, error) {
-	r := &l.Rule
-	switch {
-	case r.Name == "":
-		return nil, fmt.Errorf("a rule has no Name")
-	case r.Wait != 0 || r.Block != 0 || r.Lease != 0 || r.Reserve != 0 || r.Algorithm == runtime.Concurrency:
-		return nil, fmt.Errorf("rule %q: it has a Wait, a Block, a Lease or a Reserve, or is a %v: leave them out, and say by Peer.Wait how long a request may wait", r.Name, runtime.Concurrency)
-	case r.Max < 1 || r.Window < runtime.MinWindow || r.Window > runtime.MaxWindow:
-		return nil, fmt.Errorf("rule %q: it admits %d in %v: Max must be above 0 and Window between %v and 366 days", r.Name, r.Max, r.Window, runtime.MinWindow)
-	case l.Share != nil && r.Algorithm != runtime.SlidingLog && r.Algorithm != runtime.SlidingCounter && r.Algorithm != runtime.FixedWindow:
-		return nil, fmt.Errorf("rule %q: it has a Share, and a %v does not count events: use a %v", r.Name, r.Algorithm, runtime.SlidingLog)
-	case l.Margin > r.Window:
-		return nil, fmt.Errorf("rule %q: margin %v is above the window %v", r.Name, l.Margin, r.Window)
-	case l.Most < 0 || l.Least < 0 || l.Most > 0 && (l.Least < 1 || l.Least > l.Most):
-		return nil, fmt.Errorf("rule %q: the peer may set from %d to %d: Least must be above 0, and not above Most", r.Name, l.Least, l.Most)
+	if err := checkRule(l); err != nil {
+		return nil, err
 	}
+	r := &l.Rule
 	ready := &limit{PeerLimit: *l}
 	ready.Unit = cmp.Or(l.Unit, requests)
 	ready.keys.lifetime = 2*r.Window + time.Minute
@@ -163,6 +157,9 @@ func newLimit(l *PeerLimit) (*limit, error) {
 	ready.pace = runtime.Rule{
 		Name: r.Name + " after a hold", Algorithm: runtime.TokenBucket, Window: ready.rules[marginSteps].Window, Max: r.Max,
 		Burst: max(1, r.Max/marginShare), Mode: r.Mode, Fail: r.Fail, Message: r.Message, Outgoing: true,
+	}
+	if err := ready.pace.Check(); err != nil {
+		return nil, err
 	}
 	return ready, nil
 }

@@ -2,12 +2,16 @@ package rateclient
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/findings"
+	"github.com/rategen/rategen/runtime/internal/report"
 )
 
 // A Transport is an [http.RoundTripper] that keeps to the limits of peers. It is safe for
@@ -18,6 +22,9 @@ type Transport struct {
 	peers   *http.ServeMux
 	byName  map[string]*peer
 	logger  *slog.Logger // nil: slog.Default
+	others  others
+	unmet   atomic.Bool // a request met no peer, and that was told
+	lines   report.Lines
 }
 
 // An Option configures a [Transport].
@@ -26,10 +33,33 @@ type Option func(*Transport)
 // WithNext sets what sends the requests; the default is [http.DefaultTransport].
 func WithNext(next http.RoundTripper) Option { return func(t *Transport) { t.next = next } }
 
-// WithLogger sets where refusals by peers are reported: a line a second at most for each
-// peer. The default is [slog.Default] as it is at the time of the line. No line has a key,
+// WithLogger sets where refusals by peers are reported, a line a second at most for each
+// peer, and what is wrong, once. The default is [slog.Default] as it is at the time of the line. No line has a key,
 // a URL or a credential in it.
 func WithLogger(logger *slog.Logger) Option { return func(t *Transport) { t.logger = logger } }
+
+// ErrNoPeer is the error of a request that no pattern fits, with [WithOthers](false).
+var ErrNoPeer = errors.New("no peer's pattern fits the request")
+
+// others is what becomes of requests that no pattern fits.
+type others uint8
+
+const (
+	othersTold others = iota // sent, and told once
+	othersSent
+	othersRefused
+)
+
+// WithOthers says what becomes of requests that no pattern fits. True: they are sent as they
+// are. False: they are not sent, and their error is [ErrNoPeer]. Without the option they are
+// sent, and the first one is logged and a finding, see [runtime.Limiter.Findings].
+func WithOthers(sent bool) Option {
+	return func(t *Transport) {
+		if t.others = othersRefused; sent {
+			t.others = othersSent
+		}
+	}
+}
 
 // New returns a Transport that has the limiter decide when requests to peers are sent. The
 // error says what is wrong with a peer.
@@ -39,6 +69,10 @@ func New(limiter *runtime.Limiter, peers []Peer, opts ...Option) (*Transport, er
 		opt(t)
 	}
 	t.next = cmp.Or[http.RoundTripper](t.next, http.DefaultTransport)
+	if len(peers) == 0 {
+		return nil, errors.New("rateclient: there are no peers, so nothing is limited: name one, with the Pattern of its requests")
+	}
+	t.lines.Loggers, t.lines.Lists = []*slog.Logger{t.logger}, []*findings.List{new(findings.List), &findings.Process}
 	for _, p := range peers {
 		ready, err := newPeer(p)
 		if err == nil {
@@ -96,16 +130,16 @@ func (t *Transport) CloseIdleConnections() {
 // RoundTrip sends a request when its limits have room for it, and obeys what the peer
 // answers. A request that is not sent has the error of [runtime.Limiter.Take].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	c := t.call(r)
+	c, err := t.call(r)
+	if err != nil {
+		return nil, unsent(r, err)
+	}
 	if c == nil {
 		return t.next.RoundTrip(r)
 	}
 	for tries := 0; ; tries++ {
 		if err := c.admit(r); err != nil {
-			if r.Body != nil {
-				_ = r.Body.Close()
-			}
-			return nil, err
+			return nil, unsent(r, err)
 		}
 		response, err := t.next.RoundTrip(r)
 		if err != nil {
@@ -125,14 +159,22 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
+// unsent returns the error of a request that is not sent.
+func unsent(r *http.Request, err error) error {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	return err
+}
+
 // Admit charges the limits of a request when they have room for it, for one that something
 // else sends than a [http.RoundTripper]: a client of gRPC, or an SDK. The error is that of
 // [runtime.Limiter.Take]. The request says which peer it is for, by its method, host and
 // path, and is what Key and Cost are called with. Its body is not used.
 func (t *Transport) Admit(r *http.Request) (*Call, error) {
-	c := t.call(r)
-	if c == nil {
-		return nil, nil
+	c, err := t.call(r)
+	if c == nil || err != nil {
+		return nil, err
 	}
 	if err := c.admit(r); err != nil {
 		return nil, err
@@ -140,11 +182,17 @@ func (t *Transport) Admit(r *http.Request) (*Call, error) {
 	return c, nil
 }
 
-// call returns the call of a request, or nil if no pattern fits.
-func (t *Transport) call(r *http.Request) *Call {
+// call returns the call of a request. It is nil if no pattern fits.
+func (t *Transport) call(r *http.Request) (*Call, error) {
 	p := t.peer(r)
 	if p == nil {
-		return nil
+		switch {
+		case t.others == othersRefused:
+			return nil, fmt.Errorf("%w %s %s: add a peer for it, or rateclient.WithOthers(true)", ErrNoPeer, cmp.Or(r.Method, http.MethodGet), hostOf(r))
+		case t.others == othersTold && !t.unmet.Swap(true):
+			t.lines.Find(report.NoPeer, "", "")
+		}
+		return nil, nil
 	}
 	c, ok := r.Context().Value(callKey{}).(*Call)
 	if !ok {
@@ -157,5 +205,5 @@ func (t *Transport) call(r *http.Request) *Call {
 	if deadline, ok := r.Context().Deadline(); ok && deadline.Before(c.deadline) {
 		c.deadline = deadline
 	}
-	return c
+	return c, nil
 }

@@ -90,6 +90,8 @@ var (
 		"leave what differs from call to call out of the key, such as a port, a time or the id of a request")
 	NothingCharged = finding(slog.LevelWarn, "nothing_charged", "each of the first thousand calls has cost nothing: the limit has counted none",
 		"see what cost= is for these calls")
+	NoPeer = finding(slog.LevelWarn, "no_peer", "a request that goes out fits no peer's pattern: it is sent without a limit",
+		"add a peer for its host, or say by rateclient.WithOthers what becomes of such requests")
 	AllRefunded = finding(slog.LevelWarn, "all_refunded", "each of the first thousand calls was given back: the limit has kept none",
 		"see when refund= is true, and what settle= returns")
 )
