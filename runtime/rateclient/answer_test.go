@@ -130,8 +130,30 @@ func TestForms(t *testing.T) {
 		{429, "Retry-After: 0", 0, nil},
 		{429, "Retry-After: 120", 120 * second, nil},
 		{429, "Retry-After:  0.25 ", second / 4, nil},
-		{429, "Retry-After: 1000000000", maxTime, nil},
-		{429, "Retry-After: 99999999999999999999999999", maxTime, nil},
+		{429, "Retry-After: 999999999", maxTime, nil},
+		{429, "Retry-After: 1000000000", 0, nil}, // as a Unix time, that is over
+		{429, "Retry-After: 99999999999999999999999999", 0, nil},
+		{429, "Retry-After: 1777863751", 30 * second, nil},
+		{429, "Retry-After: 1777863751.25", 30250 * time.Millisecond, nil},
+		{429, "Retry-After: 1777863751500", 30500 * time.Millisecond, nil},
+		{429, "Retry-After: 1777863751500000", 30500 * time.Millisecond, nil},
+		{429, "Retry-After: 1777863751500000000", 30500 * time.Millisecond, nil},
+		{429, "Date: Thu, 01 Jan 2015 00:00:00 GMT\nRetry-After: 1420070410", 10 * second, nil},
+		{429, "Retry-After: 30s", 30 * second, nil},
+		{429, "Retry-After: 30, 30", 30 * second, nil},
+		{429, "Retry-After: 7,30 , 5", 30 * second, nil},
+		{429, "Retry-After: " + strings.Repeat("1,", 1000) + "60", second, nil},
+		{429, "Retry-After: Mon, 04 May 2026 03:02:31 UTC", 30 * second, nil},
+		{429, "Retry-After: Mon, 4 May 2026 03:02:31 UTC", 30 * second, nil},
+		{429, "Retry-After: Mon, 04 May 2026 03:02:31 +0000", 30 * second, nil},
+		{429, "Retry-After: Mon, 04 May 2026 05:02:31 +0200", 30 * second, nil},
+		{429, "Retry-After: Mon, 04 May 2026 03:02:31 PST", 0, nil}, // nobody knows which
+		{429, "Retry-After: 2026-05-04T03:02:31Z", 30 * second, nil},
+		{429, "Retry-After: 2026-05-04T03:02:31.500+00:00", 30500 * time.Millisecond, nil},
+		{429, "Retry-After: 2026-05-04 03:02:31", 30 * second, nil},
+		{429, "Retry-After: 2026-05-04 03:02:31 UTC", 30 * second, nil},
+		{429, "Retry-After: 2026-05-04 03:02:31 +0000 UTC", 30 * second, nil},
+		{429, "X-Ms-Retry-After-Ms: 9.5\nRetry-After: 1", 9500 * time.Microsecond, nil},
 		{429, "Retry-After: 1" + strings.Repeat("0", 400), 0, nil},
 		{429, "Retry-After: -1", 0, nil},
 		{429, "Retry-After: 1e9", 0, nil},
@@ -154,7 +176,22 @@ func TestForms(t *testing.T) {
 		{429, "X-RateLimit-Reset: 1777863751", 30 * second, []Quota{{Limit: -1, Remaining: -1, Reset: 30 * second}}},
 		{429, "X-RateLimit-Reset: 1777863751.5", 30500 * time.Millisecond, []Quota{{Limit: -1, Remaining: -1, Reset: 30500 * time.Millisecond}}},
 		{429, "X-RateLimit-Reset: 1777863751500", 30500 * time.Millisecond, []Quota{{Limit: -1, Remaining: -1, Reset: 30500 * time.Millisecond}}},
-		{429, "X-RateLimit-Reset: 1777863751500000000", 0, []Quota{{Limit: -1, Remaining: -1}}},
+		{429, "X-RateLimit-Reset: 1777863751500000000", 30500 * time.Millisecond, []Quota{{Limit: -1, Remaining: -1, Reset: 30500 * time.Millisecond}}},
+		{429, "X-RateLimit-Reset: 30, 30", 30 * second, []Quota{{Limit: -1, Remaining: -1, Reset: 30 * second}}},
+		{429, "X-RateLimit-Reset: 41;w=60", 41 * second, []Quota{{Limit: -1, Remaining: -1, Reset: 41 * second}}},
+		{429, "X-RateLimit-Reset: 2026-05-04T03:03Z", 59 * second, []Quota{{Limit: -1, Remaining: -1, Reset: 59 * second}}},
+		{429, "X-RateLimit-Reset: Mon, 04 May 2026 03:02:31 UTC", 30 * second, []Quota{{Limit: -1, Remaining: -1, Reset: 30 * second}}},
+		{429, "X-RateLimit-Reset: 2026-05-04 03:02:31 +0000", 30 * second, []Quota{{Limit: -1, Remaining: -1, Reset: 30 * second}}},
+		// milliseconds from now, which as seconds would be after the window
+		{429, "X-RateLimit-Limit: 100;w=60\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 41250", 41250 * time.Millisecond, []Quota{{Limit: 100, Window: 60 * second, Reset: 41250 * time.Millisecond}}},
+		{429, "X-RateLimit-Limit: 100\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 41250", 41250 * second, []Quota{{Limit: 100, Reset: 41250 * second}}},
+		{429, "X-RateLimit-Limit: 100;w=60\nX-RateLimit-Reset: 600", 600 * time.Millisecond, []Quota{{Limit: 100, Window: 60 * second, Remaining: -1, Reset: 600 * time.Millisecond}}},
+		{429, "X-RateLimit-Limit: 100;w=60\nX-RateLimit-Reset: 99999", 99999 * second, []Quota{{Limit: 100, Window: 60 * second, Remaining: -1, Reset: 99999 * second}}},
+		// windows
+		{200, "X-RateLimit-Limit: 100;window=60", 0, []Quota{{Limit: 100, Window: 60 * second, Remaining: -1}}},
+		{200, "X-RateLimit-Limit: 100\nX-RateLimit-Period: 60", 0, []Quota{{Limit: 100, Window: 60 * second, Remaining: -1}}},
+		{200, "X-RateLimit-Limit: 100\nX-RateLimit-Period: 1m", 0, []Quota{{Limit: 100, Window: 60 * second, Remaining: -1}}},
+		{200, "X-RateLimit-Limit: 100\nX-RateLimit-Period: month", 0, []Quota{{Limit: 100, Remaining: -1}}},
 		{429, "X-RateLimit-Reset: 1000000000", 0, []Quota{{Limit: -1, Remaining: -1}}},
 		{429, "X-RateLimit-Reset: 999999999", maxTime, []Quota{{Limit: -1, Remaining: -1, Reset: maxTime}}},
 		{429, "X-RateLimit-Reset: -5", 0, []Quota{{Limit: -1, Remaining: -1}}},
@@ -171,6 +208,13 @@ func TestForms(t *testing.T) {
 		{200, "RateLimit-Policy: \"a\";q=9;qu=\"concurrent-requests\"\n" + `RateLimit: "a";r=0;t=5`, 0, []Quota{
 			{Name: "a", Unit: "concurrent-requests", Limit: 9, Remaining: 0, Reset: 5 * second}}},
 
+		// a member that does not say what is left says nothing of the time
+		{429, `RateLimit: "a";t=3180`, 0, nil},
+		{429, "RateLimit-Policy: \"a\";q=9;w=3600\n" + `RateLimit: "a";t=3180`, 0, []Quota{{Name: "a", Limit: 9, Window: 3600 * second, Remaining: -1}}},
+		// as is proposed for the next draft
+		{200, "RateLimit-Policy: \"a\";q=9;w=60\nRateLimit-Partition: \"a\";user_id\n" + `RateLimit: "a";a=0;w=45;c=3;pk=:aGk=:`, 45 * second, []Quota{{Name: "a", Limit: 9, Window: 60 * second, Remaining: 0, Reset: 45 * second}}},
+		{200, `RateLimit: "a";r=7;t=5;a=0;w=45`, 0, []Quota{{Name: "a", Limit: -1, Remaining: 7, Reset: 5 * second}}},
+
 		// drafts 8 to 11, over several lines
 		{200, "RateLimit-Policy: \"burst\";q=100;w=60;pk=:cHsdsRa894==:\nRateLimit-Policy: \"daily\"; q=1000; w=86400;qu=\"content-bytes\";acme-burst=3\nRateLimit: \"daily\";r=7;t=9, \"burst\";r=1", 0, []Quota{
 			{Name: "burst", Limit: 100, Window: 60 * second, Remaining: 1},
@@ -184,6 +228,11 @@ func TestForms(t *testing.T) {
 		// drafts 3 to 6
 		{200, "RateLimit-Limit: 100, 100;w=60, 1000;w=3600\nRateLimit-Remaining: 50\nRateLimit-Reset: 5", 0, []Quota{
 			{Limit: 100, Window: 60 * second, Remaining: 50, Reset: 5 * second}}},
+
+		{200, "RateLimit-Policy: 3000;w=300\nRateLimit-Limit: 3000\nRateLimit-Remaining: 7\nRateLimit-Reset: 1777863751", 0, []Quota{
+			{Limit: 3000, Window: 300 * second, Remaining: 7, Reset: 30 * second}}},
+		{200, "RateLimit-Policy: 3000;w=300\nX-RateLimit-Remaining: 7", 0, []Quota{
+			{Limit: 3000, Window: 300 * second, Remaining: -1}, {Limit: -1, Remaining: 7}}},
 
 		// malformed
 		{200, `RateLimit-Policy: "a";q=1,`, 0, nil},
@@ -207,8 +256,42 @@ func TestForms(t *testing.T) {
 			t.Errorf("%d %q: refused: %v", c.status, c.fields, got.Refused)
 		}
 	}
-	if ReadAnswer(503, nil, now).Refused {
-		t.Error("a 503 without Retry-After is a fault, not a limit")
+}
+
+// TestRefusals wants other statuses than 429 to be refusals if the answer says so.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	spent := "X-RateLimit-Limit: 9\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 5"
+	for _, c := range []struct {
+		status   int
+		fields   string
+		refusals []int
+		refused  bool
+	}{
+		{429, "", refusals, true}, {503, "", refusals, false}, {529, "", refusals, false}, {418, "", refusals, false}, {403, "", refusals, false},
+		{503, "Retry-After: 5", refusals, true}, {529, "Retry-After: 5", refusals, true}, {418, "Retry-After: 5", refusals, true}, {403, "Retry-After: 5", refusals, true},
+		{503, "Retry-After: 0", refusals, false}, {403, "X-RateLimit-Remaining: 7\nX-RateLimit-Reset: 5", refusals, false},
+		{403, spent, refusals, true}, {418, spent, refusals, true}, {400, spent, refusals, false}, {200, spent, refusals, false},
+		{403, "X-RateLimit-Limit: 0\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 5", refusals, false},
+		{400, spent, []int{400}, true}, {400, "", []int{400}, false}, {429, "Retry-After: 5", []int{400}, false},
+		{500, "Retry-After: 5", refusals, false}, {302, "Retry-After: 5", refusals, false},
+	} {
+		if a := readAnswer(c.status, headerOf(t, c.fields), now, c.refusals); a.Refused != c.refused || c.refused && c.fields != "" && a.HoldOff != 5*time.Second {
+			t.Errorf("%d %q: %+v", c.status, c.fields, a)
+		}
+	}
+}
+
+// TestContradictions wants a limit of 0 on an answer that was served to say nothing.
+func TestContradictions(t *testing.T) {
+	t.Parallel()
+	none := "X-RateLimit-Limit: 0\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 3600"
+	a := ReadAnswer(200, headerOf(t, none+"\nRateLimit-Limit: 9\nRateLimit-Remaining: 7"), now)
+	if a.HoldOff != 0 || !a.Contradicts || len(a.Quotas) != 1 || a.Quotas[0].Limit != 9 {
+		t.Errorf("%+v", a)
+	}
+	if a := ReadAnswer(429, headerOf(t, none), now); a.HoldOff != time.Hour || a.Contradicts || len(a.Quotas) != 1 {
+		t.Errorf("refused: %+v", a)
 	}
 }
 

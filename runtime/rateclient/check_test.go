@@ -154,3 +154,28 @@ func limiterFindings(l *runtime.Limiter) (text string) {
 	}
 	return text
 }
+
+// TestContradictionTold wants a limit of 0 on an answer that was served to hold nobody back, and
+// to be told of once.
+func TestContradictionTold(t *testing.T) {
+	t.Parallel()
+	s := &service{answer: func(*http.Request) (int, map[string]string) {
+		return 200, map[string]string{"X-RateLimit-Limit": "0", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "3600"}
+	}}
+	var log bytes.Buffer
+	limiter := runtime.New(runtime.NewMemoryStore())
+	defer limiter.Close()
+	transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "a.test/", Limits: perSecond(10)}},
+		rateclient.WithNext(s), rateclient.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if status, err := get(t.Context(), transport, "http://a.test/"); status != 200 || err != nil {
+			t.Fatal(status, err)
+		}
+	}
+	if strings.Count(log.String(), "code=contradiction") != 1 || strings.Count(log.String(), "\n") != 1 || !strings.Contains(limiterFindings(limiter), "contradiction (peer)") {
+		t.Errorf("log %s\nfindings %s", &log, limiterFindings(limiter))
+	}
+}

@@ -13,6 +13,7 @@ type member struct {
 	value      int64  // of an Integer, or of the key
 	dictionary bool
 	q, w, r, t int64
+	a          int64 // what r is called in the proposal of 2026, where w is t in RateLimit, too
 	unit       string
 }
 
@@ -57,7 +58,7 @@ func members(values []string) []member {
 
 // cutMember reads the first member of a text.
 func cutMember(text string) (m member, rest string, ok bool) {
-	m = member{value: -1, q: -1, w: -1, r: -1, t: -1}
+	m = member{value: -1, q: -1, w: -1, r: -1, t: -1, a: -1}
 	name, rest, ok := cutItem(text)
 	if !ok {
 		return m, text, false
@@ -92,12 +93,14 @@ func (m *member) set(key, value string) {
 	switch key {
 	case "q":
 		m.q = integer(value)
-	case "w":
+	case "w", "window": // as gateways spell it
 		m.w = integer(value)
 	case "r":
 		m.r = integer(value)
 	case "t":
 		m.t = integer(value)
+	case "a":
+		m.a = integer(value)
 	case "qu":
 		m.unit = value
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/report"
 )
 
 // heed does what an answer asks for, which has arrived at now. It returns when the request
@@ -15,6 +16,9 @@ import (
 func (c *Call) heed(ctx context.Context, a Answer, now time.Time) time.Time {
 	c.peer.spread.add(now.Sub(c.charged), now)
 	never := now.Add(2 * maxTime)
+	if a.Contradicts {
+		c.transport.lines.Find(report.Contradiction, c.rule().Name, "")
+	}
 	for i, l := range c.peer.limits {
 		if l.Most > 0 {
 			l.follow(a.Quotas, c.peer.limits[i].keys.get(c.keyName(i), now), now)
@@ -140,7 +144,7 @@ func (s *keyState) isPaced(now time.Time) bool {
 func (l *limit) follow(quotas []Quota, s *keyState, now time.Time) {
 	for i := range quotas {
 		q := &quotas[i]
-		if q.Limit < 0 || q.Unit != l.Unit || q.Window != 0 && q.Window != l.Rule.Window {
+		if q.Limit < 0 || q.Unit != l.Unit || q.Window != l.Rule.Window {
 			continue
 		}
 		s.follow(min(max(q.Limit, l.Least), l.Most), l, now)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,10 @@ type Peer struct {
 	// those are that can be: without a body or with GetBody, and of a method that is
 	// idempotent or with an Idempotency-Key. They wait as others do, within Wait in all.
 	Retries int
+	// Refusals are the statuses, from 300 to 999, by which the peer refuses a request because of
+	// a limit. Of these 429 does by itself, and others do if the answer also says when to come
+	// back, or that nothing remains. nil stands for 403, 418, 429, 503 and 529.
+	Refusals []int
 }
 
 // A PeerLimit is one limit of a peer.
@@ -58,9 +63,9 @@ type PeerLimit struct {
 	// arrive that much closer. 0: it is measured, and is from a 128th of the window, or a
 	// second, to a 64th, which it is until enough was measured. Below 0: none.
 	Margin time.Duration
-	// Least and Most, if Most is above 0, let the peer set the max within these bounds. A
-	// lower one that it tells of holds at once, and a higher one comes by a tenth for each
-	// window.
+	// Least and Most, if Most is above 0, let the peer set the max within these bounds, by an
+	// answer that names a limit and, as its window, the rule's. A lower one that it tells of
+	// holds at once, and a higher one comes by a tenth for each window.
 	Least, Most int64
 	// Unit is the unit of the quotas that set the max. Empty stands for "requests".
 	Unit string
@@ -112,6 +117,12 @@ func newPeer(p Peer) (*peer, error) {
 		return nil, fmt.Errorf("rateclient: peer %q: Wait, MaxHold, Unsaid or Retries is negative", p.Pattern)
 	case p.MaxHold > runtime.MaxWindow:
 		return nil, fmt.Errorf("rateclient: peer %q: MaxHold %v is above 366 days", p.Pattern, p.MaxHold)
+	}
+	if p.Refusals == nil {
+		p.Refusals = refusals
+	}
+	if i := slices.IndexFunc(p.Refusals, func(status int) bool { return status < 300 || status > 999 }); i >= 0 {
+		return nil, fmt.Errorf("rateclient: peer %q: status %d cannot refuse a request: leave it out", p.Pattern, p.Refusals[i])
 	}
 	p.MaxHold, p.Unsaid = cmp.Or(p.MaxHold, time.Hour), cmp.Or(p.Unsaid, time.Second)
 	ready := &peer{Peer: p}

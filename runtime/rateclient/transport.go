@@ -146,7 +146,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		now := time.Now()
-		again := c.heed(r.Context(), ReadAnswer(response.StatusCode, response.Header, now), now)
+		again := c.heed(r.Context(), readAnswer(response.StatusCode, response.Header, now, c.peer.Refusals), now)
 		if tries >= c.peer.Retries || !again.Before(c.deadline) {
 			return response, nil
 		}

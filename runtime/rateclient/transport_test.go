@@ -161,6 +161,7 @@ func TestBadPeers(t *testing.T) {
 		"it has 0 limits":     func(p *rateclient.Peer) { p.Limits = nil },
 		"it has 8 limits":     func(p *rateclient.Peer) { p.Limits = slices.Repeat(p.Limits, runtime.MaxLimits) },
 		"Wait":                func(p *rateclient.Peer) { p.Wait = -1 },
+		"status 200 cannot":   func(p *rateclient.Peer) { p.Refusals = []int{429, 200} },
 		"MaxHold":             func(p *rateclient.Peer) { p.MaxHold = math.MaxInt64 },
 		"no Name":             func(p *rateclient.Peer) { p.Limits[0].Rule.Name = "" },
 		"has a Wait":          func(p *rateclient.Peer) { p.Limits[0].Rule.Wait = 1 },
@@ -449,7 +450,7 @@ func TestUntruePeers(t *testing.T) {
 		fields map[string]string
 		hold   []time.Duration // of refusals in a row
 	}{
-		{"for ever", 429, map[string]string{"Retry-After": "1000000000"}, []time.Duration{time.Hour, time.Hour}},
+		{"for ever", 429, map[string]string{"Retry-After": "999999999"}, []time.Duration{time.Hour, time.Hour}},
 		{"negative", 429, map[string]string{"Retry-After": "-5"}, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}},
 		{"1970", 429, map[string]string{"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}, []time.Duration{time.Second, 2 * time.Second}},
 		{"nothing", 429, nil, []time.Duration{1e9, 2e9, 4e9, 8e9, 16e9, 32e9, 64e9, 128e9, 256e9, 512e9, 1024e9, 2048e9, time.Hour, time.Hour}},
@@ -461,7 +462,7 @@ func TestUntruePeers(t *testing.T) {
 		{"room, but refused", 429, map[string]string{"Retry-After": "0", "RateLimit": `"a";r=50;t=900`}, []time.Duration{time.Second}},
 		{"a proxy's", 429, map[string]string{"Via": "1.1 proxy", "Content-Type": "text/html"}, []time.Duration{time.Second}},
 		{"503 for ever", 503, map[string]string{"Retry-After": "3"}, []time.Duration{3 * time.Second, 3 * time.Second, 3 * time.Second}},
-		{"503 until the end of time", 503, map[string]string{"Retry-After": "1000000000"}, []time.Duration{time.Hour, time.Hour}},
+		{"503 until the end of time", 503, map[string]string{"Retry-After": "999999999"}, []time.Duration{time.Hour, time.Hour}},
 		{"503, a fault", 503, nil, []time.Duration{0, 0}},
 		{"contradictions", 429, map[string]string{"Retry-After": "1", "RateLimit": `"a";r=0;t=900`, "X-RateLimit-Reset": "999999999"}, []time.Duration{time.Second}},
 		{"nothing is left", 200, map[string]string{"RateLimit": `"a";r=0;t=9`}, []time.Duration{9 * time.Second}},
@@ -608,7 +609,7 @@ func TestFollows(t *testing.T) {
 		for i, step := range []struct {
 			told string
 			want int
-		}{{"20", 20}, {"10", 10}, {"10", 10}, {"1", 5}, {"1", 5}, {"100", 6}, {"100", 7}, {"100", 8}, {"6", 6}, {"0", 5}, {"-1", 5}, {"x", 5}, {"99999999999999999999", 5}} {
+		}{{"20", 20}, {"10", 10}, {"10", 10}, {"1", 5}, {"1", 5}, {"100", 6}, {"100", 7}, {"100", 8}, {"6", 6}, {"0", 6}, {"-1", 6}, {"x", 6}, {"99999999999999999999", 6}} {
 			told = step.told
 			if got := window(); got != step.want {
 				t.Errorf("step %d: the peer tells of %s, and %d were sent, want %d", i, told, got, step.want)

@@ -92,6 +92,8 @@ var (
 		"see what cost= is for these calls")
 	NoPeer = finding(slog.LevelWarn, "no_peer", "a request that goes out fits no peer's pattern: it is sent without a limit",
 		"add a peer for its host, or say by rateclient.WithOthers what becomes of such requests")
+	Contradiction = finding(slog.LevelWarn, "contradiction", "a peer has served a request, and said that its limit is 0: what it says of that limit is ignored",
+		"have the gateway in front of it send no such fields")
 	AllRefunded = finding(slog.LevelWarn, "all_refunded", "each of the first thousand calls was given back: the limit has kept none",
 		"see when refund= is true, and what settle= returns")
 )

@@ -1,0 +1,136 @@
+package rateclient
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxList is how many numbers of a field are read that has several.
+const maxList = 16
+
+// retryAfter returns the longest time that a Retry-After says, and whether one says any.
+func (r *reader) retryAfter() (wait time.Duration, said bool) {
+	for _, field := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
+		for _, value := range r.header[field] {
+			if ms, ok := number(value); ok {
+				wait, said = max(wait, duration(ms, time.Millisecond)), true
+			}
+		}
+	}
+	if said {
+		return wait, true // it is the exact one of the two
+	}
+	for _, value := range r.header["Retry-After"] {
+		d, ok := r.until(value)
+		for i, rest := 0, value; !ok && rest != "" && i < maxList; i++ { // 30, 30
+			var one string
+			if one, rest, _ = strings.Cut(rest, ","); strings.Trim(one, " .0123456789") == "" {
+				each, known := r.until(one)
+				d, said = max(d, each), said || known
+			}
+		}
+		wait, said = max(wait, d), said || ok
+	}
+	return wait, said
+}
+
+// until returns the time until a moment, and 0 if it is over. It is false for what is none.
+func (r *reader) until(value string) (d time.Duration, ok bool) {
+	value = strings.TrimSpace(value)
+	if n, ok := number(value); ok {
+		switch {
+		case n < 1e9: // seconds from now; as a Unix time it would be before 2001
+			return duration(n, time.Second), true
+		case n < 1e11:
+			return r.timeUntil(time.UnixMilli(int64(n * 1000))), true
+		case n < 1e14:
+			return r.timeUntil(time.UnixMilli(int64(n))), true
+		case n < 1e17:
+			return r.timeUntil(time.UnixMicro(int64(n))), true
+		case n < 9e18:
+			return r.timeUntil(time.Unix(0, int64(n))), true
+		}
+		return 0, false
+	}
+	if d, err := time.ParseDuration(value); err == nil {
+		return min(max(0, d), maxTime), true
+	}
+	if at, ok := date(value); ok {
+		return r.timeUntil(at), true
+	}
+	return 0, false
+}
+
+// reset returns the time until a reset: 0 if it is over or unknown. Within a window, if that is
+// known, nothing is reset later than that.
+func (r *reader) reset(value string, window time.Duration) time.Duration {
+	value, _, _ = strings.Cut(value, ";")
+	d, ok := r.until(value)
+	if !ok { // 30, 30: the first, as of the limit and what remains
+		if first, _, list := strings.Cut(value, ","); list {
+			d, _ = r.until(first)
+		}
+	}
+	if n, isNumber := number(value); isNumber && window > 0 && d > window && n < 1e9 {
+		if ms := duration(n, time.Millisecond); ms <= window {
+			return ms
+		}
+	}
+	return d
+}
+
+// timeUntil returns the time until a moment by the peer's clock, if the answer has that, and
+// 0 if it is over.
+func (r *reader) timeUntil(at time.Time) time.Duration {
+	now := r.now
+	if date, err := http.ParseTime(r.first("Date")); err == nil {
+		now = date
+	}
+	return min(max(0, at.Sub(now)), maxTime)
+}
+
+// layouts are the forms of dates that services send beside those of RFC 9110. A time without a
+// zone is UTC.
+var layouts = []string{
+	time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02T15:04",
+	"2006-01-02 15:04:05", "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05 -0700 MST",
+	"Mon, 2 Jan 2006 15:04:05 MST", "Mon, 2 Jan 2006 15:04:05 -0700",
+}
+
+// date reads a date.
+func date(value string) (time.Time, bool) {
+	if len(value) > 64 {
+		return time.Time{}, false
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return at, true
+	}
+	for _, layout := range layouts {
+		at, err := time.Parse(layout, value)
+		// Of a zone's name Parse knows the offset only if it is UTC's, or the machine's own.
+		if zone, _ := at.Zone(); err == nil && (zone == "UTC" || zone == "GMT" || !strings.HasSuffix(layout, ":05 MST")) {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// number reads a decimal number that is not negative.
+func number(text string) (float64, bool) {
+	text = strings.TrimSpace(text)
+	if text == "" || len(text) > 30 || strings.Trim(text, "0123456789.") != "" {
+		return 0, false // ParseFloat would take "1e9", "0x1p3", "inf" and "nan"
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	return n, err == nil
+}
+
+// duration returns n units, up to maxTime. It is 0 for a negative n.
+func duration(n float64, unit time.Duration) time.Duration {
+	if n >= float64(maxTime/unit) {
+		return maxTime
+	}
+	return time.Duration(max(0, n) * float64(unit))
+}
