@@ -41,6 +41,8 @@ type Peer struct {
 	// a limit. Of these 429 does by itself, and others do if the answer also says when to come
 	// back, or that nothing remains. nil stands for 403, 418, 429, 503 and 529.
 	Refusals []int
+	// Body reads what the bodies of answers say, such as [GoogleBody] and [TelegramBody].
+	Body Body
 }
 
 // A PeerLimit is one limit of a peer.
@@ -123,6 +125,9 @@ func newPeer(p Peer) (*peer, error) {
 	}
 	if i := slices.IndexFunc(p.Refusals, func(status int) bool { return status < 300 || status > 999 }); i >= 0 {
 		return nil, fmt.Errorf("rateclient: peer %q: status %d cannot refuse a request: leave it out", p.Pattern, p.Refusals[i])
+	}
+	if (p.Body.Read == nil) != (len(p.Body.Statuses) == 0) {
+		return nil, fmt.Errorf("rateclient: peer %q: its Body has no Read or no Statuses: set both", p.Pattern)
 	}
 	p.MaxHold, p.Unsaid = cmp.Or(p.MaxHold, time.Hour), cmp.Or(p.Unsaid, time.Second)
 	ready := &peer{Peer: p}

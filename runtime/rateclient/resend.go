@@ -1,9 +1,6 @@
 package rateclient
 
-import (
-	"io"
-	"net/http"
-)
+import "net/http"
 
 // resendable returns a request to send in place of one that the peer has refused, or nil
 // if it cannot be sent again.
@@ -30,14 +27,4 @@ func idempotent(r *http.Request) bool {
 		return true
 	}
 	return len(r.Header["Idempotency-Key"])+len(r.Header["X-Idempotency-Key"]) > 0
-}
-
-// discard ends a response that nobody reads. Its connection is used again if the body is
-// short; a peer that sends a long one, or none, keeps nobody waiting.
-func discard(response *http.Response) {
-	const short = 4 << 10
-	if n := response.ContentLength; n >= 0 && n <= short {
-		_, _ = io.CopyN(io.Discard, response.Body, n)
-	}
-	_ = response.Body.Close()
 }

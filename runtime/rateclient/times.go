@@ -1,6 +1,7 @@
 package rateclient
 
 import (
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -132,5 +133,5 @@ func duration(n float64, unit time.Duration) time.Duration {
 	if n >= float64(maxTime/unit) {
 		return maxTime
 	}
-	return time.Duration(max(0, n) * float64(unit))
+	return time.Duration(math.Round(max(0, n) * float64(unit)))
 }

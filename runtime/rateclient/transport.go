@@ -146,7 +146,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		now := time.Now()
-		again := c.heed(r.Context(), readAnswer(response.StatusCode, response.Header, now, c.peer.Refusals), now)
+		again := c.heed(r.Context(), c.read(response, now), now)
 		if tries >= c.peer.Retries || !again.Before(c.deadline) {
 			return response, nil
 		}
@@ -156,6 +156,13 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		discard(response)
 		r = next
+	}
+}
+
+// contain, deferred, ends a panic in a function that a peer was given, and logs it.
+func (t *Transport) contain(in string) {
+	if value := recover(); value != nil {
+		t.lines.Panic(in, value)
 	}
 }
 

@@ -1,0 +1,89 @@
+package rateclient
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// bodies are the ready functions for bodies.
+var bodies = map[string]Body{
+	"GoogleBody": GoogleBody(), "GitHubBody": GitHubBody(), "TelegramBody": TelegramBody(), "KrakenBody": KrakenBody(),
+	"ShopifyBody": ShopifyBody(), "AWSBody": AWSBody(),
+}
+
+// said is what an answer says, in the words of testdata/answers.txt.
+func said(a *Answer) string {
+	text := "-"
+	switch {
+	case a.Refused:
+		text = "refused"
+	case a.HoldOff > 0:
+		text = "hold"
+	}
+	if a.HoldOff > 0 {
+		text += fmt.Sprint(" ", a.HoldOff)
+	}
+	for _, q := range a.Quotas {
+		text += " |"
+		if q.Name != "" {
+			text += " " + q.Name
+		}
+		if text += " " + q.Unit; q.Limit >= 0 {
+			text += fmt.Sprint(" ", q.Limit)
+		}
+		if q.Window > 0 {
+			text += fmt.Sprint("/", q.Window)
+		}
+		if q.Remaining >= 0 {
+			text += fmt.Sprint(" left ", q.Remaining)
+		}
+		if q.Reset > 0 {
+			text += fmt.Sprint(" reset ", q.Reset)
+		}
+	}
+	return text
+}
+
+// TestRecordedAnswers reads what services have answered, as far as public pages show it.
+func TestRecordedAnswers(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("testdata/answers.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	services, read, unread := map[string]bool{}, 0, 0
+	for _, record := range strings.Split(string(file), "\n# ")[1:] {
+		lines := strings.SplitN(record, "\n", 5)
+		name, source, want, kind := lines[0], lines[1], lines[2], strings.Fields(lines[3])
+		service, _, _ := strings.Cut(name, ",")
+		services[service] = true
+		fields, body, _ := strings.Cut("\n"+lines[4], "\n\n")
+		var status int
+		if _, err := fmt.Sscan(kind[0], &status); err != nil || !strings.HasPrefix(source, "https://") {
+			t.Fatalf("%s: %q %v", name, lines[:4], err)
+		}
+		c := &Call{transport: new(Transport), peer: &peer{Peer: Peer{Refusals: refusals}}}
+		for _, with := range kind[1:] {
+			if with == "+400" {
+				c.peer.Refusals = append(slices.Clone(refusals), 400)
+			} else if c.peer.Body = bodies[with]; c.peer.Body.Read == nil {
+				t.Fatalf("%s: no %s", name, with)
+			}
+		}
+		got := c.read(&http.Response{StatusCode: status, Header: headerOf(t, fields), Body: io.NopCloser(strings.NewReader(body))}, now)
+		switch {
+		case strings.HasPrefix(want, "unread: "):
+			unread++
+		case said(&got) != want:
+			t.Errorf("%s (%s):\ngot  %s\nwant %s", name, source, said(&got), want)
+		default:
+			read++
+		}
+	}
+	t.Logf("of %d answers of %d services %d are read as a careful person would, and %d cannot be", read+unread, len(services), read, unread)
+}
