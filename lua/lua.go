@@ -189,3 +189,7 @@ func source(name string) string {
 	}
 	return string(text)
 }
+
+// Processes returns the script by which a process reports what it has in force. It is
+// processes.lua.
+func Processes() string { return source("processes.lua") }

@@ -113,3 +113,6 @@ func FewestAllocs(f func()) float64 {
 	}
 	return least
 }
+
+// Report has the limiter report to Redis what it has in force.
+func (l *Limiter) Report() { l.report() }

@@ -45,6 +45,7 @@ type Limiter struct {
 	terms      termTable                // of the registered rules
 	samples    bounded.Map[*Rule, findings.Sample]
 	unused     *time.Timer
+	reports    reports
 	settler    settle.Settler
 	permits    permit.Permits
 	closed     atomic.Bool

@@ -117,6 +117,7 @@ func New(store Store, opts ...Option) *Limiter {
 			l.checkUse()
 		}
 	})
+	l.beginReports()
 	for _, o := range l.events.observers {
 		notify(l.events, "observer", o.Attach, l)
 	}
@@ -175,6 +176,7 @@ func (l *Limiter) Close() error {
 	}
 	err = errors.Join(err, l.follow.Close(), l.factors.Close())
 	l.unused.Stop()
+	l.endReports()
 	if !l.closed.Swap(true) {
 		l.plans.Clear()
 		for _, o := range l.events.observers {

@@ -75,6 +75,24 @@ type OverrideFunc func(ctx context.Context) (Overrides, error)
 // Overrides calls f.
 func (f OverrideFunc) Overrides(ctx context.Context) (Overrides, error) { return f(ctx) }
 
+// sourceName says in a report where overrides come from.
+func sourceName(source OverrideSource) string {
+	if s, ok := source.(fmt.Stringer); ok {
+		return fmt.Sprintf("%.200s", s)
+	}
+	return "function"
+}
+
+// Version returns a short text that is the same for overrides that change the same, whatever
+// their order is. It is empty if a limiter would reject them whatever its rules are.
+func (o Overrides) Version() string {
+	numbers, err := o.numbers(new(override.Overrides))
+	if err != nil {
+		return ""
+	}
+	return numbers.Version()
+}
+
 // Check returns an error that names the first of the overrides that a limiter with some rules
 // would reject. It is for tools that write overrides.
 func (o Overrides) Check(rules ...*Rule) error {
@@ -172,6 +190,7 @@ func WithOverrides(source OverrideSource, interval time.Duration) Option {
 		var unmet override.Unmet
 		fits := map[*Rule]*override.Keys{}
 		once("WithOverrides", l.follow != nil)
+		l.reports.source = sourceName(source)
 		l.follow = &override.Follower[Overrides]{
 			Interval: interval,
 			Read:     func(ctx context.Context) (Overrides, error) { return source.Overrides(ctx) },
@@ -223,6 +242,7 @@ func (l *Limiter) override(o Overrides, again bool) error {
 		l.overrides.Store(next)
 		current.Replace()
 		l.plans.Clear()
+		l.reports.in(reportSoon)
 	}
 	l.events.log.Over(report.Rejected)
 	l.events.log.Over(report.Unread)

@@ -39,6 +39,6 @@ func TestBrokenOverrides(t *testing.T) {
 		b.run("override", "set", "model.all", "-max", "8").wants(t, 1, "", `ratectl: overrides in "orders:limits": field .*\n`)
 		b.run("memory").wants(t, 0, `KEYS.*\n1 .* login.user\n.*`, "")
 		b.run(append([]string{"override", "rm"}, broken.remove...)...).wants(t, 0, ".*the override is gone; it was broken; .*\n", "")
-		b.run("override", "ls").wants(t, 0, `RULE.*\nmodel.all +- +\{"max":9\} +-\n`, "")
+		b.run("override", "ls").wants(t, 0, `RULE.*\nmodel.all +- +\{"max":9\} +-\nno process reports .*\n`, "")
 	}
 }

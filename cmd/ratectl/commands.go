@@ -45,7 +45,7 @@ func init() { // the commands help and completion are made from the list itself
 		},
 		{
 			name: "block", args: "RULE [KEY]", short: "refuse all calls of one caller", flags: []string{"parts", "for", "yes", "n", "m"},
-			long:  "Sets the field block in the override of the key, and keeps the others. The programs must follow the hash, see override.Redis. Asks for confirmation if the rule has no key.",
+			long:  "Sets the field block in the override of the key, and keeps the others. Asks for confirmation if the rule has no key, or no process that reports follows the hash, see override.Redis.",
 			needs: needRedis | needRules, min: 1, max: 2, run: editCommand(override.Edit{Block: true}),
 		},
 		{
@@ -76,7 +76,7 @@ func init() { // the commands help and completion are made from the list itself
 		},
 		{
 			name: "override ls", short: "list the overrides",
-			long:  "Lists the hash, with expired overrides. If a limiter would reject the hash, the error says why.",
+			long:  "Lists the hash, with expired overrides, and in how many of the processes that report it is in force. If a limiter would reject the hash, the error says why.",
 			needs: needRedis, run: overrideList,
 		},
 		{
@@ -117,7 +117,7 @@ func init() { // the commands help and completion are made from the list itself
 		},
 		{
 			name: "doctor", short: "look for what may keep limits from working",
-			long: "Checks every server's version, role, clock, latency, eviction, memory and persistence; tries the scripts of every rule, without charging; looks for overrides of no rule or that have expired, asks the program whose page has the rules what it has found, and looks for keys without an expiry or of no rule. Each finding is ok, warn, bad or unknown, with a remedy. " +
+			long: "Checks every server's version, role, clock, latency, eviction, memory and persistence; tries the scripts of every rule, without charging; looks for overrides of no rule or that have expired, reads what processes report, asks the program whose page has the rules what it has found, and looks for keys without an expiry or of no rule. Each finding is ok, warn, bad or unknown, with a remedy. " +
 				"The exit code is 1 if one is bad. Walks over the database, and needs the right +info, too.",
 			needs: needRedis | needRules, run: doctor,
 		},

@@ -38,7 +38,7 @@ func TestContexts(t *testing.T) {
 	b.env = map[string]string{"XDG_CONFIG_HOME": dir, "USER": "ada"}
 	b.run("keys", "login.user").wants(t, 0, `KEY.*\nuser-1 .*`, "")
 	b.run("block", "login.user", "user-1").wants(t, 0, ".*", "")
-	b.run("override", "ls", "-context", "other").wants(t, 0, `RULE +KEYS +OVERRIDE +UNTIL\n`, "")
+	b.run("override", "ls", "-context", "other").wants(t, 0, `RULE +KEYS +OVERRIDE +UNTIL\nno process reports .*\n`, "")
 	b.run("-context", "guarded", "rules").wants(t, 0, `RULE.*`, "")
 	b.run("keys", "login.user", "-namespace", "nobody").wants(t, 3, "", ".*")
 	b.run("contexts").wants(t, 0, `CURRENT +NAME .*\n- +guarded .*\n- +other .*\n\* +shop +\S+ +orders +orders:limits +rules.jsonl\n`, "")

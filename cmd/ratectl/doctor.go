@@ -52,6 +52,7 @@ func doctor(ctx context.Context, o *operator, _ []string) error {
 	slices.SortStableFunc(found, func(a, b finding) int { return strings.Compare(a.Where, b.Where) })
 	found = append(found, o.examineBudgets(found), o.examineRights(ctx))
 	found = append(found, o.examineOverrides(ctx)...)
+	found = append(found, o.examineProcesses(ctx)...)
 	found = append(found, o.examineProgram(ctx)...)
 	keys, err := o.examineKeys(ctx)
 	if err != nil {
@@ -224,8 +225,9 @@ func (o *operator) examineKeys(ctx context.Context) ([]finding, error) {
 	if o.namespace != "" {
 		prefix = o.namespace + ":" + prefix
 	}
-	groups = append(groups, &runtime.KeyGroup{Prefix: prefix}) // a key counts for the longest
-	if err := o.surveyed(ctx, groups); err != nil {
+	reports, orphan := &runtime.KeyGroup{Prefix: prefix + "{processes}:"}, &runtime.KeyGroup{Prefix: prefix} // a key counts for the longest
+	groups = append(groups, orphan)
+	if err := o.surveyed(ctx, append(groups, reports)); err != nil {
 		return nil, err
 	}
 	keys, endless := int64(0), int64(0)
@@ -236,8 +238,8 @@ func (o *operator) examineKeys(ctx context.Context) ([]finding, error) {
 	if endless > 0 {
 		found[0] = finding{"expiry", "warn", "", fmt.Sprintf("%d of %d keys have no expiry", endless, keys), "ratectl fix-expiry"}
 	}
-	if orphans := groups[len(groups)-1].Keys; orphans > 0 {
-		return append(found, finding{"orphans", "warn", "", fmt.Sprintf("%d keys start with %s and belong to no rule of the listing", orphans, prefix), "they go by themselves if they have an expiry; is the listing that of the version that runs?"}), nil
+	if orphan.Keys > 0 {
+		return append(found, finding{"orphans", "warn", "", fmt.Sprintf("%d keys start with %s and belong to no rule of the listing", orphan.Keys, prefix), "they go by themselves if they have an expiry; is the listing that of the version that runs?"}), nil
 	}
 	return append(found, finding{"orphans", "ok", "", "every key belongs to a rule of the listing", ""}), nil
 }

@@ -13,11 +13,12 @@ import (
 
 // An edited is an override before and after a change.
 type edited struct {
-	Before  *overrideEntry `json:"before"` // null: there was none
-	After   *overrideEntry `json:"after"`  // null: there is none any more
-	ID      int64          `json:"id"`     // of the change in the history; 0: nothing is changed
-	DryRun  bool           `json:"dry_run,omitempty"`
-	Callers *int64         `json:"callers,omitempty"` // with -n: whose keys are counted now
+	Before    *overrideEntry `json:"before"` // null: there was none
+	After     *overrideEntry `json:"after"`  // null: there is none any more
+	ID        int64          `json:"id"`     // of the change in the history; 0: nothing is changed
+	DryRun    bool           `json:"dry_run,omitempty"`
+	Callers   *int64         `json:"callers,omitempty"`   // with -n: whose keys are counted now
+	Processes *following     `json:"processes,omitempty"` // without -n: who was to follow the change
 }
 
 // edit changes an override, and prints it before and after.
@@ -32,7 +33,14 @@ func (o *operator) edit(ctx context.Context, e override.Edit) error {
 		}
 	}
 	e.Who, e.Why = o.author(), o.why
+	following, err := o.following(ctx)
+	if err != nil {
+		return err
+	}
 	question := o.confirmation(e)
+	if removes := e.Remove || len(e.Clear) > 0; !removes && following.Processes > 0 && following.Follow == 0 {
+		question = strings.TrimPrefix(question+", and ", ", and ") + fmt.Sprintf("write to %q, though %v", o.overrides, following)
+	}
 	if e.Try = true; o.dry || question != "" && !o.yes { // what is wrong is not asked about
 		tried, err := editor.Edit(ctx, e)
 		if err != nil {
@@ -50,7 +58,7 @@ func (o *operator) edit(ctx context.Context, e override.Edit) error {
 	if err != nil {
 		return o.explained(err)
 	}
-	return o.printEdited(e, done, edited{ID: done.ID})
+	return o.printEdited(e, done, edited{ID: done.ID, Processes: &following})
 }
 
 // printDryRun prints what an edit would do.
@@ -93,6 +101,7 @@ func (o *operator) printEdited(e override.Edit, done override.Edited, answer edi
 		undo = fmt.Sprintf("to undo: ratectl undo %d", answer.ID)
 	}
 	o.printf("%s: the override is %s; %s; %s", of, is, was, undo)
+	o.printf("%v", answer.Processes)
 	if done.After.Block && e.Allow {
 		o.printf("it is still blocked, which goes before: see ratectl unblock")
 	}

@@ -169,14 +169,14 @@ func story(t *testing.T, b *bench) {
 	b.take(t, 1, "login", 0, "user-7")
 	b.run("inspect", "login.user", "user-7").wants(t, 0, `.*limit +5, 4 left\n.*`, "")
 
-	b.run("block", "login.user", "user-1", "-for", "1h").wants(t, 0, `user-1 of rule login.user: the override is \{"block":true,"until":"[^"]+Z"\}; there was none; to undo: ratectl undo 1\n`, "")
+	b.run("block", "login.user", "user-1", "-for", "1h").wants(t, 0, `user-1 of rule login.user: the override is \{"block":true,"until":"[^"]+Z"\}; there was none; to undo: ratectl undo 1\nno process reports .*\n`, "")
 	b.run("allow", "login.user", "user-14").wants(t, 0, `user-14 .* is \{"allow":true\}; there was none; .*`, "")
 	b.run("shadow", "on", "login.user").wants(t, 4, "", `.*say -yes to refuse no call of rule login.user\n`)
 	b.run("shadow", "on", "login.user", "-yes").wants(t, 0, `rule login.user: .*\{"mode":"shadow"\}; there was none; .*`, "")
 	b.run("override", "set", "login.user", "-max", "7", "-o", "json").wants(t, 0,
-		`\{"before":\{"rule":"login.user","pattern":null,"mode":"shadow","says":\{"mode":"shadow"\}\},"after":\{"rule":"login.user","pattern":null,"max":7,"mode":"shadow","says":\{"max":7,"mode":"shadow"\}\},"id":4\}\n`, "")
+		`\{"before":\{"rule":"login.user","pattern":null,"mode":"shadow","says":\{"mode":"shadow"\}\},"after":\{"rule":"login.user","pattern":null,"max":7,"mode":"shadow","says":\{"max":7,"mode":"shadow"\}\},"id":4,"processes":\{"report":0,"follow":0\}\}\n`, "")
 	b.run("override", "set", "login.user", "-keys", "vip-*", "-max", "100", "-window", "1h").wants(t, 0, `vip-\* of .*; there was none; .*`, "")
-	b.run("override", "ls").wants(t, 0, `RULE +KEYS +OVERRIDE +UNTIL\nlogin.user +- +\{"max":7,"mode":"shadow"\} +-\nlogin.user +user-1 .*Z\nlogin.user +user-14 +\{"allow":true\} +-\nlogin.user +vip-\* +\{"max":100,"window":"1h0m0s"\} +-\n`, "")
+	b.run("override", "ls").wants(t, 0, `RULE +KEYS +OVERRIDE +UNTIL\nlogin.user +- +\{"max":7,"mode":"shadow"\} +-\nlogin.user +user-1 .*Z\nlogin.user +user-14 +\{"allow":true\} +-\nlogin.user +vip-\* +\{"max":100,"window":"1h0m0s"\} +-\nno process reports .*\n`, "")
 	b.run("rules").wants(t, 0, `RULE.*\nlogin.user +7 per 15m +shadow +sliding-log +\{"max":7,"mode":"shadow"\} +3 +a.go:1\n.*reports +#plan.PerHour per 1h .*`, "")
 	b.run("inspect", "login.user", "user-1").wants(t, 0, `.*state +blocked, by an override: ratectl unblock or undo ends that\nlimit +0, 0 left\n.*retry after +never\n.*override +\{"max":7,"mode":"shadow"\} for the rule\noverride +.*for user-1\n`, "")
 	b.run("inspect", "login.user", "vip-1").wants(t, 0, `.*state +ok, but the rule is in shadow mode and refuses nobody\nlimit +100, 100 left\n.*`, "")

@@ -53,7 +53,7 @@ func (o *operator) renew(more ...runtime.Option) {
 	if o.limiter != nil {
 		_ = o.limiter.Close()
 	}
-	settings := []runtime.Option{runtime.WithNamespace(o.namespace), runtime.WithLogger(slog.New(slog.DiscardHandler))}
+	settings := []runtime.Option{runtime.WithNamespace(o.namespace), runtime.WithoutReports(), runtime.WithLogger(slog.New(slog.DiscardHandler))}
 	o.limiter = runtime.New(o.store, append(settings, more...)...)
 }
 

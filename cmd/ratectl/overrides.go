@@ -93,7 +93,14 @@ func overrideList(ctx context.Context, o *operator, _ []string) error {
 	for i, e := range entries {
 		shown[i] = entryOf(e.Target, e.Change)
 	}
-	return printEach(o, "RULE KEYS OVERRIDE UNTIL", shown, overrideEntry.row)
+	if err := printEach(o, "RULE KEYS OVERRIDE UNTIL", shown, overrideEntry.row); err != nil || o.json() {
+		return err
+	}
+	following, err := o.following(ctx)
+	if err == nil {
+		o.printf("%s", following.inForce())
+	}
+	return err
 }
 
 // overrideSet changes an override as the flags say.

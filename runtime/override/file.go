@@ -29,6 +29,9 @@ import (
 // while one is written in place half of it may be read.
 func File(path string) runtime.OverrideSource { return &file{path: path} }
 
+// String names the file in the reports of processes.
+func (f *file) String() string { return "file:" + f.path }
+
 type file struct {
 	path string
 

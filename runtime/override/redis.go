@@ -30,6 +30,9 @@ func Redis(client redis.UniversalClient, key string) runtime.OverrideSource {
 	return &hash{client: client, key: key, reading: make(chan struct{}, 1)}
 }
 
+// String names the hash in the reports of processes.
+func (h *hash) String() string { return "redis:" + h.key }
+
 type hash struct {
 	client  redis.UniversalClient
 	key     string

@@ -239,7 +239,7 @@ func TestRenamedCommands(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t, "--rename-command", command, "")
-			store := newStore(server.Client(t), func(cfg *batch.Config) { cfg.Timeout = time.Second })
+			store := newStore(server.Client(t), func(cfg *batch.Config) { cfg.Timeout = 10 * time.Second })
 			failed := 0
 			for name, rule := range storetest.WaysOf(time.Hour, 2000) {
 				for _, cost := range []int64{1, 1500, 700} {

@@ -1,0 +1,206 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/report"
+	"github.com/rategen/rategen/runtime/internal/server"
+)
+
+const (
+	reportFirst = 10 * time.Second // after the start: what ends before that reports nothing
+	reportEvery = time.Minute
+	reportSoon  = time.Second // after a change of overrides
+)
+
+// MaxReported is how many rules, and how many findings, a [Process] has at most.
+const MaxReported = 1_000
+
+// A Process is what a limiter has told the Redis of its store: what it has in force. Each with
+// rules does ten seconds after its start, a second after overrides have changed, and each minute,
+// in a trip of its own that no call waits for. Redis keeps a report for four minutes at most.
+type Process struct {
+	// Name is that of the machine and something random. A process with several limiters in a
+	// namespace has several.
+	Name string `json:"name"`
+	// At is when it was told, by the clock of the process.
+	At time.Time `json:"at"`
+	// Overrides says where the overrides come from that it follows: "redis:" and the key of a
+	// hash, "file:" and a path, "function", or nothing.
+	Overrides string `json:"overrides,omitempty"`
+	// Version is that of the overrides in force, see [Overrides.Version].
+	Version string `json:"version,omitempty"`
+	// Rules are its rules, sorted by name, [MaxReported] at most.
+	Rules []ProcessRule `json:"rules"`
+	// Findings are those of [Limiter.Findings], [MaxReported] at most.
+	Findings []Finding `json:"findings"`
+}
+
+// A ProcessRule is a rule of a [Process].
+type ProcessRule struct {
+	Name string `json:"name"`
+	// Terms say how much it admits as it was declared, such as "5 in 10s, sliding-log".
+	Terms string `json:"terms"`
+	// Called reports whether a call has met the rule.
+	Called bool `json:"called"`
+}
+
+// WithoutReports has a limiter tell Redis nothing of itself, see [Process]. Then ratectl does not
+// know whether it follows the overrides that are changed.
+func WithoutReports() Option { return func(l *Limiter) { l.reports.off = true } }
+
+// Processes returns what limiters with a namespace have told this Redis of themselves, sorted by
+// name. Those that have ended without [Limiter.Close] are among them for up to four minutes.
+func (s *RedisStore) Processes(ctx context.Context, namespace string) ([]Process, error) {
+	texts, err := server.Processes(ctx, s.client, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("read the reports of processes: %w", err)
+	}
+	newest := map[string]Process{}
+	for _, text := range texts {
+		var p Process
+		if json.Unmarshal([]byte(text), &p) == nil && p.At.After(newest[p.Name].At) {
+			newest[p.Name] = p
+		}
+	}
+	return slices.SortedFunc(maps.Values(newest), func(a, b Process) int { return cmp.Compare(a.Name, b.Name) }), nil
+}
+
+// Reports are when a limiter tells Redis of itself.
+type reports struct {
+	off    bool
+	name   string
+	source string // of overrides
+
+	mu      sync.Mutex
+	timer   *time.Timer // nil: there are none
+	made    bool        // there may be one in Redis
+	closed  bool
+	running sync.WaitGroup
+}
+
+// processName is that of this process, and limiters counts the limiters in it.
+var (
+	processName = sync.OnceValue(func() string {
+		host, _ := os.Hostname()
+		return fmt.Sprintf("%.100s-%.8s", cmp.Or(host, "unknown"), strings.ToLower(rand.Text()))
+	})
+	limiters atomic.Int64
+)
+
+// beginReports has the limiter report from now on.
+func (l *Limiter) beginReports() {
+	if l.redis == nil || l.reports.off {
+		return
+	}
+	l.reports.name = fmt.Sprintf("%s-%d", processName(), limiters.Add(1))
+	watched := weak.Make(l) // which a timer need not keep in memory
+	l.reports.mu.Lock()
+	defer l.reports.mu.Unlock()
+	l.reports.timer = time.AfterFunc(reportFirst, func() {
+		if l := watched.Value(); l != nil && l.reports.enter() {
+			defer l.reports.running.Done()
+			l.report()
+			l.reports.in(reportEvery)
+		}
+	})
+}
+
+// enter reports whether there are to be more reports, and that one is under way.
+func (r *reports) enter() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.running.Add(1)
+	}
+	return !r.closed
+}
+
+// note notes that there may be a report in Redis.
+func (r *reports) note() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.made = true
+}
+
+// in has the next report made after a time.
+func (r *reports) in(after time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.timer != nil && !r.closed {
+		r.timer.Reset(after)
+	}
+}
+
+// report tells Redis what is in force, if there are rules.
+func (l *Limiter) report() {
+	defer l.events.contain("redis client")
+	p := Process{Name: l.reports.name, At: time.Now(), Overrides: l.reports.source, Findings: l.Findings()}
+	if o := l.overrides.Load(); o != nil {
+		p.Version = o.Version()
+	}
+	for _, s := range l.Rules() {
+		p.Rules = append(p.Rules, ProcessRule{s.Rule.Name, s.Rule.terms(), s.Called})
+	}
+	if len(p.Rules) == 0 {
+		return
+	}
+	l.reports.note()
+	p.Rules, p.Findings = p.Rules[:min(len(p.Rules), MaxReported)], p.Findings[:min(len(p.Findings), MaxReported)]
+	text, _ := json.Marshal(p) // of texts, numbers and times
+	refused, err := server.ReportProcess(context.Background(), l.redis.client, l.namespace, p.Name, string(text))
+	if refused {
+		l.events.log.Find(report.ReportRefused, "", "", slog.Any("error", err))
+	} else if err == nil {
+		l.events.log.Over(report.ReportRefused)
+	}
+}
+
+// terms say how much a rule admits.
+func (r *Rule) terms() string {
+	per := r.Window.String()
+	if r.Period != NoPeriod {
+		per = "a " + r.Period.String()
+	}
+	return fmt.Sprintf("%d in %s, %v", r.Max, per, r.Algorithm)
+}
+
+// endReports takes the report away, and returns when none is under way, or after a while.
+func (l *Limiter) endReports() {
+	if l.reports.end() {
+		return // there was none
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer l.events.contain("redis client")
+		l.reports.running.Wait()
+		_, _ = server.ReportProcess(context.Background(), l.redis.client, l.namespace, l.reports.name, "")
+	}()
+	clock.Await(done, SettleTimeout)
+}
+
+// end ends the reports, and reports whether there is none to take away.
+func (r *reports) end() (none bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if none = r.closed || !r.made; r.timer != nil {
+		r.timer.Stop()
+	}
+	r.closed = true
+	return none
+}

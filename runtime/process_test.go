@@ -1,0 +1,148 @@
+package runtime_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rediswire"
+)
+
+// TestProcesses has limiters report what they have in force, and wants to read it, of their
+// namespace, until they are closed.
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	server, cluster := redistest.Start(t), redistest.StartCluster(t)
+	for name, client := range map[string]redis.UniversalClient{"server": server.Client(t), "cluster": cluster.Client(t)} {
+		t.Run(name, func(t *testing.T) { reportProcesses(t, client) })
+	}
+}
+
+func reportProcesses(t *testing.T, client redis.UniversalClient) {
+	ok(t, client.HSet(t.Context(), "limits", "r", `{"max":7}`).Err())
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
+	open := func(namespace string, opts ...runtime.Option) *runtime.Limiter {
+		l := runtime.New(store, append(opts, runtime.WithNamespace(namespace), new(lines).Logger())...)
+		l.Register(&runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 5}, &runtime.Rule{Name: "d", Period: runtime.Day, Max: 9, Algorithm: runtime.FixedWindow})
+		return l
+	}
+	follower := open("shop", runtime.WithOverrides(override.Redis(client, "limits"), time.Hour))
+	plain, other := open("shop"), open("")
+	empty := runtime.New(store, runtime.WithNamespace("shop"))
+	for _, l := range []*runtime.Limiter{follower, plain, other, empty} {
+		l.Report()
+		l.Report()
+	}
+	read := func(namespace string) []runtime.Process {
+		found, err := store.Processes(t.Context(), namespace)
+		ok(t, err)
+		return found
+	}
+	found := read("shop")
+	if len(found) != 2 || len(read("")) != 1 {
+		t.Fatalf("found %+v", found)
+	}
+	for _, p := range found {
+		same(t, "rules", []runtime.ProcessRule{{Name: "d", Terms: "9 in a day, fixed-window"}, {Name: "r", Terms: "5 in 10s, sliding-log"}}, p.Rules)
+	}
+	slices.SortFunc(found, func(a, b runtime.Process) int { return cmp.Compare(b.Overrides, a.Overrides) })
+	want, err := override.Redis(client, "limits").Overrides(t.Context())
+	ok(t, err)
+	same(t, "overrides of the follower", [2]string{"redis:limits", want.Version()}, [2]string{found[0].Overrides, found[0].Version})
+	same(t, "overrides of the other", [2]string{}, [2]string{found[1].Overrides, found[1].Version})
+	for _, key := range []string{"shop:rate_limit:{processes}:0", "shop:rate_limit:{processes}:1"} {
+		if left := client.PTTL(t.Context(), key).Val(); left == -1 || left > 4*time.Minute {
+			t.Errorf("%s is kept for %v", key, left)
+		}
+	}
+	ok(t, follower.Close())
+	if found := read("shop"); len(found) != 1 || found[0].Overrides != "" {
+		t.Errorf("after the end of one: %+v", found)
+	}
+	ok(t, errors.Join(plain.Close(), other.Close(), empty.Close()))
+	if found := append(read("shop"), read("")...); len(found) > 0 {
+		t.Errorf("after the end: %+v", found)
+	}
+}
+
+// TestReportRefused takes the rights from a process that it needs to report.
+func TestReportRefused(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	var out lines
+	l := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second)), out.Logger())
+	l.Register(&runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 5})
+	ok(t, client.Do(t.Context(), "ACL", "SETUSER", "default", "-hset").Err())
+	l.Report()
+	l.Report()
+	wantFound(t, l, &out, "report_refused")
+	ok(t, client.Do(t.Context(), "ACL", "SETUSER", "default", "+hset").Err())
+	l.Report()
+	same(t, "findings", nil, codes(l))
+	ok(t, l.Close())
+}
+
+// TestReportTimes looks at when a limiter reports: never at a call.
+func TestReportTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wire countingClient
+		var most atomic.Int64
+		source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
+			n := most.Load()
+			return runtime.Overrides{Rules: map[string]runtime.Override{"r": {Max: &n}}}, nil
+		})
+		open := func(opts ...runtime.Option) *runtime.Limiter {
+			l := runtime.New(runtime.NewRedisStoreOver(&wire), append(opts, new(lines).Logger())...)
+			l.Register(&runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 5})
+			return l
+		}
+		silent := open(runtime.WithoutReports())
+		l := open(runtime.WithOverrides(source, time.Second))
+		began := time.Now()
+		wants := func(at time.Duration, reports int64) {
+			t.Helper()
+			time.Sleep(at - time.Since(began))
+			synctest.Wait()
+			same(t, "reports", reports, wire.reports.Load())
+		}
+		wants(9*time.Second, 0)
+		wants(11*time.Second, 1)
+		wants(69*time.Second, 1)
+		wants(71*time.Second, 2)
+		most.Store(3)
+		wants(73500*time.Millisecond, 3)
+		wants(131*time.Second, 3)
+		wants(134*time.Second, 4)
+		ok(t, errors.Join(l.Close(), silent.Close()))
+		wants(time.Hour, 5) // which was taken away
+	})
+}
+
+// A countingClient counts reports.
+type countingClient struct {
+	rediswire.Client
+	reports atomic.Int64
+}
+
+func (c *countingClient) Do(_ context.Context, commands []rediswire.Command) {
+	for i := range commands {
+		if commands[i].Value = int64(0); commands[i].Args[0] == "eval" {
+			c.reports.Add(1)
+		}
+	}
+}
+
+func (c *countingClient) Patient(time.Duration) rediswire.Server { return c }
+func (c *countingClient) About() rediswire.About                 { return rediswire.About{} }
+func (c *countingClient) Advice() (set, now string)              { return "", "" }
