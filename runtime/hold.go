@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/internal/turn"
 )
 
@@ -78,4 +80,22 @@ func (l *Limiter) Waits(ctx context.Context, rule *Rule) (over func(admitted boo
 	return func(admitted bool) {
 		l.events.Waits(ctx, turn.Event{Rule: rule.Name, Waited: clock.Now() - since, Admitted: admitted})
 	}
+}
+
+// TooLate is the denial of a call whose turn in such a line comes later than it can wait, after a
+// time at the soonest. It is logged, reaches the observers as one that is recalled, and returns
+// the error of [Limiter.Take]. Package rateclient calls it.
+func (l *Limiter) TooLate(ctx context.Context, limit Limit, after time.Duration) error {
+	p, on, err := l.planOf(&limit)
+	if err != nil {
+		return l.refused(ctx, err)
+	}
+	if !on { // just now: what is in force had it wait
+		return l.refused(ctx, &LimitedError{Rule: limit.rule.Name, Limit: limit.max, RetryAfter: after})
+	}
+	charges := []decide.Charge{{Plan: p, Key: p.AppendKey(nil, limit.key.bytes()), Cost: limit.cost, Own: limit.max, Limits: 1}}
+	tries := make([]terms.Charge, 1)
+	p.Charge(&tries[0], charges[0].Key, limit.cost)
+	tries[0].Source, tries[0].RetryAfter = terms.Source(SourceRecalled), after
+	return l.refused(ctx, l.answer(ctx, charges, tries, clock.Now(), new(Decision)))
 }

@@ -56,16 +56,9 @@ func (c *Call) Settle(ctx context.Context, costs ...int64) {
 func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
 	var all [runtime.MaxLimits]runtime.Limit
 	c.charged = time.Now()
-	limits, margin := all[:0], c.peer.spread.margin()
-	for i, l := range c.peer.limits {
-		limit := l.rule(margin).Limit(&c.keys[i])
-		if l.Cost != nil {
-			limit = limit.WithCost(l.Cost(r))
-		}
-		if l.Most > 0 || l.Share != nil {
-			limit = limit.WithMax(l.max(c.keys[i].String(), l.share(r), c.charged))
-		}
-		limits = append(limits, limit)
+	limits := all[:0]
+	for i := range c.peer.limits {
+		limits = append(limits, c.limit(r, i))
 	}
 	if s.isPaced(c.charged) {
 		limits = append(limits, c.peer.limits[0].pace.Limit(&c.keys[0]))
@@ -75,6 +68,19 @@ func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
 		*c.settle = d
 	}
 	return d, err
+}
+
+// limit returns the i-th limit of the request as it is now.
+func (c *Call) limit(r *http.Request, i int) runtime.Limit {
+	l := c.peer.limits[i]
+	limit := l.rule(c.peer.spread.margin()).Limit(&c.keys[i])
+	if l.Cost != nil {
+		limit = limit.WithCost(l.Cost(r))
+	}
+	if l.Most > 0 || l.Share != nil {
+		limit = limit.WithMax(l.max(c.keys[i].String(), l.share(r), time.Now()))
+	}
+	return limit
 }
 
 // hold blocks the first key in the store.

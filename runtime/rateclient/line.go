@@ -1,6 +1,7 @@
 package rateclient
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -28,8 +29,15 @@ type waiter struct {
 	late     bool
 }
 
-// admit charges the limits of a request, and waits in line for that if need be.
-func (c *Call) admit(r *http.Request) error {
+// admit charges the limits of a request, and waits in line for that if need be. If a function of
+// the peer's limits panics the request is not sent.
+func (c *Call) admit(r *http.Request) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			c.transport.lines.Panic("peer limit", value)
+			err = fmt.Errorf("rateclient: peer %q: its Key, Cost or Share has panicked", c.peer.Pattern)
+		}
+	}()
 	c.share = 1
 	for i, l := range c.peer.limits {
 		if c.keys[i] = (runtime.Key{}); l.Key != nil {
@@ -54,11 +62,20 @@ func (c *Call) admit(r *http.Request) error {
 			return err
 		}
 	}
-	over := c.transport.limiter.Waits(r.Context(), c.rule())
-	err := c.wait(r, s)
-	over(err == nil)
+	over, admitted := c.transport.limiter.Waits(r.Context(), c.rule()), false
+	defer func() { over(admitted) }()
+	err = c.wait(r, s)
+	if late, ok := err.(tooLate); ok {
+		err = c.transport.limiter.TooLate(r.Context(), c.limit(r, 0), time.Duration(late))
+	}
+	admitted = err == nil
 	return err
 }
+
+// tooLate is the error of a request whose turn comes too late: after that time at the soonest.
+type tooLate time.Duration
+
+func (tooLate) Error() string { return "" }
 
 // inTime reports whether a request may still be sent after a time.
 func (c *Call) inTime(now time.Time, d time.Duration) bool {
@@ -127,7 +144,7 @@ func (l *limit) aim(retryAfter, trip time.Duration, tries int) time.Duration {
 	return max(0, pause)
 }
 
-// late returns the error of a request whose turn does not come in time.
+// late returns the time until the turn of a request that does not come in time.
 func (c *Call) late(s *keyState) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +153,7 @@ func (c *Call) late(s *keyState) error {
 	if line := s.line(c.share); line != nil {
 		before, wait = max(0, len(line.waiting)-1), max(wait, time.Until(line.next))
 	}
-	return &runtime.LimitedError{Rule: l.Name, Limit: l.Max, RetryAfter: wait + time.Duration(float64(before)/float64(l.Max)*float64(l.Window))}
+	return tooLate(wait + time.Duration(float64(before)/float64(l.Max)*float64(l.Window)))
 }
 
 // line returns where requests wait that may fill a share, or nil.

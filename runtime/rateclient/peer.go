@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -47,14 +48,24 @@ type Peer struct {
 
 // A PeerLimit is one limit of a peer.
 type PeerLimit struct {
-	// Rule counts requests. It has no Wait, see [Peer.Wait], no Block, no Lease, and is no
-	// [runtime.Concurrency]. Only a [runtime.SlidingLog], the default, keeps to whatever the
-	// peer counts by: it is as strict as the strictest. It is [runtime.Rule.Outgoing] in any case.
+	// Rule counts requests. It has no Wait, see [Peer.Wait], no Block, no Lease, no Period and no
+	// Mode, and is no [runtime.Concurrency]. It is [runtime.Rule.Outgoing] in any case.
+	//
+	// A [runtime.SlidingLog], the default, keeps to every peer that admits Max at once, and in no
+	// window more: it counts by a rolling window or a fixed one, or a bucket with a burst of Max.
+	// A peer whose bucket has a smaller burst refuses some of its requests: for it the rule is a
+	// [runtime.TokenBucket] with that Burst.
 	Rule runtime.Rule
 	// Key adds the parts of the key, see [Host] and [Credential]. nil: one limit for all.
 	Key func(r *http.Request, key *runtime.Key)
 	// Cost is how many events a request counts as; nil: 1. Like Key it must not read the
-	// body, and is called again for each try.
+	// body, and is called again for each try. A request whose cost is below 0, or above
+	// [runtime.MaxLogCost] where the rule is a [runtime.SlidingLog], fails with
+	// [runtime.ErrInvalidLimit], and one that no room would be enough for with a
+	// [*runtime.LimitedError] that says [runtime.Never]. So count tokens or bytes with a
+	// [runtime.SlidingCounter] or a [runtime.TokenBucket].
+	//
+	// If Key, Cost or Share panics the request is not sent, and fails. The panic is logged.
 	Cost func(r *http.Request) int64
 	// Share is which part of the max a request may fill, from 0 to 1; nil: all of it. With
 	// a smaller one for less important requests some of the limit is left for others, and
@@ -62,8 +73,9 @@ type PeerLimit struct {
 	Share func(r *http.Request) float64
 	// Margin is by how much the limit's window is longer than the rule's: by as much as
 	// delays on the way to the peer differ. Two requests that were charged a window apart
-	// arrive that much closer. 0: it is measured, and is from a 128th of the window, or a
-	// second, to a 64th, which it is until enough was measured. Below 0: none.
+	// arrive that much closer. Of a bucket the burst is smaller by what drains in that time. 0:
+	// it is measured, and is from a 128th of the window, or a second, to a 64th, which it is
+	// until enough was measured. Below 0: none.
 	Margin time.Duration
 	// Least and Most, if Most is above 0, let the peer set the max within these bounds, by an
 	// answer that names a limit and, as its window, the rule's. A lower one that it tells of
@@ -168,6 +180,11 @@ func newLimit(l *PeerLimit) (*limit, error) {
 			rule.Window += r.Window / marginShare * time.Duration(i) / marginSteps
 		}
 		rule.Window = min(rule.Window.Truncate(time.Microsecond), runtime.MaxWindow)
+		bucket := r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
+		if margin := rule.Window - r.Window; bucket && margin > 0 && (r.Burst > 0 || l.Most == 0) { // else the burst is what the peer sets
+			// What drains in that time may arrive together with the burst.
+			rule.Burst = max(1, cmp.Or(r.Burst, r.Max)-int64(math.Ceil(float64(r.Max)*margin.Seconds()/r.Window.Seconds())))
+		}
 		ready.rules[i] = rule
 	}
 	ready.pace = runtime.Rule{

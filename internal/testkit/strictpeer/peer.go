@@ -3,6 +3,7 @@
 package strictpeer
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 // use once these are set.
 type Peer struct {
 	Max    int
+	Burst  int // of a Bucket; 0: Max
 	Window time.Duration
 	Admits Count
 
@@ -39,11 +41,11 @@ func Fixed(p *Peer, now time.Time) bool {
 	return n < p.Max
 }
 
-// Bucket admits Max at once, and as much in a window.
+// Bucket admits Burst at once, and Max in a window.
 func Bucket(p *Peer, now time.Time) bool {
 	p.level = max(0, p.level-now.Sub(p.at).Seconds()/p.Window.Seconds()*float64(p.Max))
 	p.at = now
-	if p.level+1 > float64(p.Max)+1e-9 {
+	if p.level+1 > float64(cmp.Or(p.Burst, p.Max))+1e-9 {
 		return false
 	}
 	p.level++
