@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"go/token"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -169,9 +170,7 @@ func (s *Settings) Place(name string) token.Pos { return cmp.Or(s.places[name], 
 func (s *Settings) With(name string, v any) *Settings {
 	changed := *s
 	changed.values = map[string]any{}
-	for k, old := range s.values {
-		changed.values[k] = old
-	}
+	maps.Copy(changed.values, s.values)
 	changed.values[name] = v
 	return &changed
 }

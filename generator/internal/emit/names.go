@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"regexp"
 
 	"github.com/rategen/rategen/generator/internal/expr"
@@ -154,9 +155,7 @@ func (e *emitter) receiver(w *model.Wrapper) string {
 				taken[p.Source] = true
 			}
 		}
-		for name := range e.needed(m, nil) {
-			taken[name] = true
-		}
+		maps.Copy(taken, e.needed(m, nil))
 	}
 	for _, name := range e.typeParamNames(w) {
 		taken[name] = true

@@ -3,6 +3,9 @@ package model
 import (
 	"go/token"
 	"go/types"
+	"iter"
+	"maps"
+	"slices"
 
 	"github.com/rategen/rategen/generator/internal/gotypes"
 )
@@ -41,17 +44,11 @@ func (f *File) PosOf(name string) token.Pos {
 func (f *File) DeclaredNames() map[string]bool {
 	taken := map[string]bool{}
 	if f.Out != nil {
-		for name := range f.Out.Names {
-			taken[name] = true
-		}
+		take(taken, maps.Keys(f.Out.Names))
 		return taken
 	}
-	for name := range f.Names.Declared {
-		taken[name] = true
-	}
-	for _, name := range f.Home.Scope().Names() {
-		taken[name] = true
-	}
+	take(taken, maps.Keys(f.Names.Declared))
+	take(taken, slices.Values(f.Home.Scope().Names()))
 	return taken
 }
 
@@ -60,20 +57,21 @@ func (f *File) DeclaredNames() map[string]bool {
 func (f *File) TakenNames() map[string]bool {
 	taken := f.DeclaredNames()
 	if f.Out != nil {
-		for name := range f.Out.Imported {
-			taken[name] = true
-		}
+		maps.Copy(taken, f.Out.Imported)
 		return taken
 	}
-	for name := range f.Names.Imported {
-		taken[name] = true
-	}
+	maps.Copy(taken, f.Names.Imported)
 	for _, file := range f.Pkg.Syntax {
 		if s := f.Pkg.TypesInfo.Scopes[file]; s != nil {
-			for _, name := range s.Names() {
-				taken[name] = true
-			}
+			take(taken, slices.Values(s.Names()))
 		}
 	}
 	return taken
+}
+
+// take adds names to those that are taken.
+func take(taken map[string]bool, names iter.Seq[string]) {
+	for name := range names {
+		taken[name] = true
+	}
 }
