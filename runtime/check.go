@@ -3,8 +3,12 @@ package runtime
 import (
 	"fmt"
 
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/plan"
 )
+
+// The generator warns by the same timeout, or else this does not compile.
+var _ [0]struct{} = [DefaultTimeout - spec.Timeout]struct{}{}
 
 // checkPrefix returns an [ErrInvalidLimit] if the rule has no keys of its own.
 func (r *Rule) checkPrefix() error {

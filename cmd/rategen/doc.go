@@ -117,7 +117,8 @@ A line
 	//ratelimit:defaults fail=closed storage=packed
 
 holds for all directives and policies of its package that do not say otherwise. A
-default that does not go with what a directive gives is left out.
+default that does not go with what a directive gives is left out, which rategen explain
+says.
 
 The options are:
 
@@ -368,6 +369,21 @@ not meant, and ends in a code:
     are refused at once although their turn would come within the wait. Leave burst
     out or raise it, or shorten the wait if you mean that.
 
+  - short_block: A block is shorter than a twentieth of the time that a refused call waits
+    for room anyway, so it hardly changes anything. Write a longer one, or remove it.
+
+  - short_lapse: Permits of concurrency, or charges with a reserve, lapse before a renewal
+    that takes as long as a limiter waits for Redis, 50ms, so calls lose them while they
+    run. Write some seconds.
+
+  - idle_lease: A limit is too small for a lease. A process charges ahead an eighth of what
+    is left at most, and enough for four calls at least: with calls of cost 1 a max of 33 is
+    the least, or a burst of 33 and what drains in the lease. Raise it, or remove the lease.
+
+  - soft_unasked: A method of a struct with a limit in soft mode does not use its context.
+    Call runtime.Exceeded with it, or pass it on, or write mode=shadow. Methods of an
+    interface are not looked into.
+
   - hidden_methods: An interface embeds one of another package that is extended there,
     as llms.Model is by llms.ReasoningModel. Callers that ask for the extension do not
     find it in the wrapper. Embed the extension, or ask what Unwrap returns; list the
@@ -381,6 +397,10 @@ not meant, and ends in a code:
 
   - unused_policy: Nothing uses a policy of a package that has limits. A package of
     policies alone is there for others; rategen list shows what uses each.
+
+  - uneven_keys: Limits use one policy, and their keys have different numbers of parts, so
+    they never count together. Write keys of as many parts, or give one that is to count
+    apart a prefix and a name.
 
   - unknown_out: The flag -out says where wrappers go, and no line of the package
     does. Write the //go:generate line that the warning names.

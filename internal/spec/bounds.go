@@ -20,6 +20,14 @@ const (
 	MaxKeep    = 60                // periods whose counts are kept
 )
 
+// What a process does by itself, and the generator warns by.
+const (
+	Timeout    = 50 * time.Millisecond // for which a call, or a renewal, waits for Redis at most, by default
+	Renewals   = 3                     // of a permit or a reservation, in the time after which it lapses
+	LeaseShare = 8                     // how many times what a lease charges ahead must be left, so that others do not starve
+	LeaseCalls = 4                     // for which that has to be enough
+)
+
 // DefaultMessage is the error text of a rule that has no message of its own.
 const DefaultMessage = "rate limit exceeded"
 

@@ -1,6 +1,11 @@
 package directive
 
-import "github.com/rategen/rategen/generator/internal/diag"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+)
 
 // addDefaults adds a //ratelimit:defaults line: what holds for the directives of a
 // package that do not say otherwise.
@@ -24,8 +29,14 @@ func (s *Settings) AdoptDefaults() {
 			continue
 		}
 		s.values[o.Name] = v
-		if !o.appliesTo(s.Algorithm()) || !s.fits() {
+		if !o.appliesTo(s.Algorithm()) {
 			delete(s.values, o.Name)
+			continue
+		}
+		if err := s.misfit(); err != nil {
+			delete(s.values, o.Name)
+			why, _, _ := strings.Cut(err.Error(), ": ") // the rest is the remedy of an error
+			s.leftOut = append(s.leftOut, "The package's default "+o.Name+" is left out: "+why+".")
 			continue
 		}
 		s.places[o.Name] = from.places[o.Name]
@@ -34,21 +45,31 @@ func (s *Settings) AdoptDefaults() {
 	}
 }
 
-// fits reports whether all options go together.
-func (s *Settings) fits() bool {
+// misfit returns why options do not go together, or nil.
+func (s *Settings) misfit() error {
 	for i := range Options {
 		o := &Options[i]
-		if _, given := s.values[o.Name]; given && (!o.appliesTo(s.Algorithm()) || o.fits != nil && o.fits(s) != nil) {
-			return false
+		if _, given := s.values[o.Name]; !given {
+			continue
+		}
+		if !o.appliesTo(s.Algorithm()) {
+			return fmt.Errorf("%s has no meaning for %s", o.Name, s.Algorithm())
+		}
+		if o.fits == nil {
+			continue
+		}
+		if err := o.fits(s); err != nil {
+			return err
 		}
 	}
-	return true
+	return nil
 }
 
-// explainDefaults tells what the package's defaults give to a directive.
+// explainDefaults tells what the package's defaults give to a directive, and what they do not.
 func (s *Settings) explainDefaults() string {
-	if len(s.byDefault) == 0 {
-		return ""
+	all := s.leftOut
+	if len(s.byDefault) > 0 {
+		all = append([]string{"The package's defaults give it its " + List(s.byDefault, "and") + "."}, all...)
 	}
-	return "The package's defaults give it its " + List(s.byDefault, "and") + "."
+	return strings.Join(all, " ")
 }

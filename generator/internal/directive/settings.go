@@ -31,6 +31,7 @@ type Settings struct {
 
 	defaults  *Policy  // of its package, or nil
 	byDefault []string // the options that these give it
+	leftOut   []string // sentences about those that do not go with its own
 }
 
 // where says where a directive stands.

@@ -17,18 +17,8 @@ import (
 // does, so that neither would hold. It warns of those that have its name, which overrides and
 // metrics go by: they may be of other programs.
 func (b *Builder) checkTerms(files []*File) {
-	var rules []*Rule
-	for _, f := range files {
-		for _, w := range f.Wrappers {
-			rules = append(rules, w.Rules...)
-		}
-	}
-	slices.SortStableFunc(rules, func(x, y *Rule) int {
-		p, q := b.Report.Position(x.Pos), b.Report.Position(y.Pos)
-		return cmp.Or(strings.Compare(p.Filename, q.Filename), cmp.Compare(p.Line, q.Line))
-	})
 	started, named := map[string]*Rule{}, map[string]*Rule{}
-	for _, r := range rules {
+	for _, r := range b.sortedRules(files) {
 		if before := first(started, r.Prefix, r); !b.agree(r, before) {
 			b.reportTerms(b.Report.At, r, before, "prefix", r.Prefix, "they would not be one limit; give each its own prefix and name, or both the same terms")
 		} else if b.isClash(r, before) {
@@ -42,6 +32,21 @@ func (b *Builder) checkTerms(files []*File) {
 			b.reportTerms(warn, r, before, "name", r.Name, "a program that has both does not start, since overrides and metrics could not tell them apart; give each its own name")
 		}
 	}
+}
+
+// sortedRules returns all rules of files by their place.
+func (b *Builder) sortedRules(files []*File) []*Rule {
+	var rules []*Rule
+	for _, f := range files {
+		for _, w := range f.Wrappers {
+			rules = append(rules, w.Rules...)
+		}
+	}
+	slices.SortStableFunc(rules, func(x, y *Rule) int {
+		p, q := b.Report.Position(x.Pos), b.Report.Position(y.Pos)
+		return cmp.Or(strings.Compare(p.Filename, q.Filename), cmp.Compare(p.Line, q.Line))
+	})
+	return rules
 }
 
 // isClash reports whether two rules of different packages start their keys alike because of

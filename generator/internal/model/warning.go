@@ -29,12 +29,16 @@ func (b *Builder) Warn(files []*File) {
 		return // the limits are not all there
 	}
 	b.warnUnused(files)
+	b.warnUneven(files)
 	generated := map[*directive.File]bool{}
 	for _, f := range files {
 		for _, w := range f.Wrappers {
 			for _, r := range w.Rules {
 				b.warnLog(r)
 				b.warnLine(r)
+				b.warnBlock(r)
+				b.warnLease(w, r)
+				b.warnLapse(r)
 			}
 			b.warnMeter(w)
 			b.warnNilable(w)
@@ -45,6 +49,7 @@ func (b *Builder) Warn(files []*File) {
 			b.warnEmbedded(f, w)
 			b.warnUnique(f, w)
 			b.warnExtended(f, w)
+			b.warnUnasked(w)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -15,9 +16,9 @@ import (
 const (
 	// share is how many times what a process asks for must be left of a limit,
 	// so that others do not starve.
-	share = 8
+	share = spec.LeaseShare
 	// callsEach is how many calls a grant has to be enough for.
-	callsEach = 4
+	callsEach = spec.LeaseCalls
 	// tries is how often a process asks in one go: again for less if what it
 	// believed to be left was not.
 	tries = 2

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -14,7 +15,7 @@ import (
 
 // How often permits are renewed in a window, and how soon after a failure.
 const (
-	renewals   = 3
+	renewals   = spec.Renewals
 	retries    = 12
 	longRetry  = time.Second
 	shortRetry = 5 * time.Millisecond
