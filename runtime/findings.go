@@ -119,6 +119,9 @@ func (l *Limiter) sample(r *Rule) *findings.Sample { return l.samples.Made(r.dec
 // learn notes what a decided charge shows of whether its rule counts.
 func (l *Limiter) learn(c *decide.Charge, t *terms.Charge, now time.Duration) {
 	p := c.By(t)
+	if p.Sample.AsksCaller() && p.Sample.Call(calledByWrapper()) {
+		l.events.log.Find(report.WrappedTwice, p.Name, "")
+	}
 	switch Source(t.Source) {
 	case SourceFailure, SourceNone:
 		return

@@ -13,6 +13,9 @@ const (
 	running = 256
 	// mostCalls are looked at, unless something is told by then.
 	mostCalls = 100_000
+	// mostCallers are calls of whose callers a rule is told: as many as may come at once when a
+	// program starts, before one of them gets to a second wrapper.
+	mostCallers = 64
 )
 
 // A Sample is what the first calls of a rule show of whether it counts anybody. It is safe for
@@ -28,6 +31,23 @@ type Sample struct {
 	charged, alone     atomic.Int64           // calls, and those in the window that began
 	free, returned     atomic.Int64           // calls
 	shared, kept, told atomic.Bool
+	callers            atomic.Int64
+	outer, inner       atomic.Bool // calls came by themselves, or out of a wrapper
+}
+
+// AsksCaller reports whether the next call is to say by whom it was made.
+func (s *Sample) AsksCaller() bool {
+	return s.callers.Load() < mostCallers && s.callers.Add(1) <= mostCallers
+}
+
+// Call notes whether the wrapper that made a call was called by one of its kind. It reports
+// whether the call is the one that shows that a limiter has both: one within the other.
+func (s *Sample) Call(within bool) (twice bool) {
+	if !within {
+		s.outer.Store(true)
+		return false
+	}
+	return s.outer.Load() && !s.inner.Swap(true)
 }
 
 // Key returns the key of a call, or nil before the first.

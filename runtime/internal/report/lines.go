@@ -90,6 +90,8 @@ var (
 		"declare another rule, or change this one by an override")
 	DistinctKeys = finding(slog.LevelWarn, "distinct_keys", "of a thousand calls each had a key of its own, while all of them still counted: the limit has counted nobody twice",
 		"leave what differs from call to call out of the key, such as a port, a time or the id of a request")
+	WrappedTwice = finding(slog.LevelWarn, "wrapped_twice", "calls pass a generated wrapper within another of the same limiter: each is charged twice",
+		"pass the service itself to the constructor, and not what the constructor returns")
 	NothingCharged = finding(slog.LevelWarn, "nothing_charged", "each of the first thousand calls has cost nothing: the limit has counted none",
 		"see what cost= is for these calls")
 	NoPeer = finding(slog.LevelWarn, "no_peer", "a request that goes out fits no peer's pattern: it is sent without a limit",
