@@ -204,6 +204,8 @@ func TestBadOptionsPanic(t *testing.T) {
 		"every IPv4":        func() { ratehttp.WithTrustedProxies("Forwarded", netip.MustParsePrefix("0.0.0.0/0")) },
 		"every IPv6":        func() { ratehttp.WithTrustedProxies("Forwarded", netip.MustParsePrefix("::/0")) },
 		"every mapped IPv4": func() { ratehttp.WithTrustedProxies("Forwarded", netip.MustParsePrefix("::ffff:0.0.0.0/96")) },
+		"all of NAT64":      func() { new(ratehttp.Networks).Exempt(netip.MustParsePrefix("64:ff9b::/96")) },
+		"nobody of NAT64":   func() { new(ratehttp.Networks).Refuse(netip.MustParsePrefix("64:ff9b::/96")) },
 		"an invalid prefix": func() { ratehttp.WithTrustedProxies("Forwarded", netip.Prefix{}) },
 		"no bits":           func() { ratehttp.WithIPv6Prefix(0) },
 		"too many bits":     func() { ratehttp.WithIPv6Prefix(129) },
