@@ -45,6 +45,9 @@ func TestOperatingPage(t *testing.T) {
 		"block login.address -parts 2001:db8:: -for 1h",
 		"override ls",
 	} {
+		for _, name := range []string{"a", "b", "c"} {
+			b.report(t, name, "shop:limits", "")
+		}
 		a := b.run(strings.Fields(line)...)
 		if a.code != 0 || a.err != "" {
 			t.Errorf("%s: exit code %d, %s", line, a.code, a.err)

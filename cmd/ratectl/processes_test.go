@@ -17,31 +17,14 @@ func TestFollowing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
-	process := func(name, hash, terms string) {
-		says, err := override.Redis(b.client, hash).Overrides(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(runtime.Process{
-			Name: name, At: time.Now(), Overrides: "redis:" + hash, Version: says.Version(),
-			Rules:    []runtime.ProcessRule{{Name: "login.user", Terms: terms}},
-			Findings: []runtime.Finding{{Code: "empty_part", Rule: "login.user", Text: "a part is empty", Help: "fill it", Since: time.Now()}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.client.HSet(t.Context(), "orders:rate_limit:{processes}:1", name, text).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	process("a", "other:limits", "5 in 15m0s")
+	b.report(t, "a", "other:limits", "5 in 15m0s")
 	b.run("block", "login.user", "user-1").wants(t, 4, "", `.*say -yes to write to "orders:limits", though none of the 1 processes that report follows the hash: they follow redis:other:limits\n`)
 	b.run("override", "ls").wants(t, 0, `RULE.*none of the 1 processes .*`, "")
 	b.run("doctor").wants(t, 1, `.*processes +bad +- +none of the 1 .*`, ".*")
 	b.run("block", "-yes", "login.user", "user-1").wants(t, 0, `.*none of the 1 processes.*`, "")
 	b.run("unblock", "login.user", "user-1").wants(t, 0, `.*none of the 1 processes.*`, "")
 
-	process("b", "orders:limits", "6 in 15m0s")
+	b.report(t, "b", "orders:limits", "6 in 15m0s")
 	b.run("override", "ls").wants(t, 0, `.*in force in 1 of the 1 processes that report and follow the hash\n`, "")
 	b.run("block", "login.user", "user-2").wants(t, 0, `.*1 of the 2 processes that report follow the hash\n`, "")
 	b.run("override", "ls").wants(t, 0, `.*in force in 0 of the 1 processes .*`, "")
@@ -56,5 +39,25 @@ func TestFollowing(t *testing.T) {
 		if !strings.Contains(a.out, want) {
 			t.Errorf("no %q in\n%s", want, a.out)
 		}
+	}
+}
+
+// report reports that a process follows a hash, as a limiter does, and has a rule.
+func (b *bench) report(t *testing.T, name, hash, terms string) {
+	t.Helper()
+	says, err := override.Redis(b.client, hash).Overrides(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(runtime.Process{
+		Name: name, At: time.Now(), Overrides: "redis:" + hash, Version: says.Version(),
+		Rules:    []runtime.ProcessRule{{Name: "login.user", Terms: terms}},
+		Findings: []runtime.Finding{{Code: "empty_part", Rule: "login.user", Text: "a part is empty", Help: "fill it", Since: time.Now()}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.client.HSet(t.Context(), "orders:rate_limit:{processes}:1", name, text).Err(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -32,6 +32,7 @@ type ruleView struct {
 	Overridden bool    `json:"overridden"`
 	Keys       int     `json:"overridden_keys"` // patterns
 	Factor     float64 `json:"factor"`
+	Called     bool    `json:"called"` // since it is known
 	// Declared is what the directive says.
 	Declared terms `json:"declared"`
 }
@@ -49,7 +50,7 @@ func viewOf(s *runtime.RuleState) ruleView {
 		Name: r.Name, Source: r.Source, Algorithm: r.Algorithm.String(),
 		Enabled: s.Enabled, Mode: s.Mode.String(), Max: s.Max, WindowMS: milliseconds(s.Window),
 		Burst: r.Burst, BlockMS: milliseconds(r.Block), WaitMS: milliseconds(r.Wait), Hold: r.Hold, Fail: r.Fail.String(),
-		Overridden: s.Overridden, Keys: s.Keys, Factor: s.Factor,
+		Overridden: s.Overridden, Keys: s.Keys, Factor: s.Factor, Called: s.Called,
 		Declared: terms{r.Max, milliseconds(r.Window), r.Mode.String()},
 	}
 	if r.Period != runtime.NoPeriod {

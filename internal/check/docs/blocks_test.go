@@ -44,7 +44,6 @@ var shownBlocks = []shown{
 	{page: "docs/migrating.md", has: "@RateLimiter(", reason: "Java, to compare with"},
 	{page: "docs/operating.md", has: "BLOCKED", reason: operating},
 	{page: "docs/operating.md", has: "counts as", reason: operating},
-	{page: "docs/operating.md", has: "is reset", reason: operating},
 	{page: "docs/operating.md", has: "STATE", reason: operating},
 	{page: "docs/operating.md", has: "ENDLESS", reason: operating},
 	{page: "docs/operating.md", has: "connection refused", reason: "TestFailures of cmd/ratectl has this error, of another address"},

@@ -201,6 +201,7 @@ function tagsOf(rule) {
   if (rule.overridden) tags.push(tag("override", "override"));
   if (rule.overridden_keys > 0) tags.push(tag("override", rule.overridden_keys === 1 ? "1 key" : `${count(rule.overridden_keys)} keys`));
   if (rule.origin === "directive") tags.push(tag("directive", "directive"));
+  if (!rule.called) tags.push(tag("idle", "not called yet"));
   if (rule.origin === "call") tags.push(tag("call", "max of each call"));
   return tags;
 }
