@@ -126,14 +126,14 @@ func (l *Limiter) learn(c *decide.Charge, t *terms.Charge, now time.Duration) {
 	case SourceFailure, SourceNone:
 		return
 	}
+	parts := p.Parts(c.Key)
 	if !t.Allowed {
-		p.Sample.Deny()
+		p.Sample.Deny(parts)
 		return
 	}
 	if t.At == 0 {
 		return
 	}
-	parts := p.Parts(c.Key)
 	// A permit comes back, and a limit without parts in its key has one for all.
 	alone := len(parts) > 0 && p.Terms.Algorithm != terms.Permits && t.Remaining == p.Capacity-c.Cost
 	if p.Sample.Charge(parts, now, t.ResetAfter, alone) {

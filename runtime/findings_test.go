@@ -204,6 +204,16 @@ func TestFindings(t *testing.T) {
 			time.Sleep(time.Second)
 			wantFound(p.T, l, &p.out)
 		},
+		"overrides for keys of another form, where all are denied": func(p *program) {
+			store, r := runtime.NewMemoryStore(), rule()
+			limit := r.Limit(runtime.NewKey().AddString("a")).WithCost(5)
+			taken(p.T, runtime.New(store), limit)
+			l := runtime.New(store, runtime.WithOverrides(fixed(overridesOf(runtime.Override{Keys: keys{"a:b": maximum(1)}})), time.Second), p.out.Logger())
+			p.Cleanup(func() { _ = l.Close() })
+			_, _ = l.Take(context.Background(), limit)
+			time.Sleep(2 * time.Second)
+			wantFound(p.T, l, &p.out, "override_keys_unfit r")
+		},
 		"a rule that is changed": func(p *program) {
 			l, r := open(p), rule()
 			l.Register(r)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,9 @@ import (
 	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rategen/rategen/runtime/internal/findings"
+	"github.com/rategen/rategen/runtime/internal/report"
 )
 
 // An Audience is who is told about a limit.
@@ -84,8 +88,7 @@ type Policies struct {
 	patterns []string          // without their "*", the longest first
 	matching map[string]Policy // by pattern
 	reserved map[string]bool   // public names that are declared
-	alike    func(rule, other string)
-	misspelt func(declared, rule string)
+	lines    report.Lines
 
 	mu    sync.Mutex
 	taken map[string]string // public name -> the rule that had it first
@@ -103,24 +106,13 @@ type named struct {
 const maxNames = 4096
 
 // NewPolicies returns the forms of rules. A declared name that ends in "*" is for all
-// rules whose names begin like it; the longest that fits counts. If rules have the same
-// public name, alike is called with the first two, once. Names that were declared alike get a
-// tilde and eight digits, which tell nothing about their rules. If a declared name is that of a
-// rule but for its case, and so of none, misspelt is called, once. Both may be nil.
-func NewPolicies(declared map[string]Policy, alike, misspelt func(rule, other string)) *Policies {
+// rules whose names begin like it; the longest that fits counts. Names that were declared alike
+// get a tilde and eight digits, which tell nothing about their rules. Two rules of one public
+// name are a finding of the process, and so is a declared name that is that of a rule but for its
+// case, and so of none: each is logged once, by the logger or if that is nil [slog.Default].
+func NewPolicies(declared map[string]Policy, logger *slog.Logger) *Policies {
 	p := &Policies{declared: map[string]Policy{}, matching: map[string]Policy{}, reserved: map[string]bool{}, taken: map[string]string{}}
-	var once sync.Once
-	p.alike = func(rule, other string) {
-		if alike != nil {
-			once.Do(func() { alike(rule, other) })
-		}
-	}
-	var told sync.Once
-	p.misspelt = func(declared, rule string) {
-		if misspelt != nil {
-			told.Do(func() { misspelt(declared, rule) })
-		}
-	}
+	p.lines.Loggers, p.lines.Lists = []*slog.Logger{logger}, []*findings.List{new(findings.List), &findings.Process}
 	for _, rule := range slices.Sorted(maps.Keys(declared)) {
 		policy := declared[rule]
 		if policy.Unit == "requests" {
@@ -134,7 +126,7 @@ func NewPolicies(declared map[string]Policy, alike, misspelt func(rule, other st
 		if policy.Name = Printable(policy.Name); policy.Name != "" {
 			p.reserved[policy.Name] = true
 			if first, ok := p.taken[policy.Name]; ok {
-				p.alike(first, rule)
+				p.lines.Find(report.SamePolicyName, rule, "", slog.String("other", first))
 				earlier := p.declared[first]
 				earlier.Name = distinct(policy.Name, first)
 				p.declared[first] = earlier
@@ -170,7 +162,7 @@ func (p *Policies) add(r named) Policy {
 		return policy
 	}
 	if first, ok := p.taken[policy.Name]; ok && first != rule && policy.Audience == Public && p.form(named{rule: first}).Name == policy.Name {
-		p.alike(first, rule)
+		p.lines.Find(report.SamePolicyName, rule, "", slog.String("other", first))
 	}
 	if policy.Audience == Public && p.taken[policy.Name] == "" {
 		p.taken[policy.Name] = rule
@@ -178,7 +170,7 @@ func (p *Policies) add(r named) Policy {
 	if _, is := p.declared[rule]; !is {
 		for name := range p.declared {
 			if strings.EqualFold(name, rule) {
-				p.misspelt(name, rule)
+				p.lines.Find(report.PolicyUnmet, rule, "", slog.String("declared", name))
 			}
 		}
 	}

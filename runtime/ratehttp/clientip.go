@@ -37,7 +37,7 @@ func ClientIP(ctx context.Context) string {
 	case *caller:
 		return client.ip()
 	}
-	standard.checks.warn(noClient)
+	standard.checks.warn(noClient, "")
 	return unknownClient
 }
 
@@ -145,10 +145,10 @@ func (c *caller) ip() string {
 // check reports that the client is a proxy.
 func (c *caller) check() {
 	if c.proxied {
-		c.clients.checks.warn(untrustedProxy)
+		c.clients.checks.warn(untrustedProxy, "")
 	}
 	if addr, ok := peerAddr(c.peer); c.other && ok && c.clients.trusts(addr, 0) {
-		c.clients.checks.warn(otherHeader)
+		c.clients.checks.warn(otherHeader, "")
 	}
 }
 
@@ -170,7 +170,7 @@ func (c *clients) client(peer string, forwarded []string) netip.Addr {
 	passed := 0 // proxies, of which the peer is the first
 	switch {
 	case !ok && !c.unix:
-		c.checks.warn(unknownPeer)
+		c.checks.warn(unknownPeer, "")
 		return addr
 	case ok && !c.trusts(addr, passed):
 		return addr

@@ -38,5 +38,5 @@ func (e *exchange) checkCORS(h http.Header) {
 	if from, err := url.Parse(origin); err == nil && from.Host == e.request.Host {
 		return // the page is of this server
 	}
-	e.config.checks.warn(corsInside)
+	e.config.checks.warn(corsInside, "")
 }

@@ -8,11 +8,3 @@ func SetStandard(t *testing.T, opts ...Option) {
 	standard = newConfig(opts)
 	t.Cleanup(func() { standard = old })
 }
-
-// Codes returns the codes of all checks.
-func Codes() (codes []string) {
-	for _, f := range texts {
-		codes = append(codes, f.code)
-	}
-	return codes
-}

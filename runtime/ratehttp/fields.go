@@ -102,7 +102,7 @@ func (e *exchange) members(limits []ratefield.State, to []ratefield.Member) []ra
 func (e *exchange) partitionKey(rule string) (key string) {
 	defer func() {
 		if recover() != nil {
-			e.config.checks.warn(partitionPanicked)
+			e.config.checks.warn(partitionPanicked, "")
 		}
 	}()
 	if value := e.config.partition(e.request, rule); value != "" {

@@ -92,13 +92,13 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (l *limited) limit(e *exchange, r *http.Request) runtime.Limit {
 	key := l.Key(r)
 	if e.charge(l.Rule, key) {
-		e.config.checks.warn(limitedTwice, "rule", l.Rule.Name)
+		e.config.checks.warn(limitedTwice, l.Rule.Name)
 	}
 	if key == r.RemoteAddr && key != "" {
-		e.config.checks.warn(addressKey, "rule", l.Rule.Name)
+		e.config.checks.warn(addressKey, l.Rule.Name)
 	}
 	if key == "" {
-		e.config.checks.warn(emptyKey, "rule", l.Rule.Name)
+		e.config.checks.warn(emptyKey, l.Rule.Name)
 	}
 	limit := l.Rule.Limit(runtime.NewKey().AddString(key))
 	if l.Cost != nil {

@@ -35,7 +35,7 @@ type middleware struct {
 
 func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if exchangeOf(r.Context()) != nil {
-		m.config.checks.warn(middlewareTwice)
+		m.config.checks.warn(middlewareTwice, "")
 		m.next.ServeHTTP(w, r)
 		return
 	}

@@ -59,15 +59,11 @@ type clients struct {
 const defaultIPv6 = 56
 
 func newConfig[O Option](opts []O) *config {
-	c := &config{clients: clients{checks: new(checks), bits: defaultIPv6}, declared: map[string]ratefield.Policy{}}
+	c := &config{clients: clients{checks: newChecks(), bits: defaultIPv6}, declared: map[string]ratefield.Policy{}}
 	for _, opt := range opts {
 		opt.apply(c)
 	}
-	c.policies = ratefield.NewPolicies(c.declared, func(rule, other string) {
-		c.checks.warn(samePolicyName, "rule", rule, "other", other)
-	}, func(declared, rule string) {
-		c.checks.warn(policyUnmet, "rule", rule, "declared", declared)
-	})
+	c.policies = ratefield.NewPolicies(c.declared, c.checks.lines.Loggers[0])
 	return c
 }
 
@@ -139,7 +135,7 @@ func WithAnswer(answer func(w http.ResponseWriter, r *http.Request, a Answer)) O
 // WithLogger sets where mistakes in the use of this package are reported, each once.
 // The default is [slog.Default] as it is at the time of the line.
 func WithLogger(logger *slog.Logger) ClientOption {
-	return func(c *clients) { c.checks.logger = logger }
+	return func(c *clients) { c.checks.lines.Loggers[0] = logger }
 }
 
 // The headers in which proxies name the client that they act for.

@@ -2,7 +2,6 @@ package raterpc
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -37,13 +36,7 @@ func NewServer(opts ...Option) *Server {
 	if s.clients == nil {
 		s.clients = ratehttp.NewClients()
 	}
-	s.policies = ratefield.NewPolicies(s.declared, func(rule, other string) {
-		slog.Warn("two rules have the same public name: clients cannot tell them apart by it", "rule", rule, "other", other,
-			"code", "same_policy_name", "help", "name them with raterpc.WithPolicy")
-	}, func(declared, rule string) {
-		slog.Warn("a policy is for a rule whose name differs in case: it has no effect", "rule", rule, "declared", declared,
-			"code", "policy_unmet", "help", "write the name as the rule has it")
-	})
+	s.policies = ratefield.NewPolicies(s.declared, nil)
 	return s
 }
 

@@ -133,6 +133,10 @@ func TestChecks(t *testing.T) {
 			}
 			l.Check("orders").Denied(0)
 		}, want: []string{"58 calls were denied, want 0 … 10 more before"}},
+		{name: "a code that nothing has", do: func(t testing.TB, l *ratetest.Limiter) {
+			l.Accept("empty_part", "empty_parts")
+			three(t, l)
+		}, want: []string{`Accept("empty_parts"): no finding has this code`}},
 		{name: "a clock that goes back", do: func(t testing.TB, l *ratetest.Limiter) {
 			l.Advance(-1)
 		}, want: []string{"a clock does not go back"}},

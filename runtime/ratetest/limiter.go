@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/report"
 )
 
 // A Limiter is a limiter for a test. Its methods may be called from several
@@ -23,8 +24,16 @@ type Limiter struct {
 }
 
 // Accept has the test not fail for findings with these codes, see [runtime.Limiter.Findings]: a
-// test that wants one, or never calls, accepts it.
-func (l *Limiter) Accept(codes ...string) { l.accepted = append(l.accepted, codes...) }
+// test that wants one, or never calls, accepts it. A code that no finding has fails the test.
+func (l *Limiter) Accept(codes ...string) {
+	for _, code := range codes {
+		if !slices.Contains(report.Codes(), code) {
+			l.store.t.Helper()
+			l.store.t.Errorf("ratetest: Accept(%q): no finding has this code: see docs/troubleshooting.md", code)
+		}
+	}
+	l.accepted = append(l.accepted, codes...)
+}
 
 // start is when clocks begin that are not a bubble's.
 var start = time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC)

@@ -58,8 +58,9 @@ func (s *Sample) Key() []byte {
 	return nil
 }
 
-// Deny notes that a call was denied: so the rule counts.
-func (s *Sample) Deny() {
+// Deny notes that a call with a key was denied: so the rule counts.
+func (s *Sample) Deny(key []byte) {
+	s.note(key)
 	s.shared.Store(true)
 	s.kept.Store(true)
 	s.Done.Store(true)
@@ -69,9 +70,7 @@ func (s *Sample) Deny() {
 // and whether it is alone: nothing else counts for the key. It reports whether the call is the one
 // that shows that each has a key of its own.
 func (s *Sample) Charge(key []byte, now, counts time.Duration, alone bool) (distinct bool) {
-	if s.key.Load() == nil {
-		s.key.Store(new(slices.Clone(key)))
-	}
+	s.note(key)
 	charged := s.charged.Add(1)
 	if charged-s.returned.Load() > running {
 		s.kept.Store(true)
@@ -90,6 +89,13 @@ func (s *Sample) Charge(key []byte, now, counts time.Duration, alone bool) (dist
 		s.Done.Store(true)
 	}
 	return distinct
+}
+
+// note keeps the first key.
+func (s *Sample) note(key []byte) {
+	if s.key.Load() == nil {
+		s.key.Store(new(slices.Clone(key)))
+	}
 }
 
 // Shared reports whether two calls had one key.

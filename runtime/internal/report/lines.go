@@ -101,3 +101,31 @@ var (
 	AllRefunded = finding(slog.LevelWarn, "all_refunded", "each of the first thousand calls was given back: the limit has kept none",
 		"see when refund= is true, and what settle= returns")
 )
+
+// The lines of what stands between clients and limits.
+var (
+	UntrustedProxy = finding(slog.LevelWarn, "untrusted_proxy", "a request has a forwarding header, but no proxy is trusted: all clients behind a proxy share one limit",
+		"name your proxies with ratehttp.WithTrustedProxies, or have them remove the header")
+	OtherHeader = finding(slog.LevelWarn, "other_header", "a trusted proxy has sent another forwarding header than the one that it is trusted for: all its clients share one limit",
+		"name that header to ratehttp.WithTrustedProxies, or have the proxy write the other one")
+	AddressKey = finding(slog.LevelWarn, "address_key", "the key of a request is its RemoteAddr, which has the port: each connection has a limit of its own",
+		"return ratehttp.ClientIP(r.Context()), or leave Key nil")
+	UnknownPeer = finding(slog.LevelWarn, "unknown_peer", "a connection has no address: all such clients share one limit",
+		"if a trusted proxy connects over a Unix socket, add ratehttp.WithTrustedUnixSocket")
+	NoClient = finding(slog.LevelWarn, "no_client", "ratehttp.ClientIP was called with a context that has no client: all such calls share one limit",
+		"put ratehttp.Middleware around the server's handler, and hand the request's context on")
+	EmptyKey = finding(slog.LevelWarn, "empty_key", "the key of a request is empty: all such requests share one limit",
+		"return what tells callers apart, such as ratehttp.ClientIP(r.Context()), where a caller has no name")
+	LimitedTwice = finding(slog.LevelWarn, "limited_twice", "a request has passed the same limit twice, and was charged twice",
+		"put each ratehttp.RequestLimit into the chain once")
+	MiddlewareTwice = finding(slog.LevelWarn, "middleware_twice", "a request has passed ratehttp.Middleware twice: the inner one and its options have no effect",
+		"put ratehttp.Middleware around the server's handler once")
+	SamePolicyName = finding(slog.LevelWarn, "same_policy_name", "two rules have the same public name: clients cannot tell them apart by it",
+		"name them with WithPolicy")
+	PolicyUnmet = finding(slog.LevelWarn, "policy_unmet", "a policy is for a rule whose name differs in case: it has no effect",
+		"write the name as the rule has it")
+	PartitionPanicked = finding(slog.LevelWarn, "partition_key_panic", "the function of ratehttp.WithPartitionKey panicked: the fields have no partition key",
+		"return an empty string for requests without one")
+	CorsInside = finding(slog.LevelWarn, "cors_inside", "a request of another origin was refused without Access-Control-Allow-Origin: its script sees a network error, and neither the status nor Retry-After",
+		"put the CORS middleware around ratehttp.RequestLimit and all handlers that are limited")
+)
