@@ -213,6 +213,10 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(200, "Ratelimit-Policy", `"a";q=5;w=60;pk=:aGk=:, "b";q=7`, "Ratelimit", `"a";r=3;t=2`)
 	f.Add(403, "Ratelimit", "limit=1, remaining=0, reset=9", "Date", "Thu, 01 Jan 1970 00:00:00 GMT")
 	f.Add(503, "Anthropic-Ratelimit-Tokens-Reset", "2024-03-26T20:00:00Z", "X-Shopify-Shop-Api-Call-Limit", "41/40")
+	f.Add(400, "X-Ratelimit-Limit", "100;window=60", "X-Ratelimit-Reset", "41250")
+	f.Add(418, "Retry-After", "Mon, 4 May 2026 03:02:31 UTC", "X-Ratelimit-Period", "1m")
+	f.Add(529, "X-Hubspot-Ratelimit-Max", "7", "X-Hubspot-Ratelimit-Interval-Milliseconds", "99999999999999")
+	f.Add(429, "Retry-After", "30, 1777863751500000000", "Ratelimit", `"a";a=3;w=2;c=1`)
 	f.Fuzz(func(t *testing.T, status int, field, value, other, otherValue string) {
 		h := http.Header{field: {value}, other: {otherValue, value}}
 		a := ReadAnswer(status, h, now)

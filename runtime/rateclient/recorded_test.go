@@ -87,3 +87,32 @@ func TestRecordedAnswers(t *testing.T) {
 	}
 	t.Logf("of %d answers of %d services %d are read as a careful person would, and %d cannot be", read+unread, len(services), read, unread)
 }
+
+// FuzzBody wants what any body says to be within the bounds of answers, and the body to stay as
+// it is.
+func FuzzBody(f *testing.F) {
+	f.Add(429, `{"parameters": {"retry_after": 1e300}}`)
+	f.Add(200, `{"error": ["EService: Throttled: 99999999999", "EAPI:Rate limit exceeded"]}`)
+	f.Add(200, `{"errors": [{"extensions": {"code": "THROTTLED"}}], "extensions": {"cost": {"requestedQueryCost": 1e300, "throttleStatus": {"maximumAvailable": 1e14, "currentlyAvailable": -5, "restoreRate": 1e-300}}}}`)
+	f.Add(403, `{"error": {"errors": [{"reason": "quotaExceeded"}], "details": [{"retryDelay": "-5s"}, {"retryDelay": "2540400h"}]}, "message": "secondary rate limit"}`)
+	f.Add(503, `<Error><Code>SlowDown</Code>`)
+	f.Add(400, `{"__type": "#"}`)
+	f.Fuzz(func(t *testing.T, status int, text string) {
+		for name, body := range bodies {
+			c := &Call{transport: new(Transport), peer: &peer{Peer: Peer{Refusals: refusals, Body: body}}}
+			response := &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(text))}
+			a := c.read(response, now)
+			if a.HoldOff < 0 || a.HoldOff > maxTime || len(a.Quotas) > maxQuotas {
+				t.Fatalf("%s: %+v", name, a)
+			}
+			for _, q := range a.Quotas {
+				if q.Limit < -1 || q.Limit >= maxCount || q.Remaining < -1 || q.Remaining > q.Limit || q.Unit == "" || q.Window < 0 || q.Window > maxTime || q.Reset < 0 || q.Reset > maxTime {
+					t.Fatalf("%s: %+v", name, q)
+				}
+			}
+			if after, err := io.ReadAll(response.Body); string(after) != text || err != nil {
+				t.Fatalf("%s: %q became %q, %v", name, text, after, err)
+			}
+		}
+	})
+}

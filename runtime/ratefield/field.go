@@ -13,6 +13,17 @@ import (
 // fields, RFC 9651.
 const DraftVersion = 11
 
+// A Draft is a version of the draft by which RateLimit may be written.
+type Draft uint8
+
+const (
+	// Draft11 is version 11, the default: the parameters are r and t.
+	Draft11 Draft = iota
+	// DraftProposed is what is proposed for the version after that: a and w in place of r and t.
+	// It changes as the proposal does. Clients of the runtime read both.
+	DraftProposed
+)
+
 // maxInteger is the largest Integer of RFC 9651, section 3.3.1.
 const maxInteger = 999_999_999_999_999
 
@@ -33,9 +44,9 @@ type Member struct {
 	Window int64
 	// Known reports whether RateLimit has this member.
 	Known bool
-	// Left is the parameter r.
+	// Left is the parameter r, or a.
 	Left int64
-	// Effective is the parameter t, the effective window in seconds. 0 leaves it
+	// Effective is the parameter t, or w, the effective window in seconds. 0 leaves it
 	// out.
 	Effective int64
 	// Partition is the parameter pk, of which 32 bytes are written at most. If it
@@ -65,8 +76,11 @@ func AppendPolicies(dst []byte, members []Member) []byte {
 
 // AppendLimits appends the value of RateLimit: section 4 of the draft. It appends
 // nothing if no member is known.
-func AppendLimits(dst []byte, members []Member) []byte {
-	start := len(dst)
+func AppendLimits(dst []byte, members []Member, draft Draft) []byte {
+	start, left, effective := len(dst), ";r=", ";t="
+	if draft == DraftProposed {
+		left, effective = ";a=", ";w="
+	}
 	for i := range members {
 		m := &members[i]
 		if !m.Known {
@@ -76,9 +90,9 @@ func AppendLimits(dst []byte, members []Member) []byte {
 			dst = append(dst, ", "...)
 		}
 		dst = appendString(dst, m.Name)
-		dst = appendInteger(append(dst, ";r="...), m.Left)
+		dst = appendInteger(append(dst, left...), m.Left)
 		if m.Effective > 0 {
-			dst = appendInteger(append(dst, ";t="...), m.Effective)
+			dst = appendInteger(append(dst, effective...), m.Effective)
 		}
 		dst = m.appendPartition(dst)
 	}

@@ -20,10 +20,11 @@ func TestFieldsOfDraft11(t *testing.T) {
 		{Name: `a "b" \c`, Unit: "content-bytes", Quota: 65535, Known: true, Left: 9, Partition: "partitionkey"},
 		{Name: "Büro", Quota: 0, Window: 1},
 	}
-	got := []string{string(AppendPolicies(nil, members)), string(AppendLimits(nil, members))}
+	got := []string{string(AppendPolicies(nil, members)), string(AppendLimits(nil, members, Draft11)), string(AppendLimits(nil, members, DraftProposed))}
 	want := []string{
 		`"burst";q=100;w=60, "daily";q=1000;w=86400, "a \"b\" \\c";q=65535;qu="content-bytes";pk=:cGFydGl0aW9ua2V5:, "B%C3%BCro";q=0;w=1`,
 		`"burst";r=50;t=30, "daily";r=0;t=1, "a \"b\" \\c";r=9;pk=:cGFydGl0aW9ua2V5:`,
+		`"burst";a=50;w=30, "daily";a=0;w=1, "a \"b\" \\c";a=9;pk=:cGFydGl0aW9ua2V5:`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -36,7 +37,7 @@ func TestFieldsAllocateNothing(t *testing.T) {
 		{Name: "EmployeeService", Unit: "content-bytes", Quota: 1000, Known: true, Left: 1, Effective: 1},
 	}
 	buffer := make([]byte, 0, 512)
-	if n := testing.AllocsPerRun(100, func() { buffer = AppendLimits(AppendPolicies(buffer[:0], members), members) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { buffer = AppendLimits(AppendPolicies(buffer[:0], members), members, Draft11) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -53,7 +54,7 @@ func FuzzFields(f *testing.F) {
 			{Name: "other", Quota: 1},
 		}
 		policies := parseList(t, string(AppendPolicies(nil, members)))
-		limits := parseList(t, string(AppendLimits(nil, members)))
+		limits := parseList(t, string(AppendLimits(nil, members, Draft11)))
 		if len(policies) != 2 || len(limits) != 1 {
 			t.Fatalf("%d policies and %d limits", len(policies), len(limits))
 		}

@@ -122,6 +122,6 @@ func writeOnlyField(h http.Header, a Answer) {
 			return
 		}
 		m := ratefield.Member{Name: policy.Name, Known: true, Left: limited.Remaining, Effective: a.RetryAfter}
-		add(h, limitField, []string{string(ratefield.AppendLimits(nil, []ratefield.Member{m}))})
+		add(h, limitField, []string{string(ratefield.AppendLimits(nil, []ratefield.Member{m}, standard.draft))})
 	}
 }

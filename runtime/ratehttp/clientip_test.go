@@ -212,6 +212,7 @@ func TestBadOptionsPanic(t *testing.T) {
 		"no secret":         func() { ratehttp.WithPartitionKey(nil, func(*http.Request, string) string { return "" }) },
 		"no function":       func() { ratehttp.WithPartitionKey([]byte("s"), nil) },
 		"a unit":            func() { ratehttp.WithPolicy("x", ratefield.Policy{Unit: "apples"}) },
+		"a draft":           func() { ratehttp.WithDraft(99) },
 		"a rate":            func() { ratehttp.WithMaxRate(0) },
 		"no handler":        func() { ratehttp.Middleware()(nil) },
 		"no limiter":        func() { ratehttp.RequestLimit{Rule: nobody}.Wrap(http.NotFoundHandler()) },

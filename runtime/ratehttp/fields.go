@@ -51,7 +51,7 @@ func (e *exchange) writeFields(h http.Header, status int) {
 	var bytes [inlineFieldLen]byte
 	text := ratefield.AppendPolicies(bytes[:0], members)
 	policies := len(text)
-	text = ratefield.AppendLimits(text, members)
+	text = ratefield.AppendLimits(text, members, e.config.draft)
 	both := string(text)
 	values := [...]string{both[:policies], both[policies:]}
 	add(h, policyField, values[:1:1])

@@ -33,6 +33,7 @@ type config struct {
 	answer   func(http.ResponseWriter, *http.Request, Answer)
 	messages ratefield.Messages
 	silent   bool // no fields
+	draft    ratefield.Draft
 	legacy   bool
 	cors     bool
 	force    bool  // refusals that a handler hides are answered
@@ -83,6 +84,15 @@ func WithPolicy(rule string, p ratefield.Policy) Option {
 // WithoutFields keeps RateLimit-Policy and RateLimit out of the answers. A refused
 // request still gets its status, Retry-After and body.
 func WithoutFields() Option { return option(func(c *config) { c.silent = true }) }
+
+// WithDraft says by which version of the draft RateLimit is written. The default is
+// [ratefield.Draft11]. It panics if the version is unknown.
+func WithDraft(draft ratefield.Draft) Option {
+	if draft > ratefield.DraftProposed {
+		panic(fmt.Sprintf("ratehttp: the draft %d of WithDraft is unknown", draft))
+	}
+	return option(func(c *config) { c.draft = draft })
+}
 
 // WithLegacyFields adds X-RateLimit-Limit, X-RateLimit-Remaining and
 // X-RateLimit-Reset for the limit that is closest to its end. The last one is the

@@ -25,6 +25,17 @@ func TestWithoutFields(t *testing.T) {
 	}
 }
 
+// RateLimit is written by the draft that is asked for.
+func TestWithDraft(t *testing.T) {
+	for draft, want := range map[ratefield.Draft]string{ratefield.Draft11: `"Orders.Place";r=0;t=60`, ratefield.DraftProposed: `"Orders.Place";a=0;w=60`} {
+		h := ratehttp.Middleware(ratehttp.WithDraft(draft))(taking(newLimiter(), full.Limit(nil)))
+		answerOf(h)
+		if got := answerOf(h).Header.Get("RateLimit"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // The older fields are about the limit that is closest to its end.
 func TestWithLegacyFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -103,7 +103,7 @@ func (left usage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(members) > 0 && !e.config.silent {
 		add(h, policyField, []string{string(ratefield.AppendPolicies(nil, members))})
-		add(h, limitField, []string{string(ratefield.AppendLimits(nil, members))})
+		add(h, limitField, []string{string(ratefield.AppendLimits(nil, members, e.config.draft))})
 	}
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")

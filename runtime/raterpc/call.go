@@ -21,7 +21,8 @@ type Server struct {
 	domain   string
 	pushback time.Duration // 0: none
 	silent   bool          // no fields
-	force    bool          // refusals that a handler hides are answered
+	draft    ratefield.Draft
+	force    bool // refusals that a handler hides are answered
 	limited  []limited
 }
 
@@ -137,7 +138,7 @@ func (c *Call) Fields() (limit, policy string) {
 			members = append(members, l.Member(p))
 		}
 	}
-	return string(ratefield.AppendLimits(nil, members)), string(ratefield.AppendPolicies(nil, members))
+	return string(ratefield.AppendLimits(nil, members, c.server.draft)), string(ratefield.AppendPolicies(nil, members))
 }
 
 // Names of the fields of [Call.Fields], as gRPC metadata spells them.

@@ -73,6 +73,12 @@ func WithPushback(max time.Duration) Option {
 	return func(s *Server) { s.pushback = max }
 }
 
+// WithDraft says by which version of the draft the field ratelimit is written. The default
+// is [ratefield.Draft11].
+func WithDraft(draft ratefield.Draft) Option {
+	return func(s *Server) { s.draft = draft }
+}
+
 // WithoutFields leaves the fields ratelimit and ratelimit-policy out of the
 // metadata of every answer.
 func WithoutFields() Option {
