@@ -14,6 +14,7 @@ type check uint8
 const (
 	untrustedProxy check = iota
 	otherHeader
+	untrustedPeer
 	addressKey
 	unknownPeer
 	noClient
@@ -29,6 +30,7 @@ const (
 var checked = [numChecks]report.Line{
 	untrustedProxy:    report.UntrustedProxy,
 	otherHeader:       report.OtherHeader,
+	untrustedPeer:     report.UntrustedPeer,
 	addressKey:        report.AddressKey,
 	unknownPeer:       report.UnknownPeer,
 	noClient:          report.NoClient,
@@ -43,6 +45,22 @@ var checked = [numChecks]report.Line{
 type checks struct {
 	lines report.Lines
 	done  [numChecks]atomic.Bool
+
+	untrusted atomic.Int64 // requests of peers that are not trusted, with the header of those that are
+}
+
+// manyUntrusted is how many such requests are too many, if no other has come: a client can write
+// the header itself.
+const manyUntrusted = 100
+
+// peer notes whether a request with the header of the trusted proxies came from one.
+func (c *checks) peer(trusted bool) {
+	switch {
+	case trusted:
+		c.done[untrustedPeer].Store(true)
+	case c.untrusted.Add(1) >= manyUntrusted:
+		c.warn(untrustedPeer, "")
+	}
 }
 
 func newChecks() *checks {

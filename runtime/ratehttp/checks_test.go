@@ -67,6 +67,28 @@ func TestChecks(t *testing.T) {
 		h = ratehttp.Middleware(append(c.opts, ratehttp.WithLogger(slog.New(lineHandler{})))...)(c.handler)
 		answerOf(h, c.change) // a broken log ends no request
 	}
+	sent := func(peer string) func(*http.Request) {
+		return func(r *http.Request) {
+			r.RemoteAddr = peer
+			r.Header.Set(ratehttp.XForwardedFor, mark)
+		}
+	}
+	// Of a balancer whose network nobody has named, and of clients who write the header themselves.
+	for _, balanced := range []bool{false, true} {
+		var log bytes.Buffer
+		h := ratehttp.Middleware(proxies(ratehttp.XForwardedFor), ratehttp.WithLogger(slog.New(slog.NewJSONHandler(&log, nil))))(client)
+		if balanced {
+			answerOf(h, sent(proxy))
+		}
+		for range 99 {
+			answerOf(h, sent("203.0.113.7:1"))
+		}
+		checkLog(t, log.String(), "", mark)
+		for range 3 {
+			answerOf(h, sent("203.0.113.7:1"))
+		}
+		checkLog(t, log.String(), map[bool]string{false: "untrusted_peer"}[balanced], mark)
+	}
 	var log bytes.Buffer
 	logger := ratehttp.WithLogger(slog.New(slog.NewJSONHandler(&log, nil)))
 	h := ratehttp.Middleware()(ratehttp.Middleware(logger)(client))

@@ -133,6 +133,10 @@ func (c *caller) find() {
 		}
 		c.addr = c.clients.client(c.peer, c.forwarded)
 		c.client = c.clients.group(c.addr)
+		if c.forwarded != nil && c.clients.header != "" && c.clients.checks.due(untrustedPeer) {
+			addr, ok := peerAddr(c.peer)
+			c.clients.checks.peer(!ok || c.clients.trusts(addr, 0))
+		}
 	})
 }
 

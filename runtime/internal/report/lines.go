@@ -108,6 +108,8 @@ var (
 		"name your proxies with ratehttp.WithTrustedProxies, or have them remove the header")
 	OtherHeader = finding(slog.LevelWarn, "other_header", "a trusted proxy has sent another forwarding header than the one that it is trusted for: all its clients share one limit",
 		"name that header to ratehttp.WithTrustedProxies, or have the proxy write the other one")
+	UntrustedPeer = finding(slog.LevelWarn, "untrusted_peer", "a hundred requests had the header of the trusted proxies, and none came from one of these: all clients behind what sent them share one limit",
+		"name the networks that the proxies connect from to ratehttp.WithTrustedProxies")
 	AddressKey = finding(slog.LevelWarn, "address_key", "the key of a request is its RemoteAddr, which has the port: each connection has a limit of its own",
 		"return ratehttp.ClientIP(r.Context()), or leave Key nil")
 	UnknownPeer = finding(slog.LevelWarn, "unknown_peer", "a connection has no address: all such clients share one limit",
