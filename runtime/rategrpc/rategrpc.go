@@ -22,6 +22,8 @@ package rategrpc
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -52,6 +54,20 @@ func UnaryServerInterceptor(opts ...raterpc.Option) grpc.UnaryServerInterceptor 
 // StreamServerInterceptor is as [UnaryServerInterceptor], for streams.
 func StreamServerInterceptor(opts ...raterpc.Option) grpc.StreamServerInterceptor {
 	return stream(raterpc.NewServer(opts...))
+}
+
+// CheckLimits returns an error that names the limits which no call of a server can be charged for,
+// see [raterpc.CheckLimits]. Call it when all services are registered, with what
+// [raterpc.WithLimits] was given.
+func CheckLimits(server *grpc.Server, limits ...raterpc.MethodLimit) error {
+	var methods []raterpc.Method
+	for service, info := range server.GetServiceInfo() {
+		for _, m := range info.Methods {
+			methods = append(methods, raterpc.Method{Name: "/" + service + "/" + m.Name, Streams: m.IsServerStream})
+		}
+	}
+	slices.SortFunc(methods, func(a, b raterpc.Method) int { return strings.Compare(a.Name, b.Name) })
+	return raterpc.CheckLimits(methods, limits...)
 }
 
 func unary(server *raterpc.Server) grpc.UnaryServerInterceptor {

@@ -119,3 +119,20 @@ func detail[T any](s *status.Status) (found T) {
 }
 
 func options(opts ...raterpc.Option) []grpc.ServerOption { return rategrpc.ServerOptions(opts...) }
+
+// TestCheckLimits compares limits with what a server has registered.
+func TestCheckLimits(t *testing.T) {
+	server := grpc.NewServer()
+	pb.RegisterTestServiceServer(server, &service{})
+	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 1}
+	err := rategrpc.CheckLimits(server,
+		raterpc.MethodLimit{Method: "/grpc.testing.TestService/UnaryCall", Rule: rule},
+		raterpc.MethodLimit{Method: "/grpc.testing.TestService/StreamingOutputCall", Rule: rule, On: raterpc.OnSend},
+		raterpc.MethodLimit{Method: "/grpc.testing.TestService/Unarycall", Rule: rule},
+		raterpc.MethodLimit{Method: "/grpc.testing.TestService/StreamingInputCall", Rule: rule, On: raterpc.OnSend})
+	want := `the limit of method "/grpc.testing.TestService/Unarycall" fits no method of the server: did you mean "/grpc.testing.TestService/UnaryCall"?
+the limit of method "/grpc.testing.TestService/StreamingInputCall" charges what is sent, and no method that it fits sends a stream: leave OnSend out`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want\n%s", err, want)
+	}
+}
