@@ -14,10 +14,28 @@ type scope struct {
 // params are those of every method, and results what it returns.
 func (w *world) params() []variable {
 	t := func(i int) string { return w.structs[i].name }
-	return []variable{
+	all := []variable{
 		{"a", "*" + t(0)}, {"b", t(1)}, {"c", "*" + t(2)}, {"s", "string"}, {"n", "int"}, {"ok", "bool"}, {"on", "bool"},
 		{"xs", "[]*" + t(1)}, {"is", "[]int"}, {"m", "map[string]*" + t(2)}, {"i", "Iface"}, {"f", "func(int) *" + t(3)},
 	}
+	if w.generic {
+		all = append(all, variable{"k", "K"}, variable{"l", "K"}, variable{"v", "V"})
+	}
+	return all
+}
+
+// typeParams are those of a generic interface. K stands for an interface, whose values may be nil.
+const typeParams = "[K Keyed, V ~[]int]"
+
+// concrete returns the type that a type parameter stands for, or else the type.
+func concrete(typ string) string {
+	switch typ {
+	case "K":
+		return "Iface"
+	case "V":
+		return "Ints"
+	}
+	return typ
 }
 
 func (w *world) results() []variable {
@@ -103,10 +121,18 @@ func (s *scope) write(typ string, depth int) string {
 			}
 		}
 		way(1, func() string { return fmt.Sprintf("[]int{%s, %s}[%d]", less("int"), less("int"), s.IntN(2)) })
+		if s.generic {
+			way(2, func() string { return "len(#v)" })
+			way(2, func() string { return fmt.Sprintf("#v[%d]", s.IntN(2)) })
+		}
 	case "string":
 		way(1, func() string { return s.paren(less("string")) + " + " + s.paren(less("string")) })
 		way(2, func() string { return s.paren(less("Iface")) + ".Text()" })
 		way(1, func() string { return "string([]byte(" + less("string") + "))" })
+		if s.generic {
+			way(4, func() string { return s.write("K", 0) + ".Text()" })
+			way(2, func() string { return "textOf(" + s.write("K", 0) + ")" })
+		}
 	}
 	return pick(s.Rand, ways)()
 }
@@ -135,6 +161,9 @@ func (s *scope) booleans(way func(int, func() string), less func(string) string,
 	way(1, func() string {
 		return s.paren(less("bool")) + pick(s.Rand, []string{" == ", " != "}) + s.paren(less("bool"))
 	})
+	if s.generic {
+		way(2, func() string { return "#v" + pick(s.Rand, []string{" == nil", " != nil"}) })
+	}
 	for _, t := range s.structs {
 		for _, f := range t.fields {
 			if f.typ == "Point" {
@@ -230,6 +259,8 @@ func (s *scope) literal(typ string) string {
 		return "[]int{#n}"
 	case "Iface":
 		return "#i"
+	case "K":
+		return "#k"
 	case "error":
 		return "#err"
 	}

@@ -122,7 +122,7 @@ type pkg struct {
 }
 
 func newPkg(i int, seed uint64, count int) *pkg {
-	p := &pkg{name: fmt.Sprintf("p%04d", i), world: newWorld(rand.New(rand.NewPCG(seed, uint64(i))))}
+	p := &pkg{name: fmt.Sprintf("p%04d", i), world: newWorld(rand.New(rand.NewPCG(seed, uint64(i))), i%2 == 1)}
 	for k := range count {
 		p.methods = append(p.methods, p.world.newMethod(k))
 	}
@@ -141,7 +141,11 @@ func list(vars []variable, write func(variable) string, sep string) string {
 // another. It returns the line of each method's first directive, too.
 func (p *pkg) declarations() (string, []int) {
 	params := list(p.world.params(), func(v variable) string { return v.name + " " + v.typ }, ", ")
-	text := "package " + p.name + "\n\ntype I interface {\n"
+	name := "I"
+	if p.world.generic {
+		name += typeParams
+	}
+	text := "package " + p.name + "\n\ntype " + name + " interface {\n"
 	var lines []int
 	for _, m := range p.methods {
 		lines = append(lines, strings.Count(text, "\n")+1)
@@ -153,14 +157,20 @@ func (p *pkg) declarations() (string, []int) {
 // support writes all else that the methods need.
 func (p *pkg) support() string {
 	w := p.world
-	params, results := w.params(), w.results()
+	params, results, args := w.params(), w.results(), ""
+	for i := range params {
+		params[i].typ = concrete(params[i].typ)
+	}
+	if w.generic {
+		args = "[Iface, Ints]"
+	}
 	decl := func(v variable) string { return v.name + " " + v.typ }
 	all := append(params, results...)
 	var b strings.Builder
 	fmt.Fprintf(&b, "package %s\n\nimport (\n\"errors\"\n\"fmt\"\n\"math/rand/v2\"\n\"time\"\n\nh \"example.com/x/harness\"\n\"github.com/rategen/rategen/runtime\"\n)\n\n", p.name)
 	b.WriteString(support)
 	b.WriteString(w.source())
-	values := map[string]string{"string": "r.string()", "int": "r.int()", "bool": "r.bool()", "[]int": "r.ints()", "Iface": "r.iface(3)", "error": "r.err()"}
+	values := map[string]string{"string": "r.string()", "int": "r.int()", "bool": "r.bool()", "[]int": "r.ints()", "Ints": "r.ints()", "Iface": "r.iface(3)", "error": "r.err()"}
 	value := func(v variable) string {
 		switch t := v.typ; {
 		case values[t] != "":
@@ -181,16 +191,17 @@ func (p *pkg) support() string {
 	fmt.Fprintf(&b, "type hand = func(%s) any\n", list(all, decl, ", "))
 	fmt.Fprintf(&b, "func (in *input) with(f hand) func() any { if f == nil { return nil }; return func() any { return f(%s) } }\n", list(all, func(v variable) string { return "in." + v.name }, ", "))
 	fmt.Fprintf(&b, "func (in *input) refused(f hand) func() any { if f == nil { return nil }; return func() any { return f(%s, nil, runtime.ErrRefused) } }\n", list(params, func(v variable) string { return "in." + v.name }, ", "))
-	fmt.Fprintf(&b, "func (in *input) call(s I, f func(I, %s) (*T0, error)) error { _, err := f(s, %s); return err }\n",
+	fmt.Fprintf(&b, "type limitedI = I%s\nfunc limited(n next, l *runtime.Limiter) limitedI { return NewRateLimitedI%s(n, l) }\n", args, args)
+	fmt.Fprintf(&b, "func (in *input) call(s limitedI, f func(limitedI, %s) (*T0, error)) error { _, err := f(s, %s); return err }\n",
 		list(params, func(v variable) string { return v.typ }, ", "), list(params, func(v variable) string { return "in." + v.name }, ", "))
-	fmt.Fprintf(&b, "type entry struct { text string; When, Key, Cost, Max, Settle, Hold, Deny, Refund, Lenient hand; call func(I, %s) (*T0, error) }\n", list(params, func(v variable) string { return v.typ }, ", "))
+	fmt.Fprintf(&b, "type entry struct { text string; When, Key, Cost, Max, Settle, Hold, Deny, Refund, Lenient hand; call func(limitedI, %s) (*T0, error) }\n", list(params, func(v variable) string { return v.typ }, ", "))
 	b.WriteString("type next struct{ in *input }\n")
 	for _, m := range p.methods {
 		fmt.Fprintf(&b, "func (p next) %s(%s) (*T0, error) { return p.in.r, p.in.err }\n", m.name, list(params, func(v variable) string { return v.typ }, ", "))
 	}
 	entries := ""
 	for _, m := range p.methods {
-		entries += fmt.Sprintf("{text: %q, call: I.%s", p.name+"."+m.name+": "+m.directive(), m.name)
+		entries += fmt.Sprintf("{text: %q, call: limitedI.%s", p.name+"."+m.name+": "+m.directive(), m.name)
 		for _, o := range m.options {
 			name := fields[o.name] + m.name
 			entries += ", " + fields[o.name] + ": " + name

@@ -4,6 +4,22 @@ package differential
 const support = `
 type Iface interface{ Text() string }
 
+// A Keyed may be an Iface.
+type Keyed interface {
+	comparable
+	Iface
+}
+
+type Ints []int
+
+func textOf[K Keyed](k K) string {
+	h.Call("textOf", any(k) != nil)
+	if any(k) == nil {
+		return strs[1]
+	}
+	return k.Text()
+}
+
 type Point struct{ X, Y int }
 
 type rnd struct{ *rand.Rand }
@@ -48,7 +64,7 @@ func Compare(counts *h.Counts, seed uint64, inputs int, report func(string)) {
 			e := &entries[i]
 			c := h.Case{Text: e.text, When: in.with(e.When), Key: in.with(e.Key), Cost: in.with(e.Cost), Max: in.with(e.Max),
 				Settle: in.with(e.Settle), Hold: in.with(e.Hold), Deny: in.refused(e.Deny), Refund: in.with(e.Refund), Lenient: in.with(e.Lenient),
-				Call: func(l *runtime.Limiter) error { return in.call(NewRateLimitedI(next{in}, l), e.call) }}
+				Call: func(l *runtime.Limiter) error { return in.call(limited(next{in}, l), e.call) }}
 			if how := c.Compare(counts); how != "" {
 				report(e.text + "\n" + how)
 			}

@@ -12,6 +12,7 @@ type world struct {
 	*rand.Rand
 	structs []*structType
 	funcs   []function
+	generic bool // its interface has type parameters, see typeParams
 }
 
 type structType struct {
@@ -41,8 +42,8 @@ const (
 // basics are the types of expressions beside structs and pointers to them.
 var basics = []string{"int", "string", "bool"}
 
-func newWorld(r *rand.Rand) *world {
-	w := &world{Rand: r}
+func newWorld(r *rand.Rand, generic bool) *world {
+	w := &world{Rand: r, generic: generic}
 	for i := range structCount {
 		w.structs = append(w.structs, &structType{name: fmt.Sprint("T", i)})
 	}
