@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"go/ast"
 	"go/types"
 	"path"
@@ -23,33 +24,36 @@ func (b *Builder) warnUnique(f *File, w *Wrapper) {
 	for _, m := range w.Methods {
 		for _, l := range m.Limits {
 			for _, p := range l.Parts {
-				text := p.Expr.Source.Text
-				if kind := addressKind(p.Expr.Type); kind != "" && !warned[l.Rule] {
+				code, why := whyUnique(p.Expr, sourceOf(f, w, l.Rule.Pos))
+				if why != "" && !warned[l.Rule] {
 					warned[l.Rule] = true
-					b.Report.Warn(diag.KeyWithPort, p.Expr.Source.Pos, "key: %s is a %s, which has the port of a connection, so each connection has a budget of its own: leave out the port, as netip.AddrPort.Addr does, or write %s.String() if that is meant",
-						text, kind, text).Over(text)
+					b.Report.Warn(code, p.Expr.Source.Pos, "key: %s %s", p.Expr.Source.Text, why).Over(p.Expr.Source.Text)
 				}
-				if isMoment(p.Expr) && !warned[l.Rule] {
-					warned[l.Rule] = true
-					b.Report.Warn(diag.KeyOfTime, p.Expr.Source.Pos, "key: %s is another one at each moment, so each call has a budget of its own: write what calls that are to count together have in common, or a conversion of it if that is meant",
-						text).Over(text)
-				}
-				if !endsInRemoteAddr(p.Expr) || warned[l.Rule] {
-					continue
-				}
-				warned[l.Rule] = true
-				remedy := "call a function that leaves out the port"
-				if request, ok := strings.CutSuffix(text, ".RemoteAddr"); ok && isPath.MatchString(request) {
-					remedy = "write key=ratehttp.ClientIP(" + request + ".Context()) behind ratehttp.Middleware"
-					if !sourceOf(f, w, l.Rule.Pos).HasImport(naming.HTTPPath) {
-						remedy += ", with a line " + directive.Prefix + `import "` + naming.HTTPPath + `" in the file`
-					}
-				}
-				b.Report.Warn(diag.KeyWithPort, p.Expr.Source.Pos, "key: %s has the port of a connection in it, so each connection has a budget of its own: %s, or string(%s) if that is meant",
-					text, remedy, text).Over(text)
 			}
 		}
 	}
+}
+
+// whyUnique says why a part of a key, in a source file, counts nobody twice, and what to write;
+// or "".
+func whyUnique(e *expr.Expr, src *directive.File) (diag.Code, string) {
+	text, kind := e.Source.Text, addressKind(e.Type)
+	switch {
+	case kind != "":
+		return diag.KeyWithPort, fmt.Sprintf("is a %s, which has the port of a connection, so each connection has a budget of its own: leave out the port, as netip.AddrPort.Addr does, or write %s.String() if that is meant", kind, text)
+	case isMoment(e):
+		return diag.KeyOfTime, "is another one at each moment, so each call has a budget of its own: write what calls that are to count together have in common, or a conversion of it if that is meant"
+	case !endsInRemoteAddr(e):
+		return "", ""
+	}
+	remedy := "call a function that leaves out the port"
+	if request, ok := strings.CutSuffix(text, ".RemoteAddr"); ok && isPath.MatchString(request) {
+		remedy = "write key=ratehttp.ClientIP(" + request + ".Context()) behind ratehttp.Middleware"
+		if !src.HasImport(naming.HTTPPath) {
+			remedy += ", with a line " + directive.Prefix + `import "` + naming.HTTPPath + `" in the file`
+		}
+	}
+	return diag.KeyWithPort, fmt.Sprintf("has the port of a connection in it, so each connection has a budget of its own: %s, or string(%s) if that is meant", remedy, text)
 }
 
 // endsInRemoteAddr reports whether an expression ends in the field RemoteAddr of a
