@@ -104,7 +104,7 @@ func readAnswer(status int, header http.Header, now time.Time, refusals []int) A
 	case !a.Refused:
 		a.HoldOff = spent
 		a.Quotas = slices.DeleteFunc(a.Quotas, func(q Quota) bool {
-			a.Contradicts = a.Contradicts || q.Limit == 0
+			a.Contradicts = a.Contradicts || q.Limit == 0 && status < 400
 			return q.Limit == 0
 		})
 	}

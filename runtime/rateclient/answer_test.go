@@ -193,6 +193,24 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestEndlessFields wants fields without end to be read as far as their bounds.
+func TestEndlessFields(t *testing.T) {
+	h := http.Header{}
+	for range 100_000 {
+		h["Retry-After"] = append(h["Retry-After"], "1")
+		h["Ratelimit"] = append(h["Ratelimit"], `"a";r=1`)
+	}
+	h["Retry-After"] = append(h["Retry-After"], "60")
+	h["Ratelimit-Policy"] = []string{strings.Repeat(`"a";q=1,`, 10_000) + `"a";q=1`}
+	h["X-Ratelimit-Limit"] = []string{strings.Repeat("1", 1<<20)}
+	h["X-Ratelimit-Reset"] = []string{strings.Repeat("1h", 1<<20)}
+	h["Date"] = []string{strings.Repeat("Mon, ", 1<<20)}
+	var a Answer
+	if n := testing.AllocsPerRun(10, func() { a = ReadAnswer(429, h, now) }); n > 1000 || a.HoldOff != time.Second || len(a.Quotas) != maxQuotas {
+		t.Errorf("%v allocations; %+v", n, a)
+	}
+}
+
 // TestContradictions wants a limit of 0 on an answer that was served to say nothing.
 func TestContradictions(t *testing.T) {
 	t.Parallel()
@@ -200,6 +218,9 @@ func TestContradictions(t *testing.T) {
 	a := ReadAnswer(200, headerOf(t, none+"\nRateLimit-Limit: 9\nRateLimit-Remaining: 7"), now)
 	if a.HoldOff != 0 || !a.Contradicts || len(a.Quotas) != 1 || a.Quotas[0].Limit != 9 {
 		t.Errorf("%+v", a)
+	}
+	if a := ReadAnswer(404, headerOf(t, none), now); a.HoldOff != 0 || a.Contradicts || len(a.Quotas) != 0 {
+		t.Errorf("not found: %+v", a)
 	}
 	if a := ReadAnswer(429, headerOf(t, none), now); a.HoldOff != time.Hour || a.Contradicts || len(a.Quotas) != 1 {
 		t.Errorf("refused: %+v", a)
@@ -227,6 +248,9 @@ func FuzzAnswer(f *testing.F) {
 			if q.Limit < -1 || q.Remaining < -1 || q.Unit == "" || q.Window < 0 || q.Reset < 0 || q.Window > maxTime || q.Reset > maxTime {
 				t.Fatalf("%v: %+v", h, q)
 			}
+		}
+		if len(value) > maxField {
+			return
 		}
 		list, err := httpsfv.UnmarshalList([]string{value})
 		if err != nil {

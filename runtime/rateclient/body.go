@@ -101,13 +101,3 @@ func (p *peeked) Read(b []byte) (n int, err error) {
 	}
 	return p.ReadCloser.Read(b)
 }
-
-// discard ends a response that nobody reads. Its connection is used again if the body is short,
-// and there in time.
-func discard(response *http.Response) {
-	const short = 4 << 10
-	if n := response.ContentLength; n > 0 && n <= short {
-		peek(response, int(n))
-	}
-	_ = response.Body.Close()
-}

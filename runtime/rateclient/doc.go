@@ -23,5 +23,6 @@
 // A peer is not trusted. It holds back calls for MaxHold at a time at most. It
 // holds back only calls that share the first key of the request that it answered, and keys
 // are made of requests, never of answers. It changes a limit only if the program lets it,
-// between Least and Most.
+// between Least and Most. Of a field 16 lines are read at most, of a list 8 KiB, and of a body
+// 64 KiB within a second.
 package rateclient

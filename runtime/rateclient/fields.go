@@ -29,10 +29,14 @@ func (m *member) policy() Quota {
 	return q
 }
 
-// members returns the members of a field, maxQuotas at most, or none if it is malformed.
+// members returns the members of a field, maxQuotas at most, or none if it is malformed or
+// longer than maxField.
 func members(values []string) []member {
 	var all []member
 	for _, text := range values {
+		if len(text) > maxField {
+			return nil
+		}
 		for text = trim(text); text != ""; {
 			var m member
 			var ok bool

@@ -64,12 +64,12 @@ func anthropic(what, unit string) []family {
 
 // quotas returns what the fields say about the peer's limits.
 func (r *reader) quotas() []Quota {
-	for _, m := range members(r.header["Ratelimit-Policy"]) {
+	for _, m := range members(r.lines("Ratelimit-Policy")) {
 		if q := m.policy(); q.Limit >= 0 {
 			r.add(q)
 		}
 	}
-	r.limits(members(r.header["Ratelimit"]))
+	r.limits(members(r.lines("Ratelimit")))
 	for i := range families {
 		r.family(&families[i])
 	}
@@ -125,7 +125,7 @@ func (r *reader) window(f *family, limit int64) time.Duration {
 			return min(max(0, d), maxTime)
 		}
 	}
-	for _, m := range members(r.header[f.limit]) {
+	for _, m := range members(r.lines(f.limit)) {
 		if m.value == limit && m.w > 0 {
 			return duration(float64(m.w), time.Second)
 		}
@@ -189,6 +189,12 @@ func (r *reader) policy(name string, limit int64) *Quota {
 		}
 	}
 	return nil
+}
+
+// lines returns the lines of a field, as far as they are read.
+func (r *reader) lines(field string) []string {
+	lines := r.header[field]
+	return lines[:min(len(lines), maxList)]
 }
 
 func (r *reader) first(field string) string {

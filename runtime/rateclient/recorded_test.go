@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // bodies are the ready functions for bodies.
@@ -86,6 +88,17 @@ func TestRecordedAnswers(t *testing.T) {
 		}
 	}
 	t.Logf("of %d answers of %d services %d are read as a careful person would, and %d cannot be", read+unread, len(services), read, unread)
+}
+
+// TestKrakenTime wants the Unix time of Kraken's refusal to be when the hold ends.
+func TestKrakenTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a Answer
+		KrakenBody().Read(&a, fmt.Appendf(nil, `{"error": ["EService: Throttled: %d"]}`, time.Now().Unix()+30))
+		if want := 30 * time.Second; !a.Refused || a.HoldOff != want {
+			t.Errorf("%+v, want a hold of %v", a, want)
+		}
+	})
 }
 
 // FuzzBody wants what any body says to be within the bounds of answers, and the body to stay as

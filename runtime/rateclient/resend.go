@@ -28,3 +28,13 @@ func idempotent(r *http.Request) bool {
 	}
 	return len(r.Header["Idempotency-Key"])+len(r.Header["X-Idempotency-Key"]) > 0
 }
+
+// discard ends a response that nobody reads. Its connection is used again if the body is short,
+// and there in time.
+func discard(response *http.Response) {
+	const short = 4 << 10
+	if n := response.ContentLength; n > 0 && n <= short {
+		peek(response, int(n))
+	}
+	_ = response.Body.Close()
+}

@@ -58,8 +58,8 @@ func TelegramBody() Body {
 func KrakenBody() Body {
 	return jsonBody(func(a *Answer, b *struct{ Error []string }) {
 		for _, text := range b.Error {
-			at, throttled := strings.CutPrefix(text, "EService:")
-			if at, throttled = strings.CutPrefix(strings.TrimSpace(at), "Throttled:"); throttled {
+			at, service := strings.CutPrefix(text, "EService:")
+			if at, throttled := strings.CutPrefix(strings.TrimSpace(at), "Throttled:"); service && throttled {
 				a.Refused = true
 				if unix, ok := number(at); ok && unix < 1e11 {
 					a.HoldOff = max(a.HoldOff, time.Until(time.Unix(int64(unix), 0)))

@@ -8,13 +8,19 @@ import (
 	"time"
 )
 
-// maxList is how many numbers of a field are read that has several.
-const maxList = 16
+const (
+	// maxList is how many lines of a field are read, and numbers of one that has several.
+	maxList = 16
+	// maxField is how long a list may be that is read, in bytes.
+	maxField = 8 << 10
+	// maxWord is how long a number or a date may be.
+	maxWord = 64
+)
 
 // retryAfter returns the longest time that a Retry-After says, and whether one says any.
 func (r *reader) retryAfter() (wait time.Duration, said bool) {
 	for _, field := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
-		for _, value := range r.header[field] {
+		for _, value := range r.lines(field) {
 			if ms, ok := number(value); ok {
 				wait, said = max(wait, duration(ms, time.Millisecond)), true
 			}
@@ -23,7 +29,7 @@ func (r *reader) retryAfter() (wait time.Duration, said bool) {
 	if said {
 		return wait, true // it is the exact one of the two
 	}
-	for _, value := range r.header["Retry-After"] {
+	for _, value := range r.lines("Retry-After") {
 		d, ok := r.until(value)
 		for i, rest := 0, value; !ok && rest != "" && i < maxList; i++ { // 30, 30
 			var one string
@@ -39,7 +45,9 @@ func (r *reader) retryAfter() (wait time.Duration, said bool) {
 
 // until returns the time until a moment, and 0 if it is over. It is false for what is none.
 func (r *reader) until(value string) (d time.Duration, ok bool) {
-	value = strings.TrimSpace(value)
+	if value = strings.TrimSpace(value); len(value) > maxWord {
+		return 0, false
+	}
 	if n, ok := number(value); ok {
 		switch {
 		case n < 1e9: // seconds from now; as a Unix time it would be before 2001
@@ -86,8 +94,10 @@ func (r *reader) reset(value string, window time.Duration) time.Duration {
 // 0 if it is over.
 func (r *reader) timeUntil(at time.Time) time.Duration {
 	now := r.now
-	if date, err := http.ParseTime(r.first("Date")); err == nil {
-		now = date
+	if value := r.first("Date"); len(value) <= maxWord {
+		if date, err := http.ParseTime(value); err == nil {
+			now = date
+		}
 	}
 	return min(max(0, at.Sub(now)), maxTime)
 }
@@ -102,9 +112,6 @@ var layouts = []string{
 
 // date reads a date.
 func date(value string) (time.Time, bool) {
-	if len(value) > 64 {
-		return time.Time{}, false
-	}
 	if at, err := http.ParseTime(value); err == nil {
 		return at, true
 	}
