@@ -36,9 +36,11 @@ type history struct {
 	ended   time.Duration
 	told    []told // shares of periods
 	surged  []surged
-	left    []string // of keys when all was over
-	odd     []string // what contradicted a promise when it was done
-	unasked []*asked // messages of meters that were charged to nothing
+	listed  [][]runtime.Finding // by each process, at the end
+	lived   time.Duration       // by then
+	left    []string            // of keys when all was over
+	odd     []string            // what contradicted a promise when it was done
+	unasked []*asked            // messages of meters that were charged to nothing
 }
 
 // asked is one decision that a caller asked for.

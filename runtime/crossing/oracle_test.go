@@ -52,6 +52,7 @@ func judge(h, twin *history) []string {
 	o.thresholds()
 	o.surgesTold()
 	o.past()
+	o.findings()
 	o.ledgers()
 
 	o.meters()

@@ -80,7 +80,10 @@ func run(p *program, s *scope, w world) *history {
 		_ = r.processes[0].limiter.Close() // leave looks at the error
 	}
 	r.calls.Wait()
-	h.ended = w.now()
+	h.ended, h.lived = w.now(), time.Since(h.began)
+	for _, p := range r.processes {
+		h.listed = append(h.listed, p.limiter.Findings())
+	}
 	r.leave()
 	return h
 }
