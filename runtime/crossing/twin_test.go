@@ -76,8 +76,8 @@ func (o *oracle) compare(twin *history) {
 			told = true
 		}
 		if a.start != b.start || a.at != b.at || a.end != b.end || kind(a.err) != kind(b.err) || a.d.Allowed != b.d.Allowed || !told {
-			if a.more && a.call.Cancel > 0 {
-				return // its context may end at the same moment
+			if a.call.Meter != nil && a.call.Cancel > 0 {
+				return // its context may end when a message comes, and calls after it begin then
 			}
 			if len(during(o.faults, 0, a.end)) > 0 {
 				return // calls that a fault has kept waiting are decided in any order
