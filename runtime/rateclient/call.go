@@ -2,6 +2,7 @@ package rateclient
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -60,12 +61,17 @@ func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
 	for i := range c.peer.limits {
 		limits = append(limits, c.limit(r, i))
 	}
-	if s.isPaced(c.charged) {
+	if s.pacedFor(c.charged) > 0 {
 		limits = append(limits, c.peer.limits[0].pace.Limit(&c.keys[0]))
 	}
 	d, err := c.transport.limiter.Take(r.Context(), limits...)
 	if err == nil && c.settle != nil {
 		*c.settle = d
+	}
+	if limited := (*runtime.LimitedError)(nil); d.Rule == c.peer.limits[0].pace.Name && errors.As(err, &limited) {
+		// After that calls need not go on evenly.
+		d.RetryAfter = min(d.RetryAfter, max(s.pacedFor(time.Now()), time.Microsecond))
+		limited.RetryAfter = d.RetryAfter
 	}
 	return d, err
 }

@@ -35,9 +35,9 @@ func (c *Call) heed(ctx context.Context, a Answer, now time.Time) time.Time {
 	d, bounded := s.holdFor(&a, &c.peer.Peer, now)
 	until := now.Add(d)
 	var err error
-	if s.hold(until, c.peer.limits[0].pace.Window) {
+	if s.hold(until, c.charged, c.peer.limits[0].pace.Window) {
 		if err = c.hold(context.WithoutCancel(ctx), d); err == nil {
-			s.stored(until)
+			s.stored(until, time.Now())
 		}
 	}
 	if a.Refused {
@@ -85,21 +85,23 @@ func (s *keyState) answered() {
 }
 
 // hold holds calls back in this process, until Redis does. It returns false if they are
-// held back for as long already.
-func (s *keyState) hold(until time.Time, window time.Duration) bool {
+// held back for as long already: but not if the request was charged when Redis had been told so,
+// since then it does not know it any more.
+func (s *keyState) hold(until, charged time.Time, window time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !until.After(s.held.Add(time.Millisecond)) {
+	if !until.After(s.held.Add(time.Millisecond)) && !charged.After(s.kept) {
 		return false
 	}
 	s.held, s.until, s.paced = until, until, until.Add(evenly(time.Until(until), window))
 	return true
 }
 
-// stored notes that Redis holds calls back until then.
-func (s *keyState) stored(until time.Time) {
+// stored notes that Redis holds calls back until then, as of now.
+func (s *keyState) stored(until, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.kept = now
 	if s.until.Equal(until) {
 		s.until = time.Time{}
 	}
@@ -130,14 +132,14 @@ func evenly(hold, window time.Duration) time.Duration {
 	return min(window, max(hold, time.Minute))
 }
 
-// isPaced reports whether calls go on evenly, since a hold has just been over.
-func (s *keyState) isPaced(now time.Time) bool {
+// pacedFor returns for how long calls still go on evenly, since a hold has just been over.
+func (s *keyState) pacedFor(now time.Time) time.Duration {
 	if s == nil {
-		return false
+		return 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return now.Before(s.paced)
+	return max(0, s.paced.Sub(now))
 }
 
 // follow has what a peer says about its limits set the max of a key.

@@ -28,6 +28,7 @@ type keyState struct {
 	raised   time.Time // when it was set or raised last
 	refusals int       // without a time, in a row
 	held     time.Time // until when Redis, or this process, holds back calls
+	kept     time.Time // when Redis was told so at the latest
 	until    time.Time // until when this process does, since Redis does not yet, or never will
 	paced    time.Time // until when calls go on evenly after a hold
 	lines    []*line

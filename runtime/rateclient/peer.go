@@ -75,7 +75,8 @@ type PeerLimit struct {
 	// delays on the way to the peer differ. Two requests that were charged a window apart
 	// arrive that much closer. Of a bucket the burst is smaller by what drains in that time. 0:
 	// it is measured, and is from a 128th of the window, or a second, to a 64th, which it is
-	// until enough was measured. Below 0: none.
+	// until enough was measured, and always of a [runtime.SlidingCounter] and a
+	// [runtime.FixedWindow], which count by their window. Below 0: none.
 	Margin time.Duration
 	// Least and Most, if Most is above 0, let the peer set the max within these bounds, by an
 	// answer that names a limit and, as its window, the rule's. A lower one that it tells of
@@ -170,7 +171,11 @@ func newLimit(l *PeerLimit) (*limit, error) {
 	ready := &limit{PeerLimit: *l}
 	ready.Unit = cmp.Or(l.Unit, requests)
 	ready.keys.lifetime = 2*r.Window + time.Minute
-	for i := range ready.rules {
+	for step := range ready.rules {
+		i := step
+		if r.Algorithm == runtime.SlidingCounter || r.Algorithm == runtime.FixedWindow {
+			i = marginSteps // the window is in the key, or in what it counts: one for all
+		}
 		rule := *r
 		rule.Hold, rule.Outgoing = true, true
 		switch {
@@ -185,7 +190,7 @@ func newLimit(l *PeerLimit) (*limit, error) {
 			// What drains in that time may arrive together with the burst.
 			rule.Burst = max(1, cmp.Or(r.Burst, r.Max)-int64(math.Ceil(float64(r.Max)*margin.Seconds()/r.Window.Seconds())))
 		}
-		ready.rules[i] = rule
+		ready.rules[step] = rule
 	}
 	ready.pace = runtime.Rule{
 		Name: r.Name + " after a hold", Algorithm: runtime.TokenBucket, Window: ready.rules[marginSteps].Window, Max: r.Max,
