@@ -17,6 +17,7 @@ type Call struct {
 	charged   time.Time // not after that
 	keys      [runtime.MaxLimits - 1]runtime.Key
 	name      string            // of the first key
+	cost      int64             // of the first limit
 	share     float64           // of the limits: the smallest
 	settle    *runtime.Decision // for Settle; nil if nobody can call it
 }
@@ -62,7 +63,8 @@ func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
 		limits = append(limits, c.limit(r, i))
 	}
 	if s.pacedFor(c.charged) > 0 {
-		limits = append(limits, c.peer.limits[0].pace.Limit(&c.keys[0]))
+		pace := &c.peer.limits[0].pace
+		limits = append(limits, pace.Limit(&c.keys[0]).WithCost(min(max(c.cost, 0), pace.Burst)))
 	}
 	d, err := c.transport.limiter.Take(r.Context(), limits...)
 	if err == nil && c.settle != nil {
@@ -80,8 +82,13 @@ func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
 func (c *Call) limit(r *http.Request, i int) runtime.Limit {
 	l := c.peer.limits[i]
 	limit := l.rule(c.peer.spread.margin()).Limit(&c.keys[i])
+	cost := int64(1)
 	if l.Cost != nil {
-		limit = limit.WithCost(l.Cost(r))
+		cost = l.Cost(r)
+		limit = limit.WithCost(cost)
+	}
+	if i == 0 {
+		c.cost = cost
 	}
 	if l.Most > 0 || l.Share != nil {
 		limit = limit.WithMax(l.max(c.keys[i].String(), l.share(r), time.Now()))

@@ -15,8 +15,9 @@
 //
 // A peer that refuses a request, or says that nothing is left, holds back all replicas for
 // as long as it says: the key of the request's first limit is blocked in Redis, see
-// [runtime.Limiter.Hold]. Calls then go on evenly rather than all at once, for a window,
-// but for no longer than a minute or the hold.
+// [runtime.Limiter.Hold]. Calls then go on evenly rather than all at once, by what they cost, for
+// a window, but for no longer than a minute or the hold. One that costs more than a 64th of the
+// limit counts as that.
 //
 // # What a peer cannot do
 //

@@ -124,3 +124,32 @@ func TestPacingEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestPacingByCost wants calls after a hold to go on by what they cost.
+func TestPacingByCost(t *testing.T) {
+	for _, cost := range []int64{1, 10, 100, 1_000} {
+		synctest.Test(t, func(t *testing.T) {
+			status := 429
+			s := &service{answer: func(*http.Request) (int, map[string]string) {
+				return status, map[string]string{"Retry-After": "60"}
+			}}
+			const most = 6_400
+			transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: []rateclient.PeerLimit{{
+				Rule:   runtime.Rule{Name: "peer", Window: time.Minute, Max: most, Algorithm: runtime.SlidingCounter},
+				Cost:   func(*http.Request) int64 { return cost },
+				Margin: -1}}})
+			_, _ = get(t.Context(), transport, "http://a.test/")
+			status = 200
+			time.Sleep(61 * time.Second)
+			atOnce := 0
+			for range 200 {
+				if _, err := get(t.Context(), transport, "http://a.test/"); err == nil {
+					atOnce++
+				}
+			}
+			if want := max(1, most/64/int(cost)); atOnce != want {
+				t.Errorf("at a cost of %d there go %d at once, want %d", cost, atOnce, want)
+			}
+		})
+	}
+}
