@@ -162,11 +162,12 @@ func (l *Limiter) report() {
 	l.reports.note()
 	p.Rules, p.Findings = p.Rules[:min(len(p.Rules), MaxReported)], p.Findings[:min(len(p.Findings), MaxReported)]
 	text, _ := json.Marshal(p) // of texts, numbers and times
-	refused, err := server.ReportProcess(context.Background(), l.redis.client, l.namespace, p.Name, string(text))
-	if refused {
-		l.events.log.Find(report.ReportRefused, "", "", slog.Any("error", err))
-	} else if err == nil {
+	err := server.ReportProcess(context.Background(), l.redis.client, l.namespace, p.Name, string(text))
+	switch {
+	case err == nil:
 		l.events.log.Over(report.ReportRefused)
+	case ClassOf(err) == ClassAuth: // with other faults calls have the same
+		l.events.log.Find(report.ReportRefused, "", "", slog.Any("error", err))
 	}
 }
 
@@ -189,7 +190,7 @@ func (l *Limiter) endReports() {
 		defer close(done)
 		defer l.events.contain("redis client")
 		l.reports.running.Wait()
-		_, _ = server.ReportProcess(context.Background(), l.redis.client, l.namespace, l.reports.name, "")
+		_ = server.ReportProcess(context.Background(), l.redis.client, l.namespace, l.reports.name, "")
 	}()
 	clock.Await(done, SettleTimeout)
 }

@@ -100,6 +100,7 @@ func (b *bench) found(t *testing.T) string {
 			}
 			lines = append(lines, fmt.Sprintf("%s %q %s used %d limited %v", s.Rule, s.Key, s.State, s.Used, s.RetryMS == nil || *s.RetryMS > 0))
 		}
+		slices.Sort(lines) // the command sorts by what was used, also of what drains
 		all.WriteString(strings.Join(lines, "\n") + "\n")
 	}
 	return all.String()

@@ -77,7 +77,7 @@ var (
 	NoStore = finding(slog.LevelWarn, "no_store", "the limiter has no store: nothing is counted, the failure policy decides every call",
 		"give runtime.New a store, or switch the limits off by runtime.WithEnabled")
 	ReportRefused = finding(slog.LevelWarn, "report_refused", "redis does not let this process report what it has in force: ratectl cannot tell whether a change is",
-		"give its user +hset +hdel and the keys rate_limit:{processes}:*, or switch that off by runtime.WithoutReports")
+		"give its user +hset +hdel and the keys rate_limit:{processes}:* of the namespace, or switch that off by runtime.WithoutReports")
 	Unused = finding(slog.LevelWarn, "limiter_unused", "the limiter has rules, and no call has met any for a minute",
 		"hand out the generated wrapper, or put the middleware around the handler, in place of what it wraps")
 	Closed = finding(slog.LevelWarn, "limiter_closed", "the limiter is closed, and calls still come: permits are not renewed, and overrides and factors stay as they were",

@@ -7,7 +7,6 @@ import (
 
 	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime/internal/private"
-	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -28,9 +27,8 @@ func ProcessKeys(namespace string) [2]string {
 	return [2]string{start + "0", start + "1"}
 }
 
-// ReportProcess writes the report of a process, or takes it away if it is empty. Refused says
-// that Redis may not write it, and will not the next time.
-func ReportProcess(ctx context.Context, client rediswire.Client, namespace, process, report string) (refused bool, err error) {
+// ReportProcess writes the report of a process, or takes it away if it is empty.
+func ReportProcess(ctx context.Context, client rediswire.Client, namespace, process, report string) error {
 	ctx, cancel := context.WithTimeout(ctx, processTime)
 	defer cancel()
 	keys := ProcessKeys(namespace)
@@ -39,8 +37,7 @@ func ReportProcess(ctx context.Context, client rediswire.Client, namespace, proc
 		Key:  rediswire.FirstKey,
 	}}
 	client.Patient(processTime).Do(ctx, command)
-	err = command[0].Err
-	return script.Replied(err) && !script.NotNow(err), private.Hide(err)
+	return private.Hide(command[0].Err)
 }
 
 // Processes returns the reports of the processes of a namespace. One may have two, of which one is
