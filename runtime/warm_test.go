@@ -37,7 +37,7 @@ func warmRules() (rules []*runtime.Rule) {
 // testWarm wants a limiter that was warmed to need no script's text afterwards, whatever
 // its rules are and whether calls come alone or together.
 func testWarm(t *testing.T, client redis.UniversalClient, _ []*redistest.Server) {
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, runtime.WithoutReports()) // which are sent as a text
 	defer limiter.Close()
 	rules := warmRules()
 	for _, warmed := range []bool{true, false} {
