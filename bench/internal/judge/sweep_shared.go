@@ -15,10 +15,15 @@ import (
 // left as much as there was left then: so none is missing and none was made
 // twice. A denial must have been right at some moment between the call's start
 // and end. Redis must have told exactly when there would be room. A process
-// that recalls a denial may say so earlier, but it must be after now.
+// that recalls a denial may say so earlier, but it must be after now; and later by no more than
+// the slowest call to Redis took, since it tells the time from when Redis had answered.
 func SweepShared(history func(*runtime.Rule) History, rules []*runtime.Rule, records []SharedRecord) *Result {
 	keys := make([][]*SharedRecord, len(rules))
+	slowest := int64(0)
 	for i := range records {
+		if records[i].Recalled == 0 {
+			slowest = max(slowest, records[i].End-records[i].Start)
+		}
 		keys[records[i].Limit] = append(keys[records[i].Limit], &records[i])
 	}
 	total := new(Result)
@@ -39,7 +44,7 @@ func SweepShared(history func(*runtime.Rule) History, rules []*runtime.Rule, rec
 			total.countShared(r, h.charge(r))
 		}
 		for _, r := range denials {
-			total.countShared(r, judgeDenial(h, charges, r))
+			total.countShared(r, judgeDenial(h, charges, r, slowest))
 		}
 	}
 	return total
@@ -55,7 +60,7 @@ func (r *Result) countShared(s *SharedRecord, f Fault) {
 }
 
 // judgeDenial looks for a moment in which a denial was right.
-func judgeDenial(h History, charges []*SharedRecord, r *SharedRecord) Fault {
+func judgeDenial(h History, charges []*SharedRecord, r *SharedRecord, slowest int64) Fault {
 	if r.Wait <= 0 {
 		return Wrong
 	}
@@ -76,7 +81,7 @@ func judgeDenial(h History, charges []*SharedRecord, r *SharedRecord) Fault {
 		if fits, denied := h.denies(state, begin, int64(r.Cost)); denied {
 			found = Wrong
 			wait := r.Wait.Microseconds()
-			if r.Recalled == 1 && begin+wait <= fits {
+			if r.Recalled == 1 && begin+wait <= fits+slowest {
 				return 0
 			}
 			if at := fits - wait; r.Recalled == 0 && begin-1 <= at && at <= end+1 {
