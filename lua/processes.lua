@@ -1,5 +1,6 @@
--- What processes tell of themselves. Two hashes take turns, so that the report of a process
--- which has ended is gone after two turns at the latest.
+-- Processes report here what they have in force. Each report is written to one of two hashes,
+-- which take turns. A hash expires when its next turn begins, so the report of a process that
+-- has ended is gone after two turns at the latest.
 --
 -- KEYS    both hashes, in one slot
 -- ARGV    how long a turn is, in seconds; the process; its report, or "" if it ends

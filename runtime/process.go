@@ -30,9 +30,10 @@ const (
 // MaxReported is how many rules, and how many findings, a [Process] has at most.
 const MaxReported = 1_000
 
-// A Process is what a limiter has told the Redis of its store: what it has in force. Each with
-// rules does ten seconds after its start, a second after overrides have changed, and each minute,
-// in a trip of its own that no call waits for. Redis keeps a report for four minutes at most.
+// A Process is the report of a limiter to the Redis of its store: it says what the limiter has in
+// force. A limiter with rules reports ten seconds after its start, a second after overrides have
+// changed, and each minute. A report is a trip of its own, for which no call waits. Redis keeps
+// it for four minutes at most.
 type Process struct {
 	// Name is that of the machine and something random. A process with several limiters in a
 	// namespace has several.
@@ -86,9 +87,10 @@ type reports struct {
 	name   string
 	source string // of overrides
 
+	made atomic.Bool // there may be one in Redis
+
 	mu      sync.Mutex
 	timer   *time.Timer // nil: there are none
-	made    bool        // there may be one in Redis
 	closed  bool
 	running sync.WaitGroup
 }
@@ -130,13 +132,6 @@ func (r *reports) enter() bool {
 	return !r.closed
 }
 
-// note notes that there may be a report in Redis.
-func (r *reports) note() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.made = true
-}
-
 // in has the next report made after a time.
 func (r *reports) in(after time.Duration) {
 	r.mu.Lock()
@@ -159,7 +154,7 @@ func (l *Limiter) report() {
 	if len(p.Rules) == 0 {
 		return
 	}
-	l.reports.note()
+	l.reports.made.Store(true)
 	p.Rules, p.Findings = p.Rules[:min(len(p.Rules), MaxReported)], p.Findings[:min(len(p.Findings), MaxReported)]
 	text, _ := json.Marshal(p) // of texts, numbers and times
 	err := server.ReportProcess(context.Background(), l.redis.client, l.namespace, p.Name, string(text))
@@ -199,7 +194,7 @@ func (l *Limiter) endReports() {
 func (r *reports) end() (none bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if none = r.closed || !r.made; r.timer != nil {
+	if none = r.closed || !r.made.Load(); r.timer != nil {
 		r.timer.Stop()
 	}
 	r.closed = true

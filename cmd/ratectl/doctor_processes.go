@@ -14,9 +14,7 @@ import (
 
 // examineProcesses looks for what does not hold in the processes that report to Redis.
 func (o *operator) examineProcesses(ctx context.Context) (found []finding) {
-	asking, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	processes, err := o.store.Processes(asking, o.namespace)
+	processes, err := o.processes(ctx)
 	say := func(state, remedy, format string, args ...any) {
 		found = append(found, finding{"processes", state, "", fmt.Sprintf(format, args...), remedy})
 	}
@@ -29,11 +27,10 @@ func (o *operator) examineProcesses(ctx context.Context) (found []finding) {
 		return found
 	}
 	if o.overrides != "" {
-		switch f, err := o.following(ctx); {
-		case err == nil && f.Follow == 0:
+		if f := o.followed(processes); f.Follow == 0 {
 			say("bad", "name their hash by -overrides, or have them follow this one: runtime.WithOverrides(override.Redis(...))", "%v", f)
-		case err == nil && f.InForce < f.Follow:
-			say("warn", "ask again in a minute; then see what those have found", "the overrides are in force in %d of %d that follow the hash", f.InForce, f.Follow)
+		} else if n := o.current(ctx, f); n < f.Follow {
+			say("warn", "ask again in a minute; then see what those have found", "the overrides are in force in %d of %d that follow the hash", n, f.Follow)
 		}
 	}
 	r := readReports(processes)

@@ -96,11 +96,15 @@ func overrideList(ctx context.Context, o *operator, _ []string) error {
 	if err := printEach(o, "RULE KEYS OVERRIDE UNTIL", shown, overrideEntry.row); err != nil || o.json() {
 		return err
 	}
-	following, err := o.following(ctx)
-	if err == nil {
-		o.printf("%s", following.inForce())
+	switch f, err := o.following(ctx); {
+	case err != nil:
+		return err
+	case f.Follow == 0:
+		o.printf("%v", f)
+	default:
+		o.printf("in force in %d of the %d processes that report and follow the hash", o.current(ctx, f), f.Follow)
 	}
-	return err
+	return nil
 }
 
 // overrideSet changes an override as the flags say.

@@ -15,38 +15,32 @@ import (
 type following struct {
 	Processes int `json:"report"` // that report
 	Follow    int `json:"follow"`
-	InForce   int `json:"-"` // what the hash says now
 
-	others []string // what the others follow
+	versions []string // of the overrides in force, of each that follows
+	others   []string // what the others follow
+}
+
+// processes returns what the processes report to Redis.
+func (o *operator) processes(ctx context.Context) ([]runtime.Process, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	return o.store.Processes(ctx, o.namespace)
 }
 
 // following asks Redis who follows the hash.
-func (o *operator) following(ctx context.Context) (f following, err error) {
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	processes, err := o.store.Processes(ctx, o.namespace)
-	if err != nil || len(processes) == 0 {
-		return f, o.explained(err)
-	}
-	says, err := override.Redis(o.client, o.overrides).Overrides(ctx)
-	if f = followed(processes, o.overrides, says.Version()); err != nil {
-		f.InForce = 0 // they are rejected
-	}
-	return f, nil
+func (o *operator) following(ctx context.Context) (following, error) {
+	processes, err := o.processes(ctx)
+	return o.followed(processes), o.explained(err)
 }
 
-// followed counts the processes that follow a hash, and have a version of overrides in force.
-func followed(processes []runtime.Process, hash, version string) (f following) {
+// followed counts the processes that follow the hash.
+func (o *operator) followed(processes []runtime.Process) (f following) {
 	f.Processes = len(processes)
 	for _, p := range processes {
-		switch {
-		case p.Overrides != "redis:"+hash:
+		if p.Overrides == "redis:"+o.overrides {
+			f.Follow, f.versions = f.Follow+1, append(f.versions, p.Version)
+		} else {
 			f.others = append(f.others, cmp.Or(p.Overrides, "no overrides"))
-		case p.Version == version:
-			f.InForce++
-			fallthrough
-		default:
-			f.Follow++
 		}
 	}
 	slices.Sort(f.others)
@@ -54,12 +48,22 @@ func followed(processes []runtime.Process, hash, version string) (f following) {
 	return f
 }
 
-// inForce says where what the hash says is in force.
-func (f following) inForce() string {
-	if f.Follow == 0 {
-		return f.String()
+// current counts the processes that have in force what the hash says now: none if that is
+// rejected.
+func (o *operator) current(ctx context.Context, f following) (n int) {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	says, err := override.Redis(o.client, o.overrides).Overrides(ctx)
+	if err != nil {
+		return 0
 	}
-	return fmt.Sprintf("in force in %d of the %d processes that report and follow the hash", f.InForce, f.Follow)
+	version := says.Version()
+	for _, v := range f.versions {
+		if v == version {
+			n++
+		}
+	}
+	return n
 }
 
 // String says it in words.

@@ -20,7 +20,7 @@ const (
 	MaxKeep    = 60                // periods whose counts are kept
 )
 
-// What a process does by itself, and the generator warns by.
+// These numbers of the runtime decide what the generator warns of.
 const (
 	Timeout    = 50 * time.Millisecond // for which a call, or a renewal, waits for Redis at most, by default
 	Renewals   = 3                     // of a permit or a reservation, in the time after which it lapses

@@ -187,7 +187,7 @@ func newLimit(l *PeerLimit) (*limit, error) {
 		rule.Window = min(rule.Window.Truncate(time.Microsecond), runtime.MaxWindow)
 		bucket := r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
 		if margin := rule.Window - r.Window; bucket && margin > 0 && (r.Burst > 0 || l.Most == 0) { // else the burst is what the peer sets
-			// What drains in that time may arrive together with the burst.
+			// The peer may receive the burst and what drains in the margin at once.
 			rule.Burst = max(1, cmp.Or(r.Burst, r.Max)-int64(math.Ceil(float64(r.Max)*margin.Seconds()/r.Window.Seconds())))
 		}
 		ready.rules[step] = rule

@@ -117,7 +117,7 @@ func date(value string) (time.Time, bool) {
 	}
 	for _, layout := range layouts {
 		at, err := time.Parse(layout, value)
-		// Of a zone's name Parse knows the offset only if it is UTC's, or the machine's own.
+		// time.Parse gives the name of any other zone an offset of 0, or the machine's.
 		if zone, _ := at.Zone(); err == nil && (zone == "UTC" || zone == "GMT" || !strings.HasSuffix(layout, ":05 MST")) {
 			return at, true
 		}

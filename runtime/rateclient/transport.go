@@ -34,8 +34,8 @@ type Option func(*Transport)
 func WithNext(next http.RoundTripper) Option { return func(t *Transport) { t.next = next } }
 
 // WithLogger sets where refusals by peers are reported, a line a second at most for each
-// peer, and what is wrong, once. The default is [slog.Default] as it is at the time of the line. No line has a key,
-// a URL or a credential in it.
+// peer, and what is wrong, once. The default is [slog.Default] as it is at the time of the
+// line. No line has a key, a URL or a credential in it.
 func WithLogger(logger *slog.Logger) Option { return func(t *Transport) { t.logger = logger } }
 
 // ErrNoPeer is the error of a request that no pattern fits, with [WithOthers](false).

@@ -13,8 +13,8 @@ const (
 	running = 256
 	// mostCalls are looked at, unless something is told by then.
 	mostCalls = 100_000
-	// mostCallers are calls of whose callers a rule is told: as many as may come at once when a
-	// program starts, before one of them gets to a second wrapper.
+	// mostCallers is for how many calls of a rule the limiter looks at the stack: so many may
+	// begin at once when a program starts, before one of them reaches a second wrapper.
 	mostCallers = 64
 )
 

@@ -17,9 +17,9 @@ const (
 	processTime = time.Second
 )
 
-// ProcessKeys returns the keys of the hashes with the reports of the processes of a namespace.
+// processKeys returns the keys of the hashes with the reports of the processes of a namespace.
 // No key of a rule has their hash tag, since a brace in a part of it is escaped.
-func ProcessKeys(namespace string) [2]string {
+func processKeys(namespace string) [2]string {
 	if namespace != "" {
 		namespace += ":"
 	}
@@ -31,7 +31,7 @@ func ProcessKeys(namespace string) [2]string {
 func ReportProcess(ctx context.Context, client rediswire.Client, namespace, process, report string) error {
 	ctx, cancel := context.WithTimeout(ctx, processTime)
 	defer cancel()
-	keys := ProcessKeys(namespace)
+	keys := processKeys(namespace)
 	command := []rediswire.Command{{
 		Args: []string{"eval", lua.Processes(), "2", keys[0], keys[1], strconv.Itoa(int(processTurn / time.Second)), process, report},
 		Key:  rediswire.FirstKey,
@@ -44,7 +44,7 @@ func ReportProcess(ctx context.Context, client rediswire.Client, namespace, proc
 // older.
 func Processes(ctx context.Context, client rediswire.Client, namespace string) (reports []string, err error) {
 	commands := make([]rediswire.Command, 0, 2)
-	for _, key := range ProcessKeys(namespace) {
+	for _, key := range processKeys(namespace) {
 		commands = append(commands, rediswire.Command{Args: []string{"hvals", key}, Key: 1})
 	}
 	client.Do(ctx, commands)
