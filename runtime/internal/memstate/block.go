@@ -11,6 +11,7 @@ func (m *Map) Hold(clock int64, c *terms.Charge) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var v view
+	c.SetClock(clock)
 	charge := terms.Charge{Terms: c.Terms, Key: c.Key}
 	e, ok := s.look(clock, hash, &charge, &v)
 	if !ok || e == nil && c.At == 0 {
