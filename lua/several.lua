@@ -41,7 +41,7 @@ end
 local function finish(limit, admitted)
   --- insert spared
   if admitted and not limit.retry then
-    limit.reset, limit.at, limit.delay, limit.mark = limit.charge()
+    limit.reset, limit.at, limit.delay, limit.mark, limit.more = limit.charge()
     limit.room = limit.room - limit.cost
   else
     --- insert denied
@@ -72,7 +72,7 @@ local function tell(limits)
       --- insert fail
     else
       --- insert told
-      reply(limit.retry and 0 or 1, limit.room, limit.retry, limit.reset, limit.at, limit.delay, limit.mark)
+      reply(limit.retry and 0 or 1, limit.room, limit.retry or limit.more, limit.reset, limit.at, limit.delay, limit.mark)
       --- insert tell former
     end
   end
@@ -125,8 +125,8 @@ looks.ALGORITHM = function(key, cost)
   --- insert begins
 end
 --- outcome
---- reads at delay reset
-return reset, at, delay
+--- reads at delay reset retry
+return reset, at, delay, nil, retry
 --- looked
 --- reads algorithm limit looks
 limit.room, limit.retry, limit.reset, limit.charge = looks[algorithm](limit.key, limit.cost)

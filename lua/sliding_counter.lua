@@ -46,7 +46,7 @@ if ends == 0 then
   ends = nil
 end
 --- look
---- reads clock cost max newest number older state stop used window
+--- reads clock cost leaver max newest number older state stop used window
 --- sets at count first newest place reset retry room start stop used
 --- insert open
 at = clock
@@ -73,22 +73,32 @@ if used > 0 then
 end
 room = max - used
 if cost > room then
-  -- Until the buckets that leave first make room.
-  local free, leaver = room, stop
-  for place = place, #state, 14 do
-    local leaves, count = number('>I7I7', state, place)
-    free = free + count
-    if free >= cost then
-      leaver = leaves
-      break
-    end
-  end
+  local free, want = room, cost
+  --- insert leaver
   retry = leaver - 1 + window - clock
 end
+--- leaver
+--- reads free number place state stop want
+--- sets free leaver
+-- Until the buckets that leave first make room.
+local leaver = stop
+for place = place, #state, 14 do
+  local leaves, count = number('>I7I7', state, place)
+  free = free + count
+  if free >= want then
+    leaver = leaves
+    break
+  end
+end
 --- charge
---- reads at bytes call clock cost count expires first key kind lifetime max
---- reads older param place start state stop sub used window
---- sets at count head leaves log reset start stop
+--- reads at bytes call clock cost count expires first key kind leaver lifetime
+--- reads max older param place retry room start state stop sub used window
+--- sets at count head leaves log reset retry start stop
+if cost == room and used > 0 then
+  local free, want = 0, 1
+  --- insert leaver
+  retry = leaver - 1 + window - clock
+end
 local log
 if stop <= at then
   local inside = stop > first -- the newest bucket is in the window
@@ -122,6 +132,9 @@ else
   end
 end
 reset = stop - 1 + window - clock
+if cost == room then
+  retry = retry or reset
+end
 at = stop - 1
 --- refund
 --- reads at bytes call cost count key kind newest number older start state

@@ -96,9 +96,9 @@ if state then
   end
 end
 --- look
---- reads back base charging clock cost first front key max newest number oldest
---- reads rest retry ring size skip slots start state window
---- sets ahead at left live newest reset retry room
+--- reads back charging clock cost first front max newest number oldest retry ring
+--- reads skip state window
+--- sets ahead at left live newest reset room
 room, at = max, clock
 --- insert open
 local live, left, ahead = 0, front + ring + back, nil
@@ -152,19 +152,24 @@ if newest then
   room = max - live
   if cost > room then
     local leaver = left + cost - room - 1
-    if leaver < front then
-      retry = number('>I7', state, skip + 7 * leaver + 1)
-    elseif leaver < front + ring then
-      retry = number('>I7', slots(key, rest, start, size, leaver - front, 1), 1)
-    else
-      retry = number('>I7', state, base + 15 + 7 * (leaver - front - ring))
-    end
-    retry = retry + window - clock
+    --- insert leaver
   end
   if (retry or not charging) and live > 0 then
     reset = newest + window - clock
   end
 end
+--- leaver
+--- reads base clock front key leaver number rest retry ring size skip slots
+--- reads start state window
+--- sets retry
+if leaver < front then
+  retry = number('>I7', state, skip + 7 * leaver + 1)
+elseif leaver < front + ring then
+  retry = number('>I7', slots(key, rest, start, size, leaver - front, 1), 1)
+else
+  retry = number('>I7', state, base + 15 + 7 * (leaver - front - ring))
+end
+retry = retry + window - clock
 --- search
 --- reads back base first front key number rest ring size slots start state
 --- sets ahead left low most part place
@@ -192,9 +197,9 @@ else
 end
 --- charge
 --- reads ahead at back base bytes call clock cost front key left lifetime
---- reads live max newest param ring short skip slack stamp start state sub
---- reads window
---- sets at front left log opens reset ring start
+--- reads live max newest param ring room short skip slack stamp start state
+--- reads sub window
+--- sets at front left log opens reset retry ring start
 if param > 0 then
   at = math.max(at - at % param, newest or 0)
 end
@@ -203,6 +208,14 @@ local opens = live == 0 or newest < at - at % slack
 local log = at == clock and stamp or bytes('>I7', at)
 if cost > 1 then
   log = string.rep(log, cost)
+end
+if cost == room then
+  if live > 0 then
+    local leaver = left
+    --- insert leaver
+  else
+    retry = at + window - clock
+  end
 end
 -- To remove events takes longer than to read a few that have left.
 if left <= 4 and live > 0 and (max <= 64 or left + live + cost <= 32) then

@@ -9,7 +9,8 @@
 -- PARAM  length of a time slice in microseconds: an event's time falls to the
 --        start of its slice. 0 keeps times exact.
 -- CALLS  look: ZREVRANGE for the newest member; if it has not left, ZCOUNT for
---        how many events are in the window; ZREVRANGE for a denial; ZSCORE where
+--        how many events are in the window; ZREVRANGE for a denial, and for a charge
+--        that leaves nothing; ZSCORE where
 --        the newest event's own time is wanted, and that it is not above its
 --        member does not tell enough: in slices, if the clock has not passed the
 --        member, and if nothing is charged.
@@ -63,8 +64,8 @@ if member then
 end
 --- charge
 --- reads at call clock clock_text cost format key lifetime live max member newest
---- reads number param slack sub text window
---- sets at event last name opens reset
+--- reads number param room slack sub text window
+--- sets at event last name opens reset retry
 local event, last, name = clock_text, clock, clock_text
 if cost > 1 or number and number >= clock then
   last = math.max(at, (live > 0 and number or 0) + cost)
@@ -75,6 +76,13 @@ if param > 0 then
 end
 if at ~= clock then
   event = text(at)
+end
+if cost == room then
+  retry = at
+  if live > 0 then
+    retry = call('ZREVRANGE', key, live - 1, live - 1, 'WITHSCORES')[2]
+  end
+  retry = retry + window - clock
 end
 -- The first charge of a stretch of slack sets the expiry for all of it.
 local opens = live == 0 or number < last - last % slack

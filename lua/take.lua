@@ -34,7 +34,8 @@
 --          allowed  how many of the calls had room. They were charged if
 --                   every limit of the call that is not a shadow had room
 --          left
---          retry    microseconds until there is room; 0 if there is
+--          retry    microseconds until there is room; 0 if there is, or, where
+--                   all had room and left is 0, until one more has, if known
 --          reset
 --          at       the time that the charge counts as: its own, that of its
 --                   slice, or the last of its bucket; 0 if there was none

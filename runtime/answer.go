@@ -91,7 +91,7 @@ func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []t
 		window, _ := p.Numbers.Present()
 		ev := DecisionEvent{
 			Rule: p.Name, Source: Source(t.Source), Mode: rule.Mode, Algorithm: rule.Algorithm, Window: window,
-			Cost: c.Cost, Limit: p.Capacity, Max: p.Max, Remaining: t.Remaining, RetryAfter: t.RetryAfter, ResetAfter: t.ResetAfter,
+			Cost: c.Cost, Limit: p.Capacity, Max: p.Max, Remaining: t.Remaining, RetryAfter: t.RetryAfter, ResetAfter: t.ResetAfter, MoreAfter: t.MoreAfter,
 			Blocked: t.Blocked, EmptyPart: c.EmptyPart, InvalidKey: c.InvalidKey, Outgoing: rule.Outgoing, Overridden: rule.overridden, Latency: latency,
 		}
 		switch {

@@ -71,6 +71,9 @@ type DecisionEvent struct {
 	// Remaining is how much of the limit is left: all of it where nothing was counted.
 	Remaining              int64
 	RetryAfter, ResetAfter time.Duration
+	// MoreAfter is the time until there is room for one more, of an admitted call that has left
+	// nothing of a sliding log or counter. It is 0 otherwise, and where that is not known.
+	MoreAfter time.Duration
 	// EmptyPart reports that a part of the call's key is empty. All callers that lack the same
 	// part share one limit, so it may say that something is missing.
 	EmptyPart bool

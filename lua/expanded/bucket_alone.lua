@@ -44,6 +44,8 @@ local function decide()
   --     at      the time now, never before the newest event
   --   charge   writes what look found to fit, and sets
   --     reset   as above
+  --     retry   microseconds until one more fits, if it leaves nothing: only of logs
+  --             and counters, since reset tells it of others
   --     at      the time that the charge counts as
   --     delay   microseconds that the caller must wait for its turn, if any
   --   refund   takes back up to cost of the charge that was made as of at. Charged is

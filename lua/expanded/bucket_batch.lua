@@ -34,7 +34,8 @@
 --          allowed  how many of the calls had room. They were charged if
 --                   every limit of the call that is not a shadow had room
 --          left
---          retry    microseconds until there is room; 0 if there is
+--          retry    microseconds until there is room; 0 if there is, or, where
+--                   all had room and left is 0, until one more has, if known
 --          reset
 --          at       the time that the charge counts as: its own, that of its
 --                   slice, or the last of its bucket; 0 if there was none
@@ -87,6 +88,8 @@ local function decide()
   --     at      the time now, never before the newest event
   --   charge   writes what look found to fit, and sets
   --     reset   as above
+  --     retry   microseconds until one more fits, if it leaves nothing: only of logs
+  --             and counters, since reset tells it of others
   --     at      the time that the charge counts as
   --     delay   microseconds that the caller must wait for its turn, if any
   --   refund   takes back up to cost of the charge that was made as of at. Charged is

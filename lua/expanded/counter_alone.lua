@@ -44,6 +44,8 @@ local function decide()
   --     at      the time now, never before the newest event
   --   charge   writes what look found to fit, and sets
   --     reset   as above
+  --     retry   microseconds until one more fits, if it leaves nothing: only of logs
+  --             and counters, since reset tells it of others
   --     at      the time that the charge counts as
   --     delay   microseconds that the caller must wait for its turn, if any
   --   refund   takes back up to cost of the charge that was made as of at. Charged is
@@ -179,12 +181,13 @@ local function decide()
   end
   room = max - used
   if cost > room then
+    local free, want = room, cost
     -- Until the buckets that leave first make room.
-    local free, leaver = room, stop
+    local leaver = stop
     for place = place, #state, 14 do
       local leaves, count = number('>I7I7', state, place)
       free = free + count
-      if free >= cost then
+      if free >= want then
         leaver = leaves
         break
       end
@@ -200,6 +203,20 @@ local function decide()
     at = 0
   else
     allowed = 1
+    if cost == room and used > 0 then
+      local free, want = 0, 1
+      -- Until the buckets that leave first make room.
+      local leaver = stop
+      for place = place, #state, 14 do
+        local leaves, count = number('>I7I7', state, place)
+        free = free + count
+        if free >= want then
+          leaver = leaves
+          break
+        end
+      end
+      retry = leaver - 1 + window - clock
+    end
     local log
     if stop <= at then
       local inside = stop > first -- the newest bucket is in the window
@@ -233,6 +250,9 @@ local function decide()
       end
     end
     reset = stop - 1 + window - clock
+    if cost == room then
+      retry = retry or reset
+    end
     at = stop - 1
     room = room - cost
   end

@@ -34,7 +34,8 @@
 --          allowed  how many of the calls had room. They were charged if
 --                   every limit of the call that is not a shadow had room
 --          left
---          retry    microseconds until there is room; 0 if there is
+--          retry    microseconds until there is room; 0 if there is, or, where
+--                   all had room and left is 0, until one more has, if known
 --          reset
 --          at       the time that the charge counts as: its own, that of its
 --                   slice, or the last of its bucket; 0 if there was none
@@ -87,6 +88,8 @@ local function decide()
   --     at      the time now, never before the newest event
   --   charge   writes what look found to fit, and sets
   --     reset   as above
+  --     retry   microseconds until one more fits, if it leaves nothing: only of logs
+  --             and counters, since reset tells it of others
   --     at      the time that the charge counts as
   --     delay   microseconds that the caller must wait for its turn, if any
   --   refund   takes back up to cost of the charge that was made as of at. Charged is
@@ -260,12 +263,13 @@ local function decide()
           end
           room = max - used
           if cost > room then
+            local free, want = room, cost
             -- Until the buckets that leave first make room.
-            local free, leaver = room, stop
+            local leaver = stop
             for place = place, #state, 14 do
               local leaves, count = number('>I7I7', state, place)
               free = free + count
-              if free >= cost then
+              if free >= want then
                 leaver = leaves
                 break
               end
@@ -287,6 +291,20 @@ local function decide()
               -- At least one fits, even if the rounding of a large level hides it.
               allowed = math.max(1, math.min(times, math.floor(room / cost)))
               cost = cost * allowed
+            end
+            if cost == room and used > 0 then
+              local free, want = 0, 1
+              -- Until the buckets that leave first make room.
+              local leaver = stop
+              for place = place, #state, 14 do
+                local leaves, count = number('>I7I7', state, place)
+                free = free + count
+                if free >= want then
+                  leaver = leaves
+                  break
+                end
+              end
+              retry = leaver - 1 + window - clock
             end
             local log
             if stop <= at then
@@ -321,6 +339,9 @@ local function decide()
               end
             end
             reset = stop - 1 + window - clock
+            if cost == room then
+              retry = retry or reset
+            end
             at = stop - 1
             room = room - cost
             if allowed < times then

@@ -34,7 +34,8 @@
 --          allowed  how many of the calls had room. They were charged if
 --                   every limit of the call that is not a shadow had room
 --          left
---          retry    microseconds until there is room; 0 if there is
+--          retry    microseconds until there is room; 0 if there is, or, where
+--                   all had room and left is 0, until one more has, if known
 --          reset
 --          at       the time that the charge counts as: its own, that of its
 --                   slice, or the last of its bucket; 0 if there was none
@@ -87,6 +88,8 @@ local function decide()
   --     at      the time now, never before the newest event
   --   charge   writes what look found to fit, and sets
   --     reset   as above
+  --     retry   microseconds until one more fits, if it leaves nothing: only of logs
+  --             and counters, since reset tells it of others
   --     at      the time that the charge counts as
   --     delay   microseconds that the caller must wait for its turn, if any
   --   refund   takes back up to cost of the charge that was made as of at. Charged is
@@ -386,6 +389,21 @@ local function decide()
             local log = at == clock and stamp or bytes('>I7', at)
             if cost > 1 then
               log = string.rep(log, cost)
+            end
+            if cost == room then
+              if live > 0 then
+                local leaver = left
+                if leaver < front then
+                  retry = number('>I7', state, skip + 7 * leaver + 1)
+                elseif leaver < front + ring then
+                  retry = number('>I7', slots(key, rest, start, size, leaver - front, 1), 1)
+                else
+                  retry = number('>I7', state, base + 15 + 7 * (leaver - front - ring))
+                end
+                retry = retry + window - clock
+              else
+                retry = at + window - clock
+              end
             end
             -- To remove events takes longer than to read a few that have left.
             if left <= 4 and live > 0 and (max <= 64 or left + live + cost <= 32) then

@@ -53,7 +53,7 @@ func TestExchange(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := []string{resp.Header().Get("RateLimit"), resp.Header().Get("RateLimit-Policy")}; !cmp.Equal(got, []string{`"Orders.Get";r=0;t=1`, `"Orders.Get";q=1;w=3600`}) {
+			if got := []string{resp.Header().Get("RateLimit"), resp.Header().Get("RateLimit-Policy")}; !cmp.Equal(got, []string{`"Orders.Get";r=0;t=3600`, `"Orders.Get";q=1;w=3600`}) {
 				t.Errorf("fields %q", got)
 			}
 

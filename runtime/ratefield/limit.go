@@ -1,6 +1,7 @@
 package ratefield
 
 import (
+	"cmp"
 	"math/bits"
 	"time"
 
@@ -20,6 +21,8 @@ type State struct {
 	RetryAfter time.Duration
 	// ResetAfter is the time until the limit is whole again.
 	ResetAfter time.Duration
+	// MoreAfter is the time until there is more, if nothing is left and that is known.
+	MoreAfter time.Duration
 	// Denied reports whether the limit has denied the call.
 	Denied bool
 	// Counted reports whether a count was read, so that Left is known.
@@ -28,6 +31,7 @@ type State struct {
 	max    int64
 	window time.Duration
 	resets bool      // all at once, when its window is over
+	drains bool      // evenly, as buckets do
 	flight bool      // counts calls in flight
 	since  time.Time // a permit of it is held, or zero
 }
@@ -40,10 +44,11 @@ func StateOf(ev *runtime.DecisionEvent) (l State, ok bool) {
 	}
 	return State{
 		Rule: ev.Rule, Outgoing: ev.Outgoing, Quota: ev.Limit, max: ev.Max, Left: ev.Remaining,
-		window: ev.Window, RetryAfter: ev.RetryAfter, ResetAfter: ev.ResetAfter,
+		window: ev.Window, RetryAfter: ev.RetryAfter, ResetAfter: ev.ResetAfter, MoreAfter: ev.MoreAfter,
 		Denied:  ev.Verdict == runtime.VerdictDenied,
 		Counted: ev.Source != runtime.SourceNone && ev.Source != runtime.SourceFailure && ev.Verdict != runtime.VerdictUnavailable,
 		resets:  ev.Algorithm == runtime.FixedWindow,
+		drains:  ev.Algorithm == runtime.TokenBucket || ev.Algorithm == runtime.LeakyBucket,
 		flight:  ev.Algorithm == runtime.Concurrency,
 	}, true
 }
@@ -84,9 +89,9 @@ func (l *State) policyWindow() int64 {
 // which the client can use no more than what is left. It is at least 1, or 0 if
 // there is no such time.
 //
-// On a denial this is the time until the call would be admitted. Otherwise it is the
-// time in which the rule admits as much as is left, or the rest of a fixed window if
-// that is longer. So what is left is never spread over a shorter time than the
+// On a denial this is the time until the call would be admitted. If nothing is left it is the
+// time until something is. Otherwise it is the time in which the rule admits as much as is
+// left, or the rest of a fixed window if that is longer. So what is left is never spread over a shorter time than the
 // policy spreads its quota over, which section 8.5 of the draft warns of.
 func (l *State) effectiveWindow() int64 {
 	if l.Denied {
@@ -102,10 +107,23 @@ func (l *State) effectiveWindow() int64 {
 	if !exact {
 		window++
 	}
-	if l.resets {
+	switch {
+	case l.resets:
 		window = max(window, l.ResetAfter)
+	case l.Left <= 0:
+		window = l.moreAfter()
 	}
 	return Seconds(window)
+}
+
+// moreAfter returns the time until there is more of a limit of which nothing is left: the
+// longest that it may be where the store has not told.
+func (l *State) moreAfter() time.Duration {
+	if !l.drains {
+		return cmp.Or(l.MoreAfter, l.ResetAfter)
+	}
+	rest, _ := timeFor(l.Quota-1, l.window, l.max)
+	return l.ResetAfter - rest
 }
 
 // timeFor returns the time in which n is admitted, at max in each window, rounded

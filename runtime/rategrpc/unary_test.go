@@ -31,7 +31,7 @@ func TestExchange(t *testing.T) {
 	if first.status.Code() != codes.OK {
 		t.Fatal(first.status)
 	}
-	if got := first.header.Get("ratelimit"); !cmp.Equal(got, []string{`"Orders.Get";r=0;t=1`}) {
+	if got := first.header.Get("ratelimit"); !cmp.Equal(got, []string{`"Orders.Get";r=0;t=3600`}) {
 		t.Errorf("ratelimit %q", got)
 	}
 	if got := first.header.Get("ratelimit-policy"); !cmp.Equal(got, []string{`"Orders.Get";q=1;w=3600`}) {

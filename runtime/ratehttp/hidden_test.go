@@ -293,7 +293,7 @@ func TestClientHasTheNameOfARule(t *testing.T) {
 			named  bool
 		}{
 			{200, `"search";r=1;t=1800 "search";q=2;w=3600`, false},
-			{503, `"search";r=0;t=1 "search";q=2;w=3600`, false}, // by the peer's limit
+			{503, `"search";r=0;t=3600 "search";q=2;w=3600`, false}, // by the peer's limit
 			{429, `"search";r=0;t=3600 "search";q=2;w=3600`, true},
 		} {
 			resp := answerOf(h)

@@ -51,7 +51,7 @@ func TestFields(t *testing.T) {
 			[]item{{"S.Get", params{"r": int64(4), "t": int64(8)}}}},
 		{"a log that is used up", []*runtime.Rule{{Name: "p.S.Get", Window: 10 * second, Max: 5}}, 5,
 			[]item{{"S.Get", params{"q": int64(5), "w": int64(10)}}},
-			[]item{{"S.Get", params{"r": int64(0), "t": int64(1)}}}},
+			[]item{{"S.Get", params{"r": int64(0), "t": int64(10)}}}},
 		{"a log that refuses", []*runtime.Rule{{Name: "p.S.Get", Window: 10 * second, Max: 5}}, 6,
 			[]item{{"S.Get", params{"q": int64(5), "w": int64(10)}}},
 			[]item{{"S.Get", params{"r": int64(0), "t": int64(10)}}}},

@@ -199,6 +199,11 @@ func (g *group) share(call *terms.Call, at place) {
 	found, c := &g.found[at.call], &call.Charges[0]
 	c.Result = found.Result
 	if ahead := found.Admitted - 1 - at.index; ahead >= 0 {
+		if ahead > 0 || c.Remaining > 0 {
+			c.MoreAfter = 0
+		} else {
+			c.MoreAfter = max(c.MoreAfter, c.RetryAfter) // of the next one, which was denied
+		}
 		c.Allowed, c.Blocked, c.RetryAfter = true, false, 0
 		c.Remaining += ahead * c.Cost
 		if c.Algorithm == terms.Permits {

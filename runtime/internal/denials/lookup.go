@@ -76,7 +76,7 @@ func (m *Memory) denies(c *terms.Charge, now time.Duration, lookup Lookup) bool 
 	r := &c.Result // set in place, since a copy waits for what was just written
 	r.Allowed, r.Recalled, r.Blocked = false, true, n.blocked
 	r.Remaining, r.RetryAfter, r.ResetAfter = min(n.remaining, c.Max), n.told-now, n.whole-now
-	r.Delay, r.At, r.Mark = 0, 0, 0
+	r.MoreAfter, r.Delay, r.At, r.Mark = 0, 0, 0, 0
 	return true
 }
 

@@ -24,6 +24,7 @@ func (t *Leases) Use(p *plan.Plan, c *terms.Charge) bool {
 	}
 	r := &c.Result
 	r.Allowed, r.Remaining, r.ResetAfter, r.At, r.Mark = true, min(g.rest+left, p.Capacity), max(0, g.whole-now), g.at, g.mark
+	r.MoreAfter = 0 // not of the lease alone
 	c.Source = terms.ByLease
 	return true
 }

@@ -39,15 +39,20 @@ func (m *counter) look(clock int64, c *terms.Charge, v *view) {
 	if used > 0 {
 		v.reset = newest - 1 + c.Window - clock
 	}
-	if c.Cost > v.room {
-		free := v.room
-		for i := gone; i < len(m.list); i += 2 {
-			if free += m.list[i+1]; free >= c.Cost {
-				v.retry = m.list[i] - 1 + c.Window - clock
-				break
-			}
+	if c.Cost > v.room && used > 0 {
+		v.retry = m.leaves(gone, c.Cost-v.room) + c.Window - clock
+	}
+}
+
+// leaves returns the last instant of the bucket with which, from the i-th element of the list
+// on, so many leave.
+func (m *counter) leaves(i int, n int64) int64 {
+	for ; i < len(m.list)-2; i += 2 {
+		if n -= m.list[i+1]; n <= 0 {
+			break
 		}
 	}
+	return m.list[i] - 1
 }
 
 func (m *counter) charge(clock int64, c *terms.Charge, v *view) {
@@ -58,6 +63,9 @@ func (m *counter) charge(clock int64, c *terms.Charge, v *view) {
 	}
 	if v.count > 0 {
 		m.list = append(m.list[:0], m.list[v.count:]...)
+	}
+	if c.Cost == v.room {
+		v.more = m.leaves(0, 1) + c.Window - clock
 	}
 	m.from, m.at = v.from, v.at
 	m.kept = v.stop - 1 + c.Window

@@ -69,6 +69,12 @@ func (l *log) charge(clock int64, c *terms.Charge, v *view) {
 	if slice := c.Param; slice > 0 {
 		at = max(at-at%slice, newest)
 	}
+	if c.Cost == v.room {
+		v.more = at + c.Window - clock
+		if v.count < l.count {
+			v.more = l.event(v.count) + c.Window - clock
+		}
+	}
 	slack, trims, left := slack(c.Window), true, v.count
 	if c.Algorithm != terms.LogZSet {
 		if v.count == l.count || newest < at-at%slack {

@@ -46,7 +46,7 @@ func (v *view) fillResult(r *terms.Result) {
 	r.Allowed = v.retry == 0
 	r.Remaining = max(0, v.room)
 	r.RetryAfter, r.ResetAfter = terms.Micros(v.retry), terms.Micros(v.reset)
-	r.Delay, r.At, r.Mark, r.Recalled, r.Blocked = 0, 0, 0, false, v.blocked
+	r.MoreAfter, r.Delay, r.At, r.Mark, r.Recalled, r.Blocked = 0, 0, 0, 0, false, v.blocked
 }
 
 // ready returns the entry of a key that is about to change, without a state that no longer
@@ -67,12 +67,13 @@ func (s *shard) ready(clock int64, hash uint64, c *terms.Charge, e *entry, m *Ma
 func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *entry, m *Map) passed {
 	e = s.ready(clock, hash, c, e, m)
 	at := v.at
+	v.more = 0
 	p := e.write(charge, clock, c, v)
 	if c.Blocks() {
 		e.endBlock(clock, at, c)
 	}
 	c.Remaining = max(0, c.Remaining-c.Cost) // The rounding of a bucket's level may have hidden one.
-	c.At, c.Mark, c.ResetAfter, c.Delay = v.at, v.mark, terms.Micros(v.reset), terms.Micros(v.delay)
+	c.At, c.Mark, c.MoreAfter, c.ResetAfter, c.Delay = v.at, v.mark, terms.Micros(v.more), terms.Micros(v.reset), terms.Micros(v.delay)
 	return p
 }
 

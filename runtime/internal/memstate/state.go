@@ -27,6 +27,8 @@ type view struct {
 	room int64
 	// retry is the time until the charge fits, and 0 if it does.
 	retry int64
+	// more is the time until there is room for one more, of a charge that leaves nothing.
+	more int64
 	// reset is the time until the limit is whole again.
 	reset int64
 

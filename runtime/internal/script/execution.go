@@ -240,6 +240,9 @@ func (r *reply) charge(result *terms.Result, times int64) (allowed int64, err er
 			Delay:      terms.Micros(n[6]),
 			Blocked:    n[0] == replyBlocked,
 		}
+		if n[1] == times {
+			result.RetryAfter, result.MoreAfter = 0, result.RetryAfter
+		}
 		if result.At < 0 {
 			result.At = -result.At
 			return n[1], r.mark(result)

@@ -130,6 +130,7 @@ var tests = []struct {
 	{name: "window", passes: true, run: window},
 	{name: "retry after", passes: true, run: retryAfter},
 	{name: "retry after, to the microsecond", passes: true, run: retryExact, exact: true},
+	{name: "more after, to the microsecond", run: moreExact, exact: true, skip: func(r *runtime.Rule) bool { return r.Algorithm != runtime.SlidingLog && !isCounter(r) || r.Reserve > 0 }},
 	{name: "window edge", passes: true, run: windowEdge, exact: true},
 	{name: "bucket edge", run: bucketEdge, exact: true, skip: not(isCounter)},
 	{name: "clock steps back", passes: true, run: clockStepsBack, exact: true, skip: isPermits},

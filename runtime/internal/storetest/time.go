@@ -107,6 +107,35 @@ func retryExact(t *trial) {
 	}
 }
 
+// moreExact wants a charge that leaves nothing to say when there is room for one more, alone and
+// beside another limit, whatever came before it and went back.
+func moreExact(t *trial) {
+	t.rule.Window = 100 * time.Millisecond
+	for last := int64(1); last <= 10; last += int64(t.every(3)) {
+		for _, together := range []bool{false, true} {
+			c, other := t.charge(fmt.Sprint(last, together), last), t.charge(fmt.Sprint("other", last), 1)
+			t.Advance(7 * time.Microsecond)
+			for left := 10 - last; left > 0; left-- {
+				t.take(withCost(c, 1))
+				t.Advance(time.Duration(left) * 3_456 * time.Microsecond)
+			}
+			for i, then := range []time.Duration{0, 0, 200 * time.Millisecond} {
+				t.Advance(then)
+				charges := []rawstore.Charge{withCost(c, t.peek(withCost(c, 1))[0].Remaining)}
+				if together {
+					charges = append(charges, other)
+				}
+				r := t.take(charges...)[0]
+				next := t.peek(withCost(c, 1))[0]
+				if !r.Allowed || r.Remaining != 0 || r.MoreAfter <= 0 || r.MoreAfter != next.RetryAfter || r.RetryAfter != 0 {
+					t.Fatalf("last cost %d, charge %d: %+v, and then %+v", last, i, r, next)
+				}
+				t.Advance(r.MoreAfter)
+			}
+		}
+	}
+}
+
 // windowEdge wants the window to be (t-W, t].
 func windowEdge(t *trial) {
 	t.rule.Window = time.Second

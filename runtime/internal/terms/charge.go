@@ -148,6 +148,9 @@ type Result struct {
 	// RetryAfter is 0 if the charge is allowed, and otherwise the time until
 	// it would be if no other call arrived.
 	RetryAfter time.Duration
+	// MoreAfter is the time until there is room for one more, of a charge to a log or a
+	// counter that has left nothing; otherwise, and where it is not known, 0.
+	MoreAfter time.Duration
 	// ResetAfter is the time until the limit is whole again if no other call
 	// arrived.
 	ResetAfter time.Duration
