@@ -27,6 +27,7 @@ func serve(t *testing.T, service *wire.Service, opts ...ratehttp.Option) (url st
 		AllowOrigins: []string{wire.Origin}, ExposeHeaders: []string{"RateLimit", "RateLimit-Policy", "Retry-After"},
 	}))
 	show := func(c *echo.Context) error {
+		c.Response().Header().Set("X-Accel-Redirect", "/private/order")
 		order, err := service.Show(c.Request().Context(), c.Param("id"))
 		if err != nil {
 			return err

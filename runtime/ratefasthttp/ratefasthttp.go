@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
+	"github.com/rategen/rategen/runtime/internal/message"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
@@ -71,9 +72,21 @@ func (w *writer) Write(p []byte) (int, error) {
 	if !w.written {
 		w.written = true
 		w.c.Response.ResetBody()
-		for _, name := range [...]string{"Accept-Ranges", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Location", "Content-Range", "Etag", "Last-Modified"} {
-			w.c.Response.Header.Del(name)
-		}
+		w.drop()
 	}
 	return w.c.Write(p)
+}
+
+// drop removes the fields that go with the answer of the handler, but for those that were added.
+func (w *writer) drop() {
+	var fall []string
+	w.c.Response.Header.VisitAll(func(name, _ []byte) {
+		key := string(name)
+		if _, added := w.header[http.CanonicalHeaderKey(key)]; !added && (message.Falls(key) || key == fasthttp.HeaderContentEncoding) {
+			fall = append(fall, key)
+		}
+	})
+	for _, name := range fall {
+		w.c.Response.Header.Del(name)
+	}
 }

@@ -27,6 +27,7 @@ func newApp(service *wire.Service, opts ...ratehttp.Option) *fiber.App {
 		AllowOrigins: wire.Origin, ExposeHeaders: "RateLimit, RateLimit-Policy, Retry-After",
 	}))
 	show := func(c *fiber.Ctx) error {
+		c.Set("X-Accel-Redirect", "/private/order")
 		order, err := service.Show(c.UserContext(), c.Params("id"))
 		if err != nil {
 			return err

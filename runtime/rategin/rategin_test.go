@@ -39,6 +39,7 @@ func serve(t *testing.T, service *wire.Service, fail func(*gin.Context, error), 
 	engine.Use(gin.CustomRecovery(func(*gin.Context, any) { t.Error("a panic") }), cors, rategin.Middleware(opts...))
 	show := func(fail func(*gin.Context, error)) gin.HandlerFunc {
 		return func(c *gin.Context) {
+			c.Header("X-Accel-Redirect", "/private/order")
 			order, err := service.Show(c.Request.Context(), c.Param("id"))
 			if err != nil {
 				fail(c, err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/message"
 	"github.com/rategen/rategen/runtime/ratefield"
 )
 
@@ -43,12 +44,10 @@ func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 		return // nothing can be said any more
 	}
 	h := w.Header()
-	// A handler may have set these for an answer of its own.
-	for _, name := range [...]string{"Accept-Ranges", "Content-Disposition", "Content-Language", "Content-Length", "Content-Location", "Content-Range", "Etag", "Last-Modified", "Trailer"} {
-		h.Del(name)
-	}
-	if own != nil && !own.encodes {
-		h.Del("Content-Encoding") // another one is that of a middleware, which goes on to encode
+	for name := range h {
+		if message.Falls(name) || name == "Content-Encoding" && own != nil && !own.encodes {
+			delete(h, name)
+		}
 	}
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -27,6 +27,7 @@ func newHTTP(service *wire.Service, opts ...ratehttp.Option) *khttp.Server {
 	server := khttp.NewServer(append(ratekratos.HTTP(), khttp.Filter(cors, ratekratos.Filter(opts...)))...)
 	route := server.Route("/")
 	show := func(c khttp.Context) error {
+		c.Response().Header().Set("X-Accel-Redirect", "/private/order")
 		order, err := service.Show(c.Request().Context(), c.Vars().Get("id"))
 		if err != nil {
 			return err

@@ -77,7 +77,8 @@ const Origin = "https://shop.example"
 
 // Check wants a server at a URL to answer
 //
-//   - GET /orders/{id} with what Show returns, and an error in the way of its framework,
+//   - GET /orders/{id} with what Show returns, and an error in the way of its framework, after
+//     it has set the field X-Accel-Redirect,
 //   - GET /hidden/{id} as well, but with the status 500 for whatever error,
 //   - GET /down with the error of Down,
 //   - GET /client with the client's address,
@@ -88,11 +89,16 @@ const Origin = "https://shop.example"
 // and all of it behind its adapter and CORS for Origin.
 func Check(t *testing.T, url string) {
 	t.Run("refused", func(t *testing.T) {
-		wantStatus(t, 200, ask(t, "GET", url+"/orders/1")).wants("order 1").hasField(true)
+		if a := wantStatus(t, 200, ask(t, "GET", url+"/orders/1")).wants("order 1").hasField(true); a.header.Get("X-Accel-Redirect") == "" {
+			t.Errorf("an admitted answer lacks a field of its own: %v", a.header)
+		}
 		for _, path := range []string{"/orders/1", "/orders/1?again"} {
 			a := wantStatus(t, 429, ask(t, "GET", url+path)).hasField(true)
 			if s, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || s < 1 || s > 3600 {
 				t.Errorf("Retry-After %q, want 1 to 3600", a.header.Get("Retry-After"))
+			}
+			if got := a.header.Get("X-Accel-Redirect"); got != "" {
+				t.Errorf("a proxy is to serve %q in place of the refusal", got)
 			}
 			if mediaType := a.header.Get("Content-Type"); mediaType == "application/problem+json" {
 				a.wants("one look an hour").wants("#quota-exceeded")

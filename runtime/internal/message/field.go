@@ -1,0 +1,50 @@
+// Package message has what adapters of HTTP share about requests and their answers.
+package message
+
+import (
+	"net/http"
+	"strings"
+)
+
+// falls are fields that go with an answer, beside those of [Falls].
+var falls = func() map[string]bool {
+	all := map[string]bool{}
+	for name := range strings.FieldsSeq(`
+		Accept-Ranges Etag Last-Modified Trailer Transfer-Encoding Digest Repr-Digest Unencoded-Digest Signature Signature-Input
+		Delta-Base Im Sourcemap X-Sourcemap Location Refresh
+		Age Cache-Control Edge-Control Expires No-Vary-Search Pragma Use-As-Dictionary Warning
+		Cache-Tag Edge-Cache-Tag Edge-Cache-Key Netlify-Cache-Id Netlify-Vary X-Cache-Tags X-Ttl Xkey
+		X-Lighttpd-Send-File X-Lighttpd-Send-Tempfile X-Litespeed-Location`) {
+		all[name] = true
+	}
+	return all
+}()
+
+// starts and ends are those of fields that go with an answer. A key of [http.TrailerPrefix] is
+// a trailer.
+var (
+	starts = [...]string{"Content-", http.TrailerPrefix, "Surrogate-", "X-Accel-", "X-Sendfile", "X-Reproxy-", "X-Appengine-Blob"}
+	ends   = [...]string{"-Cache-Control", "-Cache-Tag", "-Surrogate-Control"}
+)
+
+// Falls reports whether a field goes when a refusal takes the place of the answer that it was
+// set for: it describes the content, tells a cache to keep or find it, or has a proxy or
+// browser replace it. Content-Encoding is not among them, as middleware sets it that encodes
+// whatever comes.
+func Falls(name string) bool {
+	name = http.CanonicalHeaderKey(name)
+	if falls[name] {
+		return true
+	}
+	for _, start := range starts {
+		if strings.HasPrefix(name, start) {
+			return name != "Content-Encoding" && !strings.HasPrefix(name, "Content-Security-Policy")
+		}
+	}
+	for _, end := range ends {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
