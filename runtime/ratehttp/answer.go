@@ -38,9 +38,9 @@ type problem struct {
 func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 	own := writerOf(w)
 	if e != nil {
-		e.answered = true
+		e.answered.Store(true)
 	}
-	if own != nil && own.started {
+	if own != nil && own.started.Load() {
 		return // nothing can be said any more
 	}
 	h := w.Header()
@@ -67,7 +67,7 @@ func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 	protocol := protocolOf(r)
 	if protocol == nil && e != nil && e.config.answer != nil {
 		e.config.answer(w, r, a)
-		if own == nil || own.started {
+		if own == nil || own.started.Load() {
 			own.finish()
 			return
 		}

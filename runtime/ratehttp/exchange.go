@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratefield"
@@ -22,8 +23,9 @@ type exchange struct {
 	jitter   int64 // in seconds
 	record   ratefield.Record
 	refused  bool // the network of the client is
-	answered bool // with a refusal
 	returned bool // the handler has, without a panic
+
+	answered atomic.Bool // with a refusal, perhaps when a layer between has given up on the handler
 
 	mu      sync.Mutex
 	charged []charged // by a [RequestLimit]
@@ -56,7 +58,7 @@ func (c *config) begin(w http.ResponseWriter, r *http.Request) (*exchange, http.
 	e.caller.begin(&c.clients, r.RemoteAddr, r.Header.Values)
 	e.record.Holds = &c.holds
 	e.charged = e.one[:0]
-	e.writer = writer{inner: w, exchange: e, encodes: isEncoder(w)}
+	e.writer.inner, e.writer.exchange, e.writer.encodes = w, e, isEncoder(w)
 	if c.jitter > 0 {
 		e.jitter = rand.Int64N(c.jitter + 1)
 	}
@@ -77,7 +79,7 @@ func (e *exchange) end() {
 	status := e.writer.status // 0: nothing was written
 	if refusal, hidden := e.hides(status); hidden {
 		refusal.Hidden(e, e.request.Pattern)
-		if e.config.force && e.returned && !e.writer.started {
+		if e.config.force && e.returned && !e.writer.started.Load() {
 			e.overrule(refusal)
 		}
 	}
@@ -90,7 +92,7 @@ func (e *exchange) end() {
 // status of a procedure call says nothing.
 func (e *exchange) hides(status int) (refusal runtime.Refusal, hidden bool) {
 	switch {
-	case e.answered, status > 0 && status < 400, status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
+	case e.answered.Load(), status > 0 && status < 400, status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
 		return refusal, false
 	}
 	if refusal, hidden = e.record.Refusal(e.config.policies); hidden && protocolOf(e.request) != nil {

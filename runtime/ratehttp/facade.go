@@ -23,7 +23,8 @@ func (f flush) Flush() { _ = f.w.FlushError() }
 func (h hijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := h.w.inner.(http.Hijacker).Hijack()
 	if err == nil {
-		h.w.started, h.w.status = true, http.StatusSwitchingProtocols
+		h.w.status = http.StatusSwitchingProtocols
+		h.w.started.Store(true)
 	}
 	return conn, buffer, err
 }

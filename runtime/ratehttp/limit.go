@@ -124,7 +124,7 @@ func (l *limited) serveAndSettle(w http.ResponseWriter, r *http.Request, d runti
 		}
 	}()
 	l.next.ServeHTTP(w, r)
-	if status = http.StatusOK; seen.started {
+	if status = http.StatusOK; seen.started.Load() {
 		status = seen.status
 	}
 }

@@ -3,17 +3,18 @@ package ratehttp
 import (
 	"io"
 	"net/http"
+	"sync/atomic"
 )
 
 // A writer adds the fields to an answer at the moment when its header is sent. It is
-// used by one goroutine at a time, as every [http.ResponseWriter] is.
+// used by one goroutine at a time, as every [http.ResponseWriter] is, but for started.
 type writer struct {
 	inner    http.ResponseWriter
-	exchange *exchange // nil: no fields, the status alone is of interest
-	started  bool      // the header is sent, or the connection is the handler's
-	status   int       // that was sent, once started
-	answered bool      // with a refusal: what the handler writes after it is dropped
-	encodes  bool      // inner encodes what is written
+	exchange *exchange   // nil: no fields, the status alone is of interest
+	status   int         // that was sent, once started
+	answered bool        // with a refusal: what the handler writes after it is dropped
+	encodes  bool        // inner encodes what is written
+	started  atomic.Bool // the header is sent, or the connection is the handler's; any goroutine may ask
 	http1    http1Writer
 }
 
@@ -23,8 +24,9 @@ func isEncoder(w http.ResponseWriter) bool { return w.Header()["Content-Encoding
 
 // start adds the fields to a header that is about to be sent.
 func (w *writer) start(status int) {
-	if !w.started {
-		w.started, w.status = true, status
+	if !w.started.Load() {
+		w.status = status
+		w.started.Store(true)
 		if w.exchange != nil {
 			w.exchange.writeFields(w.inner.Header(), status)
 		}
@@ -47,7 +49,7 @@ func (w *writer) WriteHeader(status int) {
 	if w.answered {
 		return
 	}
-	if e := w.exchange; e != nil && e.config.force && !w.started {
+	if e := w.exchange; e != nil && e.config.force && !w.started.Load() {
 		if refusal, hidden := e.hides(status); hidden {
 			refusal.Hidden(e, e.request.Pattern)
 			e.overrule(refusal)
@@ -85,7 +87,7 @@ func (w *writer) ReadFrom(from io.Reader) (n int64, err error) {
 	if w.answered {
 		return 0, http.ErrContentLength
 	}
-	if !w.started {
+	if !w.started.Load() {
 		// The server copies as much by itself, to find the content's type.
 		n, err = io.Copy(struct{ io.Writer }{w}, io.LimitReader(from, sniffed))
 		if err != nil || n < sniffed {
