@@ -18,7 +18,8 @@ type exchange struct {
 	context.Context
 	caller   caller
 	config   *config
-	request  *http.Request // that the handler gets
+	outer    *http.Request // that the middleware got
+	request  *http.Request // its copy, which the handler gets
 	writer   writer
 	jitter   int64 // in seconds
 	record   ratefield.Record
@@ -54,7 +55,7 @@ func exchangeOf(ctx context.Context) *exchange {
 // begin starts an exchange, and returns the writer and the request for its handler.
 // The exchange is over when end was called.
 func (c *config) begin(w http.ResponseWriter, r *http.Request) (*exchange, http.ResponseWriter, *http.Request) {
-	e := &exchange{Context: r.Context(), config: c}
+	e := &exchange{Context: r.Context(), config: c, outer: r}
 	e.caller.begin(&c.clients, r.RemoteAddr, r.Header.Values)
 	e.record.Holds = &c.holds
 	e.charged = e.one[:0]
@@ -75,6 +76,7 @@ func (c *config) begin(w http.ResponseWriter, r *http.Request) (*exchange, http.
 // for a handler that has written nothing: the server, or a middleware that contains
 // panics, writes an answer then.
 func (e *exchange) end() {
+	copyBack(e.outer, e.request)
 	e.record.End()
 	status := e.writer.status // 0: nothing was written
 	if refusal, hidden := e.hides(status); hidden {

@@ -1,11 +1,17 @@
 package ratehttp_test
 
 import (
+	"bytes"
+	"fmt"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -35,5 +41,63 @@ func TestMiddlewareAroundTimeout(t *testing.T) {
 			}
 		}
 		handlers.Wait()
+	}
+}
+
+// What a handler finds out about its request is known to the server, which removes the files
+// of a form, and to layers outside of the middleware.
+func TestRequestOfOuterLayers(t *testing.T) {
+	limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: hourly}
+	for name, around := range map[string]func(http.Handler) http.Handler{
+		"none":       func(h http.Handler) http.Handler { return h },
+		"middleware": ratehttp.Middleware(), "limit": limit.Wrap,
+		"both": func(h http.Handler) http.Handler { return ratehttp.Middleware()(limit.Wrap(h)) },
+	} {
+		for _, panics := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, panics %t", name, panics), func(t *testing.T) {
+				files := t.TempDir()
+				t.Setenv("TMPDIR", files)
+				mux := http.NewServeMux()
+				mux.HandleFunc("POST /u/{user}/{$}", func(http.ResponseWriter, *http.Request) { t.Error("the wrong route") })
+				mux.HandleFunc("POST /u/{user}/f/{path...}", func(w http.ResponseWriter, r *http.Request) {
+					if err := r.ParseMultipartForm(1); err != nil {
+						t.Error(err)
+					}
+					if made, err := os.ReadDir(files); err != nil || len(made) != 1 {
+						t.Errorf("%v %v", made, err)
+					}
+					if panics {
+						panic("a handler")
+					}
+				})
+				inner := around(mux)
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					defer func() {
+						_ = recover()
+						got := []string{r.Pattern, r.PathValue("user"), r.PathValue("path"), r.Form.Get("a"), r.PostForm.Get("a")}
+						want := []string{"POST /u/{user}/f/{path...}", "ann", "x/y", "b", "b"}
+						if diff := cmp.Diff(want, got); diff != "" || r.MultipartForm == nil {
+							t.Errorf("%v (-want +got):\n%s", r.MultipartForm, diff)
+						}
+					}()
+					inner.ServeHTTP(w, r)
+				}))
+				var body bytes.Buffer
+				form := multipart.NewWriter(&body)
+				_ = form.WriteField("a", "b")
+				file, _ := form.CreateFormFile("file", "x.bin")
+				_, _ = file.Write(make([]byte, 1<<20))
+				_ = form.Close()
+				resp, err := http.Post(server.URL+"/u/ann/f/x/y", form.FormDataContentType(), &body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+				server.Close() // all requests have ended
+				if left, err := os.ReadDir(files); err != nil || len(left) > 0 {
+					t.Errorf("files are left: %v %v", left, err)
+				}
+			})
+		}
 	}
 }
