@@ -40,7 +40,7 @@ func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 	if e != nil {
 		e.answered.Store(true)
 	}
-	if own != nil && own.started.Load() {
+	if own != nil && own.started.Load() || e != nil && e.writer.started.Load() {
 		return // nothing can be said any more
 	}
 	h := w.Header()

@@ -21,7 +21,7 @@ func (f flush) Flush() { _ = f.w.FlushError() }
 // Hijack implements [http.Hijacker]. The handler writes the answer itself, so no
 // field is added to it.
 func (h hijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buffer, err := h.w.inner.(http.Hijacker).Hijack()
+	conn, buffer, err := http.NewResponseController(h.w.inner).Hijack()
 	if err == nil {
 		h.w.status = http.StatusSwitchingProtocols
 		h.w.started.Store(true)
@@ -40,62 +40,139 @@ func (p push) Push(target string, opts *http.PushOptions) error {
 	return p.w.inner.(http.Pusher).Push(target, opts)
 }
 
-// The combinations that servers and middleware have.
-type (
-	flushWriter struct {
-		*writer
-		flush
-	}
-	hijackWriter struct {
-		*writer
-		hijack
-	}
-	flushHijackWriter struct {
-		*writer
-		flush
-		hijack
-	}
-	pushWriter struct {
-		*writer
-		push
-	}
-	http1Writer struct {
-		*writer
-		flush
-		hijack
-		notify
-	}
-	http2Writer struct {
-		*writer
-		flush
-		notify
-		push
-	}
-)
+// An http1Writer is what a server of HTTP/1 gives.
+type http1Writer struct {
+	*writer
+	flush
+	hijack
+	notify
+}
 
-// facade returns the writer with the methods that the one below it has.
+// facade returns the writer with the methods that the one below it has. It can be hijacked
+// if any writer of the chain below can, since [http.ResponseController] goes along it, and
+// the writer would not know.
 func (w *writer) facade() http.ResponseWriter {
-	_, flushes := w.inner.(http.Flusher)
-	_, hijacks := w.inner.(http.Hijacker)
-	_, pushes := w.inner.(http.Pusher)
+	const flushes, hijacks, notifies, pushes = 1, 2, 4, 8
+	can := 0
+	if _, ok := w.inner.(http.Flusher); ok {
+		can |= flushes
+	}
+	if hijackable(w.inner) {
+		can |= hijacks
+	}
 	//lint:ignore SA1019 frameworks still ask for it
-	_, notifies := w.inner.(http.CloseNotifier)
-	switch {
-	case flushes && hijacks && notifies:
-		w.http1 = http1Writer{w, flush{w}, hijack{w}, notify{w}}
+	if _, ok := w.inner.(http.CloseNotifier); ok {
+		can |= notifies
+	}
+	if _, ok := w.inner.(http.Pusher); ok {
+		can |= pushes
+	}
+	f, h, n, p := flush{w}, hijack{w}, notify{w}, push{w}
+	switch can {
+	case flushes | hijacks | notifies:
+		w.http1 = http1Writer{w, f, h, n}
 		return &w.http1
-	case flushes && notifies && pushes:
-		return &http2Writer{w, flush{w}, notify{w}, push{w}}
-	case flushes && hijacks:
-		return flushHijackWriter{w, flush{w}, hijack{w}}
 	case flushes:
-		return flushWriter{w, flush{w}}
+		return struct {
+			*writer
+			flush
+		}{w, f}
 	case hijacks:
-		return hijackWriter{w, hijack{w}}
+		return struct {
+			*writer
+			hijack
+		}{w, h}
+	case notifies:
+		return struct {
+			*writer
+			notify
+		}{w, n}
 	case pushes:
-		return pushWriter{w, push{w}}
+		return struct {
+			*writer
+			push
+		}{w, p}
+	case flushes | hijacks:
+		return struct {
+			*writer
+			flush
+			hijack
+		}{w, f, h}
+	case flushes | notifies:
+		return struct {
+			*writer
+			flush
+			notify
+		}{w, f, n}
+	case flushes | pushes:
+		return struct {
+			*writer
+			flush
+			push
+		}{w, f, p}
+	case hijacks | notifies:
+		return struct {
+			*writer
+			hijack
+			notify
+		}{w, h, n}
+	case hijacks | pushes:
+		return struct {
+			*writer
+			hijack
+			push
+		}{w, h, p}
+	case notifies | pushes:
+		return struct {
+			*writer
+			notify
+			push
+		}{w, n, p}
+	case flushes | hijacks | pushes:
+		return struct {
+			*writer
+			flush
+			hijack
+			push
+		}{w, f, h, p}
+	case flushes | notifies | pushes: // HTTP/2
+		return struct {
+			*writer
+			flush
+			notify
+			push
+		}{w, f, n, p}
+	case hijacks | notifies | pushes:
+		return struct {
+			*writer
+			hijack
+			notify
+			push
+		}{w, h, n, p}
+	case flushes | hijacks | notifies | pushes:
+		return struct {
+			*writer
+			flush
+			hijack
+			notify
+			push
+		}{w, f, h, n, p}
 	}
 	return w
+}
+
+// hijackable reports whether a writer of a chain can be hijacked.
+func hijackable(w http.ResponseWriter) bool {
+	for {
+		if _, ok := w.(http.Hijacker); ok {
+			return true
+		}
+		layer, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return false
+		}
+		w = layer.Unwrap()
+	}
 }
 
 // writerOf returns the writer behind what facade has returned, or nil for others.

@@ -19,6 +19,9 @@ const (
 	inlineFieldLen = 256
 )
 
+// fields are those that an answer gets when its header is sent.
+var fields = [...]string{policyField, limitField, limitLegacy, leftLegacy, resetLegacy, exposeField}
+
 // writeFields adds the fields to the header of an answer that is about to be sent.
 // Lists may be split over several lines, so those of other servers, which a proxy
 // passes on, stay.

@@ -2,17 +2,23 @@ package ratehttp_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
@@ -99,5 +105,128 @@ func TestRequestOfOuterLayers(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// refusing is a handler that does something, is refused, and goes on.
+func refusing(t *testing.T, limiter *runtime.Limiter, before func(http.ResponseWriter), after func(http.ResponseWriter, *http.Request, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		before(w)
+		_, _ = limiter.Take(r.Context(), another.Limit(nil))
+		_, err := limiter.Take(r.Context(), another.Limit(nil))
+		if err == nil {
+			t.Error("admitted")
+		}
+		after(w, r, err)
+	})
+}
+
+// answers answers a refusal, and hides maps it to 500.
+func answers(w http.ResponseWriter, r *http.Request, err error) { ratehttp.Error(w, r, err) }
+func hides(w http.ResponseWriter, _ *http.Request, _ error)     { http.Error(w, "internal error", 500) }
+
+// A delegate has a flush that fails as that of the writer below does, or panics as in echo.
+type delegate struct {
+	http.ResponseWriter
+	panics bool
+}
+
+func (d delegate) FlushError() error {
+	err := http.NewResponseController(d.ResponseWriter).Flush()
+	if err != nil && d.panics {
+		panic(err)
+	}
+	return err
+}
+
+// A flush that no writer below can do begins no answer.
+func TestFlushThatFails(t *testing.T) {
+	flush := func(w http.ResponseWriter) {
+		defer func() { _ = recover() }()
+		if err := http.NewResponseController(w).Flush(); !errors.Is(err, http.ErrNotSupported) {
+			t.Error(err)
+		}
+	}
+	timeout := func(h http.Handler) http.Handler { return http.TimeoutHandler(h, time.Minute, "late") }
+	over := func(panics bool) func(http.Handler) http.Handler {
+		return func(h http.Handler) http.Handler {
+			return timeout(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(delegate{w, panics}, r) }))
+		}
+	}
+	for name, layer := range map[string]func(http.Handler) http.Handler{"timeout": timeout, "delegate": over(false), "panics": over(true)} {
+		for way, after := range map[string]func(http.ResponseWriter, *http.Request, error){"answers": answers, "hides": hides} {
+			var refund int
+			limiter := newLimiter()
+			limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: hourly, Refund: func(status int) bool { refund = status; return false }}
+			h := limit.Wrap(refusing(t, limiter, flush, after))
+			resp := answerOf(layer(ratehttp.Middleware(ratehttp.WithForcedRefusals(), ratehttp.WithLegacyFields())(h)), func(r *http.Request) { r.Header.Set("Origin", "https://page.example") })
+			if problemOf(t, resp); resp.StatusCode != 429 || refund != 429 || resp.Header.Get("Retry-After") == "" ||
+				len(resp.Header.Values("RateLimit")) != 1 || len(parse(t, resp.Header, "RateLimit-Policy")) != 2 || resp.Header.Get("X-RateLimit-Remaining") != "0" {
+				t.Errorf("%s, %s: %d, Refund %d, %v", name, way, resp.StatusCode, refund, resp.Header)
+			}
+		}
+	}
+}
+
+// Nothing is written after an answer was begun, whoever has wrapped the writer.
+func TestRefusalAfterBegin(t *testing.T) {
+	limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: hourly, Refund: func(int) bool { return false }}
+	for name, between := range map[string]func(http.Handler) http.Handler{
+		"nothing": func(h http.Handler) http.Handler { return h },
+		"a layer": func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(bare{w}, r) })
+		},
+		"a layer with Unwrap": func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(over{bare{w}}, r) })
+		},
+		"layers and a limit": func(h http.Handler) http.Handler {
+			h = limit.Wrap(h)
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(over{bare{w}}, r) })
+		},
+	} {
+		for begun, begin := range map[string]func(http.ResponseWriter){
+			"":     func(w http.ResponseWriter) { w.WriteHeader(200) },
+			"half": func(w http.ResponseWriter) { _, _ = io.WriteString(w, "half") },
+			"copy": func(w http.ResponseWriter) { _, _ = io.Copy(w, strings.NewReader("copy")) },
+		} {
+			for _, force := range [][]ratehttp.Option{nil, {ratehttp.WithForcedRefusals()}} {
+				resp := answerOf(ratehttp.Middleware(force...)(between(refusing(t, newLimiter(), begin, answers))))
+				if body := bodyOf(t, resp); resp.StatusCode != 200 || body != begun || resp.Header.Get("Retry-After") != "" {
+					t.Errorf("%s, begun with %q: %d %v %q", name, begun, resp.StatusCode, resp.Header, body)
+				}
+			}
+		}
+	}
+}
+
+// A connection that is hijacked past layers is no answer of ours, and hides nothing.
+func TestHijackPastLayers(t *testing.T) {
+	const upgraded = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
+	limiter := newLimiter(runtime.WithObserver(&runtime.Observer{Hidden: func(context.Context, runtime.HiddenEvent) { t.Error("hidden") }}))
+	refund := make(chan int, 1)
+	limit := ratehttp.RequestLimit{Limiter: limiter, Rule: hourly, Refund: func(status int) bool { refund <- status; return false }}
+	h := ratehttp.Middleware(ratehttp.WithForcedRefusals())(limit.Wrap(refusing(t, limiter, func(http.ResponseWriter) {}, func(w http.ResponseWriter, r *http.Request, err error) {
+		conn, _, hijackErr := http.NewResponseController(over{bare{w}}).Hijack()
+		if hijackErr != nil {
+			t.Error(hijackErr)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, upgraded)
+		ratehttp.Deny(bare{w}, r, err) // too late
+	})))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(over{bare{w}}, r) }))
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	if got, err := io.ReadAll(conn); err != nil || string(got) != upgraded {
+		t.Errorf("%q %v", got, err)
+	}
+	server.Close()
+	if status := <-refund; status != http.StatusSwitchingProtocols {
+		t.Errorf("Refund got %d", status)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // RateLimit if nothing is left, since a client could wait before it follows. Limits in
 // shadow mode, the cap of the process and what no store has counted are not shown.
 //
-// The writer that handlers get can flush, hijack and push if the server's can, and
+// The writer that handlers get can flush, hijack and push if the one below can, and
 // has a method Unwrap for [http.ResponseController].
 func Middleware(opts ...Option) func(http.Handler) http.Handler {
 	c := newConfig(opts)

@@ -1,6 +1,7 @@
 package ratehttp
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -101,12 +102,34 @@ func (w *writer) ReadFrom(from io.Reader) (n int64, err error) {
 // sniffed is how many bytes [http.DetectContentType] looks at.
 const sniffed = 512
 
-// FlushError is what [http.ResponseController] calls. It sends the header.
-func (w *writer) FlushError() error {
-	if !w.answered {
+// FlushError is what [http.ResponseController] calls. It sends the header, unless no writer
+// below can flush: a buffer of one holds it back then, and the answer has not begun.
+func (w *writer) FlushError() (err error) {
+	if !w.answered && !w.started.Load() {
+		var before [len(fields)][]string
+		for i, name := range fields {
+			before[i] = w.inner.Header()[name]
+		}
+		err = http.ErrNotSupported // if it panics
+		defer func() {
+			if errors.Is(err, http.ErrNotSupported) {
+				w.unstart(before)
+			}
+		}()
 		w.start(http.StatusOK)
 	}
-	return http.NewResponseController(w.inner).Flush()
+	err = http.NewResponseController(w.inner).Flush()
+	return err
+}
+
+// unstart takes back a start, and the fields as they were before it.
+func (w *writer) unstart(before [len(fields)][]string) {
+	w.started.Store(false)
+	for i, name := range fields {
+		if w.inner.Header()[name] = before[i]; before[i] == nil {
+			w.inner.Header().Del(name)
+		}
+	}
 }
 
 // Unwrap lets [http.ResponseController] reach the writer below for what does not
