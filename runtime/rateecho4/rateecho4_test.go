@@ -17,7 +17,7 @@ func TestOnTheWire(t *testing.T) { wire.Check(t, serve(t, wire.NewService(t))) }
 
 func TestHidden(t *testing.T) {
 	service := wire.NewService(t)
-	service.CheckHidden(t, serve(t, service, ratehttp.WithForcedRefusals()), "GET /hidden/:id")
+	service.CheckHidden(t, serve(t, service), serve(t, service, ratehttp.WithForcedRefusals()), "GET /hidden/:id")
 }
 
 // serve serves what package wire asks for.

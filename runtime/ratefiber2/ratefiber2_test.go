@@ -17,7 +17,7 @@ func TestOnTheWire(t *testing.T) { wire.Check(t, serve(t, newApp(wire.NewService
 
 func TestHidden(t *testing.T) {
 	service := wire.NewService(t)
-	service.CheckHidden(t, serve(t, newApp(service, ratehttp.WithForcedRefusals())), "GET /hidden/:id")
+	service.CheckHidden(t, serve(t, newApp(service)), serve(t, newApp(service, ratehttp.WithForcedRefusals())), "GET /hidden/:id")
 }
 
 // newApp returns an app that answers what package wire asks for.

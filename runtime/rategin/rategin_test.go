@@ -28,7 +28,7 @@ func TestOnTheWire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			wire.Check(t, serve(t, wire.NewService(t), fail))
 			service := wire.NewService(t)
-			service.CheckHidden(t, serve(t, service, fail, ratehttp.WithForcedRefusals()), "GET /hidden/:id")
+			service.CheckHidden(t, serve(t, service, fail), serve(t, service, fail, ratehttp.WithForcedRefusals()), "GET /hidden/:id")
 		})
 	}
 }

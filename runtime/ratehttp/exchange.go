@@ -80,9 +80,10 @@ func (e *exchange) end() {
 	e.record.End()
 	status := e.writer.status // 0: nothing was written
 	if refusal, hidden := e.hides(status); hidden {
-		refusal.Hidden(e, e.request.Pattern)
 		if e.config.force && e.returned && !e.writer.started.Load() {
 			e.overrule(refusal)
+		} else {
+			refusal.Hidden(e, e.request.Pattern)
 		}
 	}
 	e.writer.start(http.StatusOK)

@@ -208,8 +208,8 @@ func WithNetworks(n *Networks) ClientOption { return func(c *clients) { c.networ
 
 // WithForcedRefusals answers a request that a limit has refused with 429, and one that no
 // limiter could decide with 503, all the same if its handler answers with another error,
-// or with nothing, and nothing was written yet. The handler's own answer is dropped. With
-// and without the option the limiter reports such a denial by a WARN for each route, and
+// or with nothing, and nothing was written yet. The handler's own answer is dropped. Otherwise,
+// and without the option, the limiter reports such a denial by a WARN for each route, and
 // by [runtime.Observer.Hidden].
 //
 // An error that has another reason than the refusal is overruled as well, of a handler

@@ -52,7 +52,6 @@ func (w *writer) WriteHeader(status int) {
 	}
 	if e := w.exchange; e != nil && e.config.force && !w.started.Load() {
 		if refusal, hidden := e.hides(status); hidden {
-			refusal.Hidden(e, e.request.Pattern)
 			e.overrule(refusal)
 			return
 		}

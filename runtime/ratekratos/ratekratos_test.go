@@ -69,11 +69,14 @@ func TestHTTPOnTheWire(t *testing.T) {
 // TestHidden wants the log to name what hides a refusal.
 func TestHidden(t *testing.T) {
 	service := wire.NewService(t)
-	server := httptest.NewServer(newHTTP(service, ratehttp.WithForcedRefusals()))
+	server, forced := httptest.NewServer(newHTTP(service)), httptest.NewServer(newHTTP(service, ratehttp.WithForcedRefusals()))
 	t.Cleanup(server.Close)
-	service.CheckHidden(t, server.URL, "GET /hidden/{id}")
-	if resp, err := http.Get(server.URL + "/operation/5"); err != nil || resp.Body.Close() != nil || resp.StatusCode != 429 {
-		t.Error(resp, err)
+	t.Cleanup(forced.Close)
+	service.CheckHidden(t, server.URL, forced.URL, "GET /hidden/{id}")
+	for url, want := range map[string]int{server.URL: 500, forced.URL: 429} {
+		if resp, err := http.Get(url + "/operation/5"); err != nil || resp.Body.Close() != nil || resp.StatusCode != want {
+			t.Error(resp, err)
+		}
 	}
 	service.CheckLogged(t, "/shop.Orders/Show")
 }

@@ -43,8 +43,8 @@ func WithMessages(messages ratefield.Messages) Option {
 
 // WithForcedRefusals ends a call that a limit has refused with RESOURCE_EXHAUSTED, and one
 // that no limiter could decide with UNAVAILABLE, all the same if its handler ends it with
-// another error. With and without the option such a denial is reported: a WARN for each
-// method, and [runtime.Observer.Hidden].
+// another error. Without the option such a denial is reported: a WARN for each method, and
+// [runtime.Observer.Hidden].
 //
 // An error that has another reason than the refusal is overruled as well, of a handler
 // that goes on after a refusal.

@@ -78,8 +78,8 @@ func (c *Call) Refusal(err error) *Refusal {
 
 // Hidden is called for a call that ended with an error which is no refusal, or has a
 // status of its own. If the call was refused, and the client does not learn by the code
-// that it may come back, a denial is reported as hidden. The refusal is returned if
-// [WithForcedRefusals] has it told all the same.
+// that it may come back, the refusal is returned if [WithForcedRefusals] has it told all the
+// same, and a denial is reported as hidden otherwise.
 func (c *Call) Hidden(ctx context.Context, code uint32) *Refusal {
 	switch code {
 	case codeCanceled, codeDeadlineExceeded, CodeResourceExhausted, CodeUnavailable:
@@ -89,15 +89,15 @@ func (c *Call) Hidden(ctx context.Context, code uint32) *Refusal {
 	if !ok {
 		return nil
 	}
+	if c.server.force {
+		return c.refusalOf(refusal.Err, "")
+	}
 	route := ""
 	if c.service() != "" {
 		route = c.method
 	}
 	refusal.Hidden(ctx, route)
-	if !c.server.force {
-		return nil
-	}
-	return c.refusalOf(refusal.Err, "")
+	return nil
 }
 
 // refusalOf returns the refusal that an error of package runtime is, with a message in

@@ -148,17 +148,21 @@ func Check(t *testing.T, url string) {
 	})
 }
 
-// CheckHidden wants a server as [Check] does, but with ratehttp.WithForcedRefusals, to
-// answer GET /hidden/{id} with the refusal that it hides, and the log to have the route of
-// a denial.
-func (s *Service) CheckHidden(t *testing.T, url, route string) {
-	wantStatus(t, 200, ask(t, "GET", url+"/hidden/5"))
-	a := wantStatus(t, 429, ask(t, "GET", url+"/hidden/5")).hasField(true).wants("one look an hour")
+// CheckHidden wants the server at the URL forced, which is as [Check] wants it but with
+// ratehttp.WithForcedRefusals, to answer GET /hidden/{id} with the refusal that it hides, and
+// the log to have the route of a denial that the server at url hides, but of no other.
+func (s *Service) CheckHidden(t *testing.T, url, forced, route string) {
+	wantStatus(t, 200, ask(t, "GET", forced+"/hidden/5"))
+	a := wantStatus(t, 429, ask(t, "GET", forced+"/hidden/5")).hasField(true).wants("one look an hour")
 	if strings.Contains(a.body, "internal") || a.header.Get("Retry-After") == "" {
 		t.Errorf("the client is told %s, with Retry-After %q", a.body, a.header.Get("Retry-After"))
 	}
+	if log := s.log.String(); strings.Contains(log, "hidden") {
+		t.Errorf("what the client was told is called hidden:\n%s", log)
+	}
+	wantStatus(t, 500, ask(t, "GET", url+"/hidden/5"))
 	s.CheckLogged(t, route)
-	if a := wantStatus(t, 503, ask(t, "GET", url+"/hidden/down")); strings.Contains(a.body, "127.0.0.1") || strings.Contains(a.body, "internal") {
+	if a := wantStatus(t, 503, ask(t, "GET", forced+"/hidden/down")); strings.Contains(a.body, "127.0.0.1") || strings.Contains(a.body, "internal") {
 		t.Errorf("the client of what was not decided is told %s", a.body)
 	}
 }
