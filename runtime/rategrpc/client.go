@@ -6,12 +6,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -24,7 +26,8 @@ import (
 // DialOptions has the calls of a client keep to the limits of its peers, see package
 // rateclient. The pattern of a peer is the method's name, "/shop.v1.Orders/" or
 // "api.example.com/shop.v1.Orders/Get": a call is like a POST of its method to the host
-// that the client was dialed with, and has the metadata that the caller gives it.
+// that the client was dialed with, in any spelling of its target, and has the metadata that the
+// caller gives it. A socket of Unix is the host localhost.
 //
 // A call is charged once, when it begins. What grpc-go retries by itself is not charged
 // again, so let it retry no RESOURCE_EXHAUSTED. A call that is not made ends with that
@@ -91,8 +94,7 @@ func (s *clientStream) RecvMsg(m any) error {
 
 // request returns what stands for a call where limits are chosen.
 func request(ctx context.Context, cc *grpc.ClientConn, method string) *http.Request {
-	host := cc.Target()
-	host = host[strings.LastIndexByte(host, '/')+1:]
+	host := hostOf(cc.Target())
 	header := http.Header{}
 	if md, ok := metadata.FromOutgoingContext(ctx); ok {
 		for name, values := range md {
@@ -101,6 +103,34 @@ func request(ctx context.Context, cc *grpc.ClientConn, method string) *http.Requ
 	}
 	r := &http.Request{Method: http.MethodPost, URL: &url.URL{Scheme: "https", Host: host, Path: method}, Host: host, Header: header}
 	return r.WithContext(ctx)
+}
+
+// schemes are those of targets that gRPC names, which need no "//", besides all that the program
+// has registered.
+var schemes = []string{"dns", "passthrough", "unix", "unix-abstract", "xds", "ipv4", "ipv6", "vsock"}
+
+// hostOf returns the host that a client was dialed with, and the port if it has one: the endpoint
+// of a target in all spellings, as in dns:host:port and xds://server/host. Of several addresses it
+// is the first one, and of a socket of Unix its authority, localhost.
+func hostOf(target string) string {
+	for {
+		scheme, rest, ok := strings.Cut(target, ":")
+		scheme = strings.ToLower(scheme)
+		if !ok || !slices.Contains(schemes, scheme) && resolver.Get(scheme) == nil && !strings.HasPrefix(rest, "//") {
+			target, _, _ = strings.Cut(target, ",")
+			return target
+		}
+		if strings.HasPrefix(scheme, "unix") || scheme == "vsock" {
+			return "localhost"
+		}
+		if authority, is := strings.CutPrefix(rest, "//"); is {
+			if _, rest, is = strings.Cut(authority, "/"); !is {
+				rest = authority
+			}
+		}
+		rest, _, _ = strings.Cut(rest, "?")
+		target = strings.TrimPrefix(rest, "/")
+	}
 }
 
 // read returns what the end of a call says about limits.

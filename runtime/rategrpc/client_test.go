@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -156,5 +157,48 @@ func TestClientHeld(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The pattern of a peer is met by every spelling of its target.
+func TestClientTargets(t *testing.T) {
+	for target, host := range map[string]string{
+		"api.example.com:443":                    "api.example.com",
+		"api.example.com":                        "api.example.com",
+		"dns:api.example.com:443":                "api.example.com",
+		"dns:///api.example.com:443":             "api.example.com",
+		"DNS:///api.example.com":                 "api.example.com",
+		"dns://10.0.0.1:53/api.example.com:443":  "api.example.com",
+		"passthrough:api.example.com:443":        "api.example.com",
+		"passthrough:///api.example.com:443":     "api.example.com",
+		"xds:///api.example.com":                 "api.example.com",
+		"xds://server/api.example.com:80":        "api.example.com",
+		"own://x/api.example.com:80?weight=1":    "api.example.com",
+		"ipv4:10.0.0.1:80,10.0.0.2:80":           "10.0.0.1",
+		"localhost:50051":                        "localhost",
+		"unix:/run/api.sock":                     "localhost",
+		"unix:api.sock":                          "localhost",
+		"unix:///run/api.sock":                   "localhost",
+		"unix-abstract:api":                      "localhost",
+		"passthrough:///unix:///run/api.sock":    "localhost",
+		"dns:///[2001:db8::1]:443":               "2001:db8::1",
+		"ipv6:[2001:db8::1]:80,[2001:db8::2]:80": "2001:db8::1",
+	} {
+		options, _ := outgoing(t, host+"/grpc.testing.TestService/", 1)
+		cc, err := grpc.Dial(target, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...) //nolint:staticcheck // NewClient is newer than what go.mod wants
+		if err != nil {
+			t.Errorf("%s: %v", target, err)
+			continue
+		}
+		client := pb.NewTestServiceClient(cc)
+		for range 2 { // nobody answers the first one
+			ctx, cancel := context.WithTimeout(as("a"), 20*time.Millisecond)
+			_, err = client.UnaryCall(ctx, &pb.SimpleRequest{})
+			cancel()
+		}
+		if !errors.Is(err, runtime.ErrLimited) {
+			t.Errorf("%s is not the peer %s: %v", target, host, err)
+		}
+		_ = cc.Close()
 	}
 }
