@@ -157,7 +157,7 @@ func answer(ctx context.Context, call *raterpc.Call, err error) error {
 func refusalOf(ctx context.Context, call *raterpc.Call, err error) *raterpc.Refusal {
 	coded := (*connect.Error)(nil)
 	switch {
-	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case err == nil, ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return nil
 	case errors.As(err, &coded) && coded != nil:
 		return call.Hidden(ctx, uint32(coded.Code()))

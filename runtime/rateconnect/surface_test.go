@@ -3,6 +3,7 @@ package rateconnect_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -53,6 +54,16 @@ func TestMiddlewareTellsOnce(t *testing.T) {
 
 // A handler that hides a refusal is overruled by an option, in every protocol.
 func TestForcedRefusals(t *testing.T) {
+	for hidden, code := range map[error]connect.Code{
+		connect.NewError(connect.CodeInternal, errors.New("secret")): connect.CodeInternal,
+		connect.NewError(connect.CodeCanceled, errors.New("secret")): connect.CodeCanceled,
+		fmt.Errorf("secret: %w", context.DeadlineExceeded):           connect.CodeDeadlineExceeded, // of the handler's own
+	} {
+		testForcedRefusals(t, hidden, code)
+	}
+}
+
+func testForcedRefusals(t *testing.T, hidden error, code connect.Code) {
 	for _, force := range []bool{false, true} {
 		reported := 0
 		l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
@@ -63,12 +74,12 @@ func TestForcedRefusals(t *testing.T) {
 		}
 		hide := func(ctx context.Context, _ *connect.Request[text]) (*connect.Response[text], error) {
 			_, _ = l.Take(ctx, rule(0).Limit(nil))
-			return nil, connect.NewError(connect.CodeInternal, errors.New("secret"))
+			return nil, hidden
 		}
 		url := serve(t, &orders{get: hide}, opts...)
 		for i, w := range ways {
 			_, err := client(t, w, url, unary).CallUnary(t.Context(), connect.NewRequest(&text{}))
-			want, reports := connect.CodeInternal, i+1
+			want, reports := code, i+1
 			if force {
 				want, reports = connect.CodeResourceExhausted, 0
 			}

@@ -35,7 +35,9 @@ func TestHiddenRefusals(t *testing.T) {
 		{"another error", func(error) error { return errors.New("secret") }, codes.Unknown, true},
 		{"Unavailable", func(error) error { return status.Error(codes.Unavailable, "x") }, codes.Unavailable, false},
 		{"ResourceExhausted", func(error) error { return status.Error(codes.ResourceExhausted, "x") }, codes.ResourceExhausted, false},
-		{"its context", func(error) error { return context.Canceled }, codes.Canceled, false},
+		{"an end that its context has not come to", func(error) error { return context.Canceled }, codes.Canceled, true},
+		{"Canceled, as grpc-go's health service has it", func(error) error { return status.Error(codes.Canceled, "Stream has ended.") }, codes.Canceled, true},
+		{"DeadlineExceeded", func(error) error { return status.Error(codes.DeadlineExceeded, "x") }, codes.DeadlineExceeded, true},
 		{"success", func(error) error { return nil }, codes.OK, false},
 		{"as it is", func(err error) error { return err }, codes.ResourceExhausted, false},
 	} {

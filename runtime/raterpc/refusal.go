@@ -24,9 +24,6 @@ const (
 	CodeResourceExhausted uint32 = 8
 	CodeInternal          uint32 = 13
 	CodeUnavailable       uint32 = 14
-
-	codeCanceled         uint32 = 1
-	codeDeadlineExceeded uint32 = 4
 )
 
 // FieldPushback is the name of the metadata that tells a gRPC client when to retry.
@@ -78,11 +75,10 @@ func (c *Call) Refusal(err error) *Refusal {
 
 // Hidden is called for a call that ended with an error which is no refusal, or has a
 // status of its own. If the call was refused, and the client does not learn by the code
-// that it may come back, the refusal is returned if [WithForcedRefusals] has it told all the
-// same, and a denial is reported as hidden otherwise.
+// that it may come back, and by its context still waits, the refusal is returned if
+// [WithForcedRefusals] has it told all the same, and a denial is reported as hidden otherwise.
 func (c *Call) Hidden(ctx context.Context, code uint32) *Refusal {
-	switch code {
-	case codeCanceled, codeDeadlineExceeded, CodeResourceExhausted, CodeUnavailable:
+	if ctx.Err() != nil || code == CodeResourceExhausted || code == CodeUnavailable {
 		return nil
 	}
 	refusal, ok := c.seen.Refusal(c.server.policies)

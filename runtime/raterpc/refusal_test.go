@@ -138,6 +138,29 @@ func TestReplacedError(t *testing.T) {
 	}
 }
 
+// A refusal is hidden from a client that waits for the answer, whatever the code.
+func TestHiddenFromWhom(t *testing.T) {
+	reported := 0
+	l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		runtime.WithObserver(&runtime.Observer{Hidden: func(context.Context, runtime.HiddenEvent) { reported++ }}))
+	for code := range uint32(17) {
+		for _, gone := range []bool{false, true} {
+			ctx, cancel := context.WithCancel(t.Context())
+			ctx, call := raterpc.NewServer(raterpc.WithForcedRefusals()).Begin(ctx, method, nobody{})
+			_, _ = l.Take(ctx, (&runtime.Rule{Name: "none", Window: time.Hour}).Limit(nil).WithMax(0))
+			if gone {
+				cancel()
+			}
+			want := !gone && code != raterpc.CodeResourceExhausted && code != raterpc.CodeUnavailable
+			reported = 0
+			if r := call.Hidden(ctx, code); (r != nil) != want || (reported == 1) != want {
+				t.Errorf("code %d, gone %t: %+v, reported %d times", code, gone, r, reported)
+			}
+			cancel()
+		}
+	}
+}
+
 // An uncomparable error has a type that can be compared, and no value that can.
 type uncomparable struct{ f any }
 
