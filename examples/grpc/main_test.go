@@ -31,7 +31,7 @@ func TestStory(t *testing.T) {
 				`(?m)^call \d+  Lin Yue\n        header ratelimit: "EmployeeService\.GetEmployee";r=2;t=2\n        header ratelimit-policy: "EmployeeService\.GetEmployee";q=3;w=3$`,
 				`(?m)^call \d+  rpc error: code = ResourceExhausted desc = too fast, have a cup of tea$`,
 				`trailer ratelimit: "EmployeeService\.GetEmployee";r=0;t=\d\n        trailer ratelimit-policy: "EmployeeService\.GetEmployee";q=3;w=3\n        trailer grpc-retry-pushback-ms: \d+\n`,
-				`ErrorInfo    RATE_LIMIT_EXCEEDED of employee.v1.EmployeeService\n        QuotaFailure EmployeeService\.GetEmployee, 3: too fast, have a cup of tea\n        RetryInfo    `,
+				`ErrorInfo    RATE_LIMIT_EXCEEDED of employee.v1.EmployeeService\n        QuotaFailure EmployeeService\.GetEmployee, 3: rate limit exceeded\n        RetryInfo    `,
 				`(?m)^call \d+  Noor Haddad, 2 attempts, after `,
 				`(?m)^stream 1  3 employees\nstream 2  1 employees, then rpc error: code = ResourceExhausted desc = the list was read enough for now$`,
 			} {

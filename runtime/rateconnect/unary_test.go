@@ -74,7 +74,7 @@ func TestExchange(t *testing.T) {
 				t.Errorf("retry delay %v, Retry-After %d", d, seconds)
 			}
 			want := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
-				{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: "too fast, have a cup of tea", QuotaValue: 1},
+				{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: runtime.DefaultMessage, QuotaValue: 1},
 			}}
 			if diff := cmp.Diff(want, found["google.rpc.QuotaFailure"], protocmp.Transform()); diff != "" {
 				t.Errorf("QuotaFailure (-want +got):\n%s", diff)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,7 +50,7 @@ func TestExchange(t *testing.T) {
 		t.Errorf("retry delay %v", d)
 	}
 	want := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
-		{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: "too fast, have a cup of tea", QuotaValue: 1},
+		{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: runtime.DefaultMessage, QuotaValue: 1},
 	}}
 	if diff := cmp.Diff(want, detail[*errdetails.QuotaFailure](refused.status), protocmp.Transform()); diff != "" {
 		t.Errorf("QuotaFailure (-want +got):\n%s", diff)
@@ -250,6 +251,19 @@ func TestLimitInFlight(t *testing.T) {
 	for i := range 3 {
 		if _, err := client.UnaryCall(t.Context(), &pb.SimpleRequest{}); err != nil {
 			t.Fatalf("call %d: %v", i, err)
+		}
+	}
+}
+
+// A client that takes 8 KiB of headers, as many do, learns of a refusal with a long message.
+func TestLongMessage(t *testing.T) {
+	for _, length := range []int{20, 500, 20_000} {
+		long := rule(0, time.Hour)
+		long.Message = strings.Repeat("茶", length)
+		client := dial(t, &service{unary: limitedBy(limiter(t), long)}, options(), grpc.WithMaxHeaderListSize(8<<10))
+		got := call(t, client).status
+		if got.Code() != codes.ResourceExhausted || !strings.HasPrefix(got.Message(), strings.Repeat("茶", min(length, 500))) {
+			t.Errorf("%d letters: %v", length, got)
 		}
 	}
 }

@@ -17,19 +17,24 @@ type Method struct {
 
 // CheckLimits returns an error that names each limit which no call of a server can ever be charged
 // for, with the method that was meant if one is spelt alike: a limit that fits none of its
-// methods, and one [OnSend] that fits none which sends a stream.
+// methods, or excepts what is none of them, and one [OnSend] that fits none which sends a stream.
 func CheckLimits(methods []Method, limits ...MethodLimit) error {
 	var wrong []error
 	for i := range limits {
 		l := &limits[i]
-		fits, sends := false, false
+		fit, sends := false, false
 		for _, m := range methods {
 			if l.matches(m.Name) {
-				fits, sends = true, sends || m.Streams
+				fit, sends = true, sends || m.Streams
+			}
+		}
+		for _, except := range l.Except {
+			if !slices.ContainsFunc(methods, func(m Method) bool { return fits(except, m.Name) }) {
+				wrong = append(wrong, fmt.Errorf("the limit of method %q excepts %q, which fits no method of the server%s", l.Method, except, meant(methods, except)))
 			}
 		}
 		switch {
-		case !fits:
+		case !fit:
 			wrong = append(wrong, fmt.Errorf("the limit of method %q fits no method of the server%s", l.Method, meant(methods, l.Method)))
 		case l.On&OnSend != 0 && !sends:
 			wrong = append(wrong, fmt.Errorf("the limit of method %q charges what is sent, and no method that it fits sends a stream: leave OnSend out", l.Method))

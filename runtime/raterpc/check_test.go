@@ -12,6 +12,11 @@ import (
 func TestCheckLimits(t *testing.T) {
 	methods := []raterpc.Method{{Name: "/shop.v1.Orders/Place"}, {Name: "/shop.v1.Orders/Watch", Streams: true}}
 	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 1}
+	excepts := raterpc.MethodLimit{Method: "/shop.v1.Orders/*", Rule: rule, Except: []string{"/shop.v1.Orders/Place", "/shop.v1.Orders/watch"}}
+	want := `the limit of method "/shop.v1.Orders/*" excepts "/shop.v1.Orders/watch", which fits no method of the server: did you mean "/shop.v1.Orders/Watch"?`
+	if err := raterpc.CheckLimits(methods, excepts); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
 	for _, c := range []struct {
 		method string
 		on     raterpc.Event

@@ -18,16 +18,16 @@ import (
 // if waiting is of use. The first violation is of the rule that keeps the caller out
 // longest. A limit that is not public, and the cap of the process, has none: no name and
 // no number of theirs is told.
-func (c *Call) exhaustedDetails(limited *runtime.LimitedError, policy ratefield.Policy, message string) []proto.Message {
+func (c *Call) exhaustedDetails(limited *runtime.LimitedError, policy ratefield.Policy) []proto.Message {
 	reason, info := ratefield.ReasonLimited, map[string]string{}
 	failure := &errdetails.QuotaFailure{}
 	if policy.Audience == ratefield.Public && limited.Source != runtime.SourceProcess {
-		failure.Violations = append(failure.Violations, violation(policy.Name, limited.Limit, message))
+		failure.Violations = append(failure.Violations, violation(policy.Name, limited.Limit))
 		info["policy"], info["limit"] = policy.Name, strconv.FormatInt(limited.Limit, 10)
 	}
 	for _, l := range c.denied() {
 		if p := c.server.policies.Lookup(l.Rule, l.Outgoing); (l.Rule != limited.Rule || l.Outgoing != limited.Outgoing()) && p.Audience == ratefield.Public {
-			failure.Violations = append(failure.Violations, violation(p.Name, l.Quota, runtime.DefaultMessage))
+			failure.Violations = append(failure.Violations, violation(p.Name, l.Quota))
 		}
 	}
 	if policy.Audience == ratefield.Outgoing {
@@ -57,9 +57,9 @@ func (c *Call) denied() []ratefield.State {
 }
 
 // violation returns a violation of a policy. It does not say by whom: the key of a
-// call may be a secret.
-func violation(policy string, limit int64, message string) *errdetails.QuotaFailure_Violation {
-	return &errdetails.QuotaFailure_Violation{Subject: policy, Description: message, QuotaId: policy, QuotaValue: limit}
+// call may be a secret. Nor has it the message, which the status has, and which may be long.
+func violation(policy string, limit int64) *errdetails.QuotaFailure_Violation {
+	return &errdetails.QuotaFailure_Violation{Subject: policy, Description: runtime.DefaultMessage, QuotaId: policy, QuotaValue: limit}
 }
 
 func (c *Call) errorInfo(reason string, metadata map[string]string) *errdetails.ErrorInfo {

@@ -3,6 +3,7 @@ package raterpc
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rategen/rategen/runtime"
@@ -11,8 +12,12 @@ import (
 // A MethodLimit is a limit on the calls of methods.
 type MethodLimit struct {
 	// Method is "/package.Service/Method" for one method, "/package.Service/*"
-	// for all of a service, or "*" for all of the server.
+	// for all of a service, or "*" for all of the server but its health checks and
+	// reflection, which have limits only by their names.
 	Method string
+	// Except are methods, or services as "/package.Service/*", that Method would fit and
+	// the limit is not for.
+	Except []string
 	// Rule is what is admitted.
 	Rule *runtime.Rule
 	// Key returns whose calls are counted together; without it, or if it returns
@@ -54,6 +59,8 @@ func (l *MethodLimit) check() {
 	switch service, method, ok := splitMethod(l.Method); {
 	case l.Method != "*" && (!ok || service == "" || method == ""):
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: want %q, %q or %q", l.Method, "/package.Service/Method", "/package.Service/*", "*"))
+	case l.Method != "*" && method != "*" && len(l.Except) > 0:
+		panic(fmt.Sprintf("raterpc.WithLimits: method %q: there is nothing to except from one method: leave Except out", l.Method))
 	case l.Rule == nil:
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: the rule is nil", l.Method))
 	case l.Rule.Reserve > 0 && l.On > OnOpen:
@@ -62,6 +69,11 @@ func (l *MethodLimit) check() {
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: a limit on calls in flight is charged when a call begins, and not for messages", l.Method))
 	case l.On > OnOpen|OnReceive|OnSend:
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: unknown event %d", l.Method, l.On))
+	}
+	for _, except := range l.Except {
+		if service, method, ok := splitMethod(except); !ok || service == "" || method == "" || !fits(l.Method, except) {
+			panic(fmt.Sprintf("raterpc.WithLimits: method %q: it has no methods %q to except: want %q or %q", l.Method, except, "/package.Service/Method", "/package.Service/*"))
+		}
 	}
 }
 
@@ -80,13 +92,20 @@ func checkCount(limits []MethodLimit) {
 	}
 }
 
+// unasked are services that "*" does not fit: orchestrators end a server whose health checks are
+// refused, and tools ask for reflection.
+var unasked = []string{"/grpc.health.v1.Health/*", "/grpc.reflection.v1.ServerReflection/*", "/grpc.reflection.v1alpha.ServerReflection/*"}
+
 // matches reports whether the limit applies to a method.
 func (l *MethodLimit) matches(method string) bool {
-	if l.Method == "*" || l.Method == method {
-		return true
-	}
-	service, ok := strings.CutSuffix(l.Method, "*")
-	return ok && strings.HasPrefix(method, service)
+	is := func(pattern string) bool { return fits(pattern, method) }
+	return is(l.Method) && !slices.ContainsFunc(l.Except, is) && !(l.Method == "*" && slices.ContainsFunc(unasked, is))
+}
+
+// fits reports whether a pattern fits a method.
+func fits(pattern, method string) bool {
+	service, ok := strings.CutSuffix(pattern, "*")
+	return pattern == method || ok && strings.HasPrefix(method, service)
 }
 
 // charges reports whether the limit charges one of several events.

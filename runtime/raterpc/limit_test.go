@@ -37,6 +37,20 @@ func TestLimits(t *testing.T) {
 		{"all", raterpc.MethodLimit{Method: "*"}, []event{
 			{"/a.S/Get", open, nil, nil}, {"/b/Put", open, nil, runtime.ErrLimited}, {"garbage", open, nil, runtime.ErrLimited},
 		}},
+		{"all but health checks and reflection", raterpc.MethodLimit{Method: "*"}, []event{
+			{"/a.S/Get", open, nil, nil}, {"/grpc.health.v1.Health/Check", open, nil, nil}, {"/grpc.health.v1.Health/Watch", open, nil, nil},
+			{"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", open, nil, nil}, {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", open, nil, nil},
+			{"/grpc.health.v1.Healthy/Check", open, nil, runtime.ErrLimited},
+		}},
+		{"health checks by name", raterpc.MethodLimit{Method: "/grpc.health.v1.Health/*"}, []event{
+			{"/grpc.health.v1.Health/Check", open, nil, nil}, {"/grpc.health.v1.Health/Watch", open, nil, runtime.ErrLimited},
+		}},
+		{"except", raterpc.MethodLimit{Method: "*", Except: []string{"/a.S/Get", "/b.S/*"}}, []event{
+			{"/a.S/Put", open, nil, nil}, {"/a.S/Get", open, nil, nil}, {"/b.S/Put", open, nil, nil}, {"/b.S2/Put", open, nil, runtime.ErrLimited},
+		}},
+		{"except one of a service", raterpc.MethodLimit{Method: "/a.S/*", Except: []string{"/a.S/Get"}}, []event{
+			{"/a.S/Put", open, nil, nil}, {"/a.S/Get", open, nil, nil}, {"/a.S/GetAll", open, nil, runtime.ErrLimited},
+		}},
 		{"by key", raterpc.MethodLimit{Method: "*", Key: byMsg}, []event{
 			{"/a/b", open, "x", nil}, {"/a/b", open, "y", nil}, {"/a/b", open, "x", runtime.ErrLimited},
 		}},
@@ -100,14 +114,22 @@ func TestMalformedLimits(t *testing.T) {
 		nine[i] = raterpc.MethodLimit{Method: "*", Rule: rule}
 	}
 	nine[8].Method = "/a.S/Get"
+	except := func(method, except string) func() {
+		return func() {
+			raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: method, Rule: rule, Except: []string{except}})
+		}
+	}
 	for want, try := range map[string]func(){
-		"raterpc.WithLimits: the limiter is nil, so nothing would be limited":                               func() { raterpc.WithLimits(nil) },
-		`raterpc.WithLimits: method "/a.S/Get": the rule is nil`:                                            func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "/a.S/Get"}) },
-		`raterpc.WithLimits: method "*": unknown event 8`:                                                   func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "*", Rule: rule, On: 8}) },
-		`raterpc.WithLimits: method "/a.S/Get" has 9 limits, the maximum is 8`:                              func() { raterpc.WithLimits(limiter, nine...) },
-		`raterpc.WithLimits: method "Get": want "/package.Service/Method", "/package.Service/*" or "*"`:     func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "Get", Rule: rule}) },
-		`raterpc.WithLimits: method "a.S/Get": want "/package.Service/Method", "/package.Service/*" or "*"`: func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "a.S/Get", Rule: rule}) },
-		`raterpc.WithLimits: method "/a.S/": want "/package.Service/Method", "/package.Service/*" or "*"`:   func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "/a.S/", Rule: rule}) },
+		`raterpc.WithLimits: method "/a.S/Get": there is nothing to except from one method: leave Except out`:                                 except("/a.S/Get", "/a.S/Get"),
+		`raterpc.WithLimits: method "/a.S/*": it has no methods "/b.S/Get" to except: want "/package.Service/Method" or "/package.Service/*"`: except("/a.S/*", "/b.S/Get"),
+		`raterpc.WithLimits: method "*": it has no methods "*" to except: want "/package.Service/Method" or "/package.Service/*"`:             except("*", "*"),
+		"raterpc.WithLimits: the limiter is nil, so nothing would be limited":                                                                 func() { raterpc.WithLimits(nil) },
+		`raterpc.WithLimits: method "/a.S/Get": the rule is nil`:                                                                              func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "/a.S/Get"}) },
+		`raterpc.WithLimits: method "*": unknown event 8`:                                                                                     func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "*", Rule: rule, On: 8}) },
+		`raterpc.WithLimits: method "/a.S/Get" has 9 limits, the maximum is 8`:                                                                func() { raterpc.WithLimits(limiter, nine...) },
+		`raterpc.WithLimits: method "Get": want "/package.Service/Method", "/package.Service/*" or "*"`:                                       func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "Get", Rule: rule}) },
+		`raterpc.WithLimits: method "a.S/Get": want "/package.Service/Method", "/package.Service/*" or "*"`:                                   func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "a.S/Get", Rule: rule}) },
+		`raterpc.WithLimits: method "/a.S/": want "/package.Service/Method", "/package.Service/*" or "*"`:                                     func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "/a.S/", Rule: rule}) },
 	} {
 		func() {
 			defer func() {

@@ -34,13 +34,14 @@ type Refusal struct {
 	// Code is the status, one of the codes of this package.
 	Code uint32
 	// Message is the message of the rule that refused, or another one that is
-	// written for clients.
+	// written for clients. What is too long for the headers that clients take is cut.
 	Message string
 	// RetryAfter is the time until the call would be admitted if no other call
 	// arrived, what [ratefield.Holds] tell of a limit on calls in flight,
 	// [runtime.Never], or 0 if no limit has refused the call.
 	RetryAfter time.Duration
-	// Details are the details of the status, from google/rpc/error_details.proto.
+	// Details are the details of the status, from google/rpc/error_details.proto. Beside a long
+	// message there may be fewer: RetryInfo stays.
 	Details []proto.Message
 }
 
@@ -65,10 +66,10 @@ func (c *Call) Refusal(err error) *Refusal {
 		return nil
 	}
 	if r := c.refusalOf(err, ""); r != nil {
-		return r
+		return c.cut(r)
 	}
 	if own := c.seen.Cause(err); own != nil {
-		return c.refusalOf(own, text(err))
+		return c.cut(c.refusalOf(own, text(err)))
 	}
 	return nil
 }
@@ -86,7 +87,7 @@ func (c *Call) Hidden(ctx context.Context, code uint32) *Refusal {
 		return nil
 	}
 	if c.server.force {
-		return c.refusalOf(refusal.Err, "")
+		return c.cut(c.refusalOf(refusal.Err, ""))
 	}
 	route := ""
 	if c.service() != "" {
@@ -124,7 +125,7 @@ func (c *Call) denial(limited *runtime.LimitedError, message string) *Refusal {
 	} else {
 		r.Message = c.message(limited.Rule, told.RetryAfter, cmp.Or(message, text(&told)))
 	}
-	r.Details = c.exhaustedDetails(&told, policy, r.Message)
+	r.Details = c.exhaustedDetails(&told, policy)
 	return r
 }
 

@@ -77,7 +77,7 @@ func TestRefusal(t *testing.T) {
 		}
 		failure := r.Details[1].(*errdetails.QuotaFailure)
 		want := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
-			{Subject: "orders.perDay", QuotaId: "orders.perDay", Description: "enough for today", QuotaValue: 1},
+			{Subject: "orders.perDay", QuotaId: "orders.perDay", Description: runtime.DefaultMessage, QuotaValue: 1},
 			{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: runtime.DefaultMessage, QuotaValue: 1},
 		}}
 		if diff := cmp.Diff(want, failure, protocmp.Transform()); diff != "" {
@@ -144,17 +144,22 @@ func TestHiddenFromWhom(t *testing.T) {
 	l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.WithObserver(&runtime.Observer{Hidden: func(context.Context, runtime.HiddenEvent) { reported++ }}))
 	for code := range uint32(17) {
-		for _, gone := range []bool{false, true} {
+		for i := range 4 {
+			gone, force := i&1 > 0, i&2 > 0
+			var opts []raterpc.Option
+			if force {
+				opts = append(opts, raterpc.WithForcedRefusals())
+			}
 			ctx, cancel := context.WithCancel(t.Context())
-			ctx, call := raterpc.NewServer(raterpc.WithForcedRefusals()).Begin(ctx, method, nobody{})
+			ctx, call := raterpc.NewServer(opts...).Begin(ctx, method, nobody{})
 			_, _ = l.Take(ctx, (&runtime.Rule{Name: "none", Window: time.Hour}).Limit(nil).WithMax(0))
 			if gone {
 				cancel()
 			}
 			want := !gone && code != raterpc.CodeResourceExhausted && code != raterpc.CodeUnavailable
 			reported = 0
-			if r := call.Hidden(ctx, code); (r != nil) != want || (reported == 1) != want {
-				t.Errorf("code %d, gone %t: %+v, reported %d times", code, gone, r, reported)
+			if r := call.Hidden(ctx, code); (r != nil) != (want && force) || (reported == 1) != (want && !force) {
+				t.Errorf("code %d, gone %t, forced %t: %+v, reported %d times", code, gone, force, r, reported)
 			}
 			cancel()
 		}
