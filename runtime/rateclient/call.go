@@ -16,10 +16,13 @@ type Call struct {
 	deadline  time.Time // for its turn
 	charged   time.Time // not after that
 	keys      [runtime.MaxLimits - 1]runtime.Key
-	name      string            // of the first key
-	cost      int64             // of the first limit
-	share     float64           // of the limits: the smallest
-	settle    *runtime.Decision // for Settle; nil if nobody can call it
+	name      string                           // of the first key
+	cost      int64                            // of the first limit
+	share     float64                          // of the limits: the smallest
+	settle    *runtime.Decision                // for Settle; nil if nobody can call it
+	least     string                           // the rule with the least left when it was charged
+	left      int64                            // of that
+	asks      [runtime.MaxLimits - 1]*keyState // of which others wait for its answer; nil: none do
 }
 
 type callKey struct{}
@@ -63,10 +66,15 @@ func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
 		limits = append(limits, c.limit(r, i))
 	}
 	if s.pacedFor(c.charged) > 0 {
-		pace := &c.peer.limits[0].pace
-		limits = append(limits, pace.Limit(&c.keys[0]).WithCost(min(max(c.cost, 0), pace.Burst)))
+		l := c.peer.limits[0]
+		pace := l.pace.Limit(&c.keys[0]).WithCost(min(max(c.cost, 0), l.pace.Burst))
+		if l.follows() {
+			pace = pace.WithMax(l.max(c.name, 1, c.charged))
+		}
+		limits = append(limits, pace)
 	}
 	d, err := c.transport.limiter.Take(r.Context(), limits...)
+	c.least, c.left = d.Rule, d.Remaining
 	if err == nil && c.settle != nil {
 		*c.settle = d
 	}
@@ -90,8 +98,8 @@ func (c *Call) limit(r *http.Request, i int) runtime.Limit {
 	if i == 0 {
 		c.cost = cost
 	}
-	if l.Most > 0 || l.Share != nil {
-		limit = limit.WithMax(l.max(c.keys[i].String(), l.share(r), time.Now()))
+	if l.follows() || l.Share != nil {
+		limit = limit.WithMax(l.max(c.keyName(i), l.share(r), time.Now()))
 	}
 	return limit
 }

@@ -32,31 +32,33 @@ func (s farStore) Take(ctx context.Context, calls []terms.Call) error {
 // callers, and one is far from Redis. Each is served all the time, whether requests leave
 // the window one by one, as after a hold, or all at once, when who is far has few chances.
 func TestNoneStarves(t *testing.T) {
-	const replicas, most, window, windows = 8, 100, 10 * time.Second, 20
+	const replicas, window, windows = 8, 10 * time.Second, 20
 	for _, c := range []struct {
 		evenly  bool
+		most    int64
 		away    time.Duration
 		callers int // of the first replica
 		least   int // that each is served, of about 250, or 170 beside one with many callers
 	}{
-		{true, 0, 3, 125}, {true, 0, 30, 125},
-		{true, 10 * time.Millisecond, 3, 100}, {true, 10 * time.Millisecond, 30, 100},
-		{true, 50 * time.Millisecond, 3, 20}, {true, 50 * time.Millisecond, 30, 20},
-		{false, 0, 3, 125}, {false, 0, 30, 85},
-		{false, 10 * time.Millisecond, 3, 20}, {false, 10 * time.Millisecond, 30, 20},
-		{false, 50 * time.Millisecond, 3, 1}, {false, 50 * time.Millisecond, 30, 1},
+		{true, 100, 0, 3, 125}, {true, 100, 0, 30, 125},
+		{true, 100, 10 * time.Millisecond, 3, 100}, {true, 100, 10 * time.Millisecond, 30, 100},
+		{true, 100, 50 * time.Millisecond, 3, 20}, {true, 100, 50 * time.Millisecond, 30, 20},
+		{true, 1000, 10 * time.Millisecond, 30, 1250}, {true, 1000, 20 * time.Millisecond, 30, 700},
+		{false, 100, 0, 3, 125}, {false, 100, 0, 30, 85},
+		{false, 100, 10 * time.Millisecond, 3, 20}, {false, 100, 10 * time.Millisecond, 30, 20},
+		{false, 100, 50 * time.Millisecond, 3, 1}, {false, 100, 50 * time.Millisecond, 30, 1},
 	} {
-		t.Run(fmt.Sprint(c.evenly, c.away, c.callers), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.evenly, c.most, c.away, c.callers), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				shared := runtime.NewMemoryStore(runtime.WithClock(time.Now)) // like Redis: as of the decision
-				limits := []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: window, Max: most}, Margin: -1}}
+				limits := []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: window, Max: c.most}, Margin: -1}}
 				ctx, cancel := context.WithCancel(t.Context())
 				refuse := c.evenly
 				var mu sync.Mutex
 				var served [replicas]int
 				var wg sync.WaitGroup
 				for i := range replicas {
-					store, callers := farStore{Store: shared}, 3
+					store, callers := farStore{Store: shared}, int(3*max(1, c.most/150))
 					switch i {
 					case 0:
 						callers = c.callers

@@ -1,7 +1,6 @@
 package rateclient
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -19,15 +18,15 @@ func (c *Call) heed(ctx context.Context, a Answer, now time.Time) time.Time {
 	if a.Contradicts {
 		c.transport.lines.Find(report.Contradiction, c.rule().Name, "")
 	}
-	for i, l := range c.peer.limits {
-		if l.Most > 0 {
-			l.follow(a.Quotas, c.peer.limits[i].keys.get(c.keyName(i), now), now)
-		}
-	}
 	keys := &c.peer.limits[0].keys
+	c.follow(&a, keys.find(c.name, now).pacedFor(now) > 0, now)
+	c.answered()
+	if !a.Refused && a.HoldOff > 0 && c.counted(ctx, &a) {
+		a.HoldOff = 0
+	}
 	if !a.Refused && a.HoldOff == 0 {
 		if s := keys.find(c.name, now); s != nil {
-			s.answered()
+			s.served()
 		}
 		return never
 	}
@@ -77,8 +76,8 @@ func (s *keyState) holdFor(a *Answer, p *Peer, now time.Time) (d time.Duration, 
 	return min(d, p.MaxHold), d > p.MaxHold
 }
 
-// answered notes that the peer has served a request.
-func (s *keyState) answered() {
+// served notes that the peer has served a request.
+func (s *keyState) served() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refusals = 0
@@ -140,52 +139,6 @@ func (s *keyState) pacedFor(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(0, s.paced.Sub(now))
-}
-
-// follow has what a peer says about its limits set the max of a key.
-func (l *limit) follow(quotas []Quota, s *keyState, now time.Time) {
-	for i := range quotas {
-		q := &quotas[i]
-		if q.Limit < 0 || q.Unit != l.Unit || q.Window != l.Rule.Window {
-			continue
-		}
-		s.follow(min(max(q.Limit, l.Least), l.Most), l, now)
-		return
-	}
-}
-
-// follow takes over a max: at once if it is lower, and else by a tenth for each window.
-func (s *keyState) follow(peerMax int64, l *limit, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.max == 0 {
-		s.max, s.raised = min(l.Rule.Max, l.Most), now
-	}
-	switch {
-	case peerMax < s.max:
-		s.max, s.raised = peerMax, now
-	case peerMax > s.max && now.Sub(s.raised) >= l.Rule.Window:
-		s.max, s.raised = min(peerMax, s.max+max(1, s.max/10)), now
-	}
-}
-
-// max returns the max that holds for a key, or the part of it that a request may fill.
-func (l *limit) max(key string, share float64, now time.Time) int64 {
-	all := l.Rule.Max
-	if l.Most > 0 {
-		all = min(all, l.Most)
-		if s := l.keys.find(key, now); s != nil {
-			all = cmp.Or(s.maxOfPeer(), all)
-		}
-	}
-	return max(1, int64(share*float64(all)))
-}
-
-// maxOfPeer returns the max that the peer has set, or 0.
-func (s *keyState) maxOfPeer() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.max
 }
 
 // report logs that a peer holds calls back, unless there was such a line just before.

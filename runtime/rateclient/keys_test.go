@@ -20,7 +20,7 @@ func TestKeys(t *testing.T) {
 	for round := range 4 {
 		for i := range maxKeys {
 			s := k.get(strconv.Itoa(round)+"/"+strconv.Itoa(i), at)
-			s.answered() // it can be used, whether it stays known or not
+			s.served() // it can be used, whether it stays known or not
 		}
 		if n := len(k.known); n > maxKeys {
 			t.Fatalf("%d keys are known", n)

@@ -2,6 +2,7 @@ package rateclient
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"time"
@@ -12,6 +13,10 @@ import (
 // longPause is the longest time after which who is first in a line asks again: what it
 // waits for may have changed, since somebody has released a hold or raised the limit.
 const longPause = time.Second
+
+// spreadOut is the longest time in which those ask who wait for the same part of the limit to
+// be free again. It is a 128th of the window at most.
+const spreadOut = 80 * time.Millisecond
 
 // A line is where requests of this process wait for one key that may fill the same share
 // of the limit, in order. Only the first one asks for room.
@@ -37,6 +42,9 @@ func (c *Call) admit(r *http.Request) (err error) {
 			c.transport.lines.Panic("peer limit", value)
 			err = fmt.Errorf("rateclient: peer %q: its Key, Cost or Share has panicked", c.peer.Pattern)
 		}
+		if err != nil {
+			c.answered()
+		}
 	}()
 	c.share = 1
 	for i, l := range c.peer.limits {
@@ -46,6 +54,9 @@ func (c *Call) admit(r *http.Request) (err error) {
 		c.share = min(c.share, l.share(r))
 	}
 	c.name = c.keys[0].String()
+	if err := c.ask(r.Context()); err != nil {
+		return err
+	}
 	first, now := &c.peer.limits[0].keys, time.Now()
 	s := first.find(c.name, now)
 	if !s.busy(c.share, now) {
@@ -116,7 +127,7 @@ func (c *Call) wait(r *http.Request, s *keyState) error {
 			if !c.inTime(now, d.RetryAfter) {
 				return err
 			}
-			pause = l.aim(d.RetryAfter, now.Sub(c.charged), tries)
+			pause = min(l.aim(&d, now.Sub(c.charged), tries), c.deadline.Sub(now))
 		}
 		if !c.inTime(now, pause) {
 			return c.late(s)
@@ -133,12 +144,17 @@ func (c *Call) wait(r *http.Request, s *keyState) error {
 
 // aim returns when to ask again after a denial, of which the answer took a trip. By the
 // clock of Redis RetryAfter began when it decided, so that a replica that is far from Redis
-// asks as early as others do: else they would always be first. If the time is over it asks
-// at once. But if trips take longer than events are apart, it would be as late for each:
-// every other time it asks when one of the next events leaves the window.
-func (l *limit) aim(retryAfter, trip time.Duration, tries int) time.Duration {
-	pause, apart := retryAfter-trip, l.Rule.Window/time.Duration(l.Rule.Max)
-	if pause < 0 && trip > apart && apart > 0 && tries%2 == 1 {
+// asks as early as others do. Where trips may take longer than events are apart it would come too
+// late for each, since who is near would be first: then each asks at random in a time that begins
+// with RetryAfter. If its trips take longer all the same it asks, every other time, when
+// one of the next events leaves the window.
+func (l *limit) aim(d *runtime.Decision, trip time.Duration, tries int) time.Duration {
+	pause, apart := d.RetryAfter-trip, l.Rule.Window/time.Duration(l.Rule.Max)
+	switch {
+	case d.Blocked: // all ask when a hold ends, and go on evenly
+	case apart < spreadOut:
+		pause += rand.N(min(spreadOut, l.Rule.Window/marginShare/2) + 1)
+	case pause < 0 && trip > apart && tries%2 == 1:
 		pause += (-pause/apart + 1) * apart
 	}
 	return max(0, pause)

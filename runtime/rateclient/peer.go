@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -80,7 +81,14 @@ type PeerLimit struct {
 	Margin time.Duration
 	// Least and Most, if Most is above 0, let the peer set the max within these bounds, by an
 	// answer that names a limit and, as its window, the rule's. A lower one that it tells of
-	// holds at once, and a higher one comes by a tenth for each window.
+	// holds at once, and a higher one comes by a tenth for each window. What a replica has not
+	// heard for a second it asks the peer: one request of the key goes, and others wait for
+	// its answer, a second at most, whatever Wait is.
+	//
+	// Without Most a peer that names a limit for the rule's window, and says that nothing remains
+	// although less was counted here, lowers the max in the same way, and it rises as the
+	// peer says. A replica that has heard no such limit for two windows and a minute goes by the
+	// rule again.
 	Least, Most int64
 	// Unit is the unit of the quotas that set the max. Empty stands for "requests".
 	Unit string
@@ -161,6 +169,8 @@ type limit struct {
 	rules [marginSteps + 1]runtime.Rule // with longer and longer windows
 	pace  runtime.Rule                  // admits the same, but evenly
 	keys  keys
+
+	lowered atomic.Bool // of a key the peer has set a max, though it may not by Most
 }
 
 func newLimit(l *PeerLimit) (*limit, error) {

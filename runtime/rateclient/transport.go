@@ -143,6 +143,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		response, err := t.next.RoundTrip(r)
 		if err != nil {
+			c.answered()
 			return nil, err
 		}
 		now := time.Now()

@@ -1,0 +1,127 @@
+package rateclient_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/internal/testkit/strictpeer"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateclient"
+)
+
+// TestMaxOfPeerIsShared has one replica learn a lower max, and another send a burst then: its
+// first one, or one a while after its last.
+func TestMaxOfPeerIsShared(t *testing.T) {
+	for _, c := range []struct {
+		wait  time.Duration
+		known bool // the other replica has learnt a higher max before
+	}{{0, false}, {time.Second, false}, {0, true}, {time.Hour, true}} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const window = 10 * time.Second
+				p := &strictpeer.Peer{Max: 60, Window: window, Admits: strictpeer.Rolling}
+				s := &service{answer: func(*http.Request) (int, map[string]string) {
+					most, _ := p.Limit()
+					_, ok := p.Arrive()
+					time.Sleep(50 * time.Millisecond)
+					fields := map[string]string{"RateLimit-Policy": fmt.Sprintf(`"a";q=%d;w=10`, most)}
+					if !ok {
+						return 429, fields
+					}
+					return 200, fields
+				}}
+				store := runtime.NewMemoryStore()
+				open := func() *rateclient.Transport {
+					return newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Wait: c.wait, Limits: []rateclient.PeerLimit{{
+						Rule: runtime.Rule{Name: "peer", Window: window, Max: 60}, Least: 1, Most: 60, Margin: -1}}})
+				}
+				one, other := open(), open()
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				if c.known {
+					_, _ = get(ctx, other, "http://a.test/")
+				}
+				p.SetMax(10)
+				_, _ = get(ctx, one, "http://a.test/")
+				time.Sleep(2 * time.Second)
+				var wg sync.WaitGroup
+				for range 60 {
+					wg.Go(func() { _, _ = get(ctx, other, "http://a.test/") })
+				}
+				wg.Wait()
+				events, refused := p.Seen()
+				if len(events) != 10 || refused > 0 {
+					t.Errorf("%d requests were admitted and %d refused, want 10 and none", len(events), refused)
+				}
+			})
+		})
+	}
+}
+
+// TestHalvedPeerIsUsed has a peer that counts a rolling window halve its limit, and say with
+// each answer what remains and when all is back: the replicas learn that, use what is left, and
+// are not refused any more.
+func TestHalvedPeerIsUsed(t *testing.T) {
+	for _, callers := range []int{1, 3} {
+		t.Run(fmt.Sprint(callers), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const window, most, replicas = 10 * time.Second, 100, 8
+				p := &strictpeer.Peer{Max: most, Window: window, Admits: strictpeer.Rolling}
+				way := func() { time.Sleep(time.Millisecond + rand.N(49*time.Millisecond)) }
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				store := runtime.NewMemoryStore(runtime.WithClock(time.Now))
+				for range replicas {
+					s := &service{answer: func(*http.Request) (int, map[string]string) {
+						way()
+						defer way()
+						at, ok := p.Arrive()
+						max, _ := p.Limit()
+						events, _ := p.Seen()
+						left := max
+						for i := len(events) - 1; i >= 0 && at.Sub(events[i]) < window; i-- {
+							left--
+						}
+						status := 200
+						if !ok {
+							status = 429
+						}
+						return status, map[string]string{
+							"RateLimit-Policy": fmt.Sprintf(`"a";q=%d;w=10`, max),
+							"RateLimit":        fmt.Sprintf(`"a";r=%d;t=10`, left),
+						}
+					}}
+					transport := newTransport(t, s, farStore{Store: store}, rateclient.Peer{Pattern: "a.test/", Wait: time.Hour, Limits: []rateclient.PeerLimit{{
+						Rule: runtime.Rule{Name: "peer", Window: window, Max: most}}}})
+					for range callers {
+						wg.Go(func() {
+							for ctx.Err() == nil {
+								_, _ = get(ctx, transport, "http://a.test/")
+							}
+						})
+					}
+				}
+				time.Sleep(2*window + window/2)
+				p.SetMax(most / 2)
+				time.Sleep(2 * window) // what was admitted before leaves the window
+				before, refused := p.Seen()
+				began := time.Now()
+				time.Sleep(20 * window)
+				events, after := p.Seen()
+				t.Logf("refused %d and %d", refused, after-refused)
+				used := float64(len(events)-len(before)) / (most / 2 * float64(time.Since(began)) / float64(window))
+				cancel()
+				wg.Wait()
+				if t.Logf("%.1f %% used", used*100); after > refused || used < 0.95 {
+					t.Errorf("%.1f %% of the limit was used and %d requests refused, want 95 %% and none", used*100, after-refused)
+				}
+			})
+		})
+	}
+}
