@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/rategen/rategen/internal/printed"
 )
 
 // A command is a command of ratectl. Help, completion and the manual are made from the list
@@ -123,17 +125,25 @@ func parse(f *flag.FlagSet, args []string) (rest []string, err error) {
 
 // run executes a command line, and returns the exit code.
 func (p *program) run(ctx context.Context, args []string) int {
+	out := &printed.Writer{To: p.out}
+	p.out = out
 	c, rest, err := find(args)
-	if err == nil && c == nil {
+	switch {
+	case err == nil && c == nil:
 		fmt.Fprint(p.out, overview())
-		return done
-	}
-	if err == nil {
+	case err == nil:
 		err = p.do(ctx, c, rest)
 	}
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(p.out, c.help())
-		return done
+		err = nil
+	}
+	var f failure
+	switch {
+	case err == nil && out.Err() != nil:
+		err = fmt.Errorf("cannot print: %w", out.Err())
+	case err != nil && errors.Is(ctx.Err(), context.Canceled) && !errors.As(err, &f):
+		err = failure{interrupted, "interrupted: " + err.Error()}
 	}
 	if err != nil {
 		p.report(err, args)

@@ -18,6 +18,7 @@ const (
 	wrongUsage  = 2
 	nothing     = 3
 	unconfirmed = 4
+	interrupted = 130 // as of a shell
 )
 
 // A failure is an error with an exit code of its own.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -244,4 +245,52 @@ func inFront(t *testing.T, server string, config *tls.Config) string {
 	})
 	t.Cleanup(func() { listener.Close(); all.Wait() })
 	return listener.Addr().String()
+}
+
+// A full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// What cannot be printed is a failure, whatever the command.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"-h", "help", "help keys", "keys -h", "version", "completion bash", "help man", "help markdown"} {
+		var errs strings.Builder
+		p := &program{in: strings.NewReader(""), out: full{}, err: &errs, getenv: func(string) string { return "" }}
+		if code := p.run(t.Context(), strings.Fields(args)); code != failed || !strings.Contains(errs.String(), "no space left on device") {
+			t.Errorf("ratectl %s: exit %d, %q", args, code, errs.String())
+		}
+	}
+}
+
+// A command that was interrupted ends as a shell has it.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	b.take(t, 1, "login", 0, "user-1")
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for _, args := range []string{"keys login", "rules", "top -count 2"} {
+		var errs strings.Builder
+		p := &program{in: strings.NewReader(""), out: io.Discard, err: &errs, getenv: func(name string) string { return b.env[name] }}
+		if code := p.run(ctx, strings.Fields(args)); code != interrupted {
+			t.Errorf("ratectl %s: exit %d, %q", args, code, errs.String())
+		}
+	}
+}
+
+// Columns stand below each other, however wide the characters of a key are.
+func TestWideKeys(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	o := &operator{program: &program{out: &out}, options: &options{}}
+	if err := o.printTable("KEY USED STATE", [][]string{{"张三", "1", "ok"}, {"user-1", "12", "near"}, {"🍵e\u0301", "3", "ok"}}); err != nil {
+		t.Fatal(err)
+	}
+	want := "KEY     USED  STATE\n张三    1     ok\nuser-1  12    near\n🍵e\u0301     3     ok\n"
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
 }

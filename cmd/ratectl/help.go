@@ -26,7 +26,8 @@ func overview() string {
 
 const exitCodes = `
 Exit codes: 0 done; 1 Redis or the page failed, or overrides are invalid; 2 the
-command line is wrong; 3 there is no such key or override; 4 not confirmed.
+command line is wrong; 3 there is no such key or override; 4 not confirmed; 130
+interrupted.
 `
 
 // help returns the manual of one command.

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"unicode"
+
+	"github.com/rategen/rategen/internal/printed"
 )
 
 // printJSON prints a value on a line of its own.
@@ -20,17 +21,20 @@ func (o *operator) json() bool { return o.format == "json" }
 
 // printTable prints rows, below their headings if there are some. Nobody's key moves the cursor.
 func (o *operator) printTable(head string, rows [][]string) error {
-	table := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
-	if head != "" {
-		fmt.Fprintln(table, strings.ReplaceAll(head, " ", "\t"))
-	}
 	for _, row := range rows {
 		for i, cell := range row {
 			row[i] = printable(cell)
 		}
-		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
-	return table.Flush()
+	if head != "" {
+		rows = append([][]string{strings.Split(head, " ")}, rows...)
+	}
+	for _, line := range printed.Lines(rows) {
+		if _, err := fmt.Fprintln(o.out, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printable returns text with what is not to be seen as Go writes it.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -9,8 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
+
+	"github.com/rategen/rategen/internal/printed"
 )
 
 // A terminal is a screen with a keyboard.
@@ -208,23 +208,16 @@ func weight(cell string) (float64, bool) {
 // draw writes the whole screen anew.
 func (s *screen) draw() {
 	width, height := s.size()
-	var text bytes.Buffer
-	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	head := slices.Clone(s.table.head)
 	if s.sort >= 0 && s.sort < len(head) {
 		head[s.sort] += "*"
 	}
-	fmt.Fprintln(columns, strings.Join(head, "\t"))
 	rows := s.visible()
 	at := max(0, slices.IndexFunc(rows, func(row []string) bool { return row[0] == s.selected }))
 	room := max(1, height-3)
 	first := max(0, at-room+1)
 	shown := rows[min(first, len(rows)):min(first+room, len(rows))]
-	for _, row := range shown {
-		fmt.Fprintln(columns, strings.Join(row, "\t"))
-	}
-	_ = columns.Flush()
-	lines := append([]string{s.table.title}, strings.Split(strings.TrimRight(text.String(), "\n"), "\n")...)
+	lines := append([]string{s.table.title}, printed.Lines(append([][]string{head}, shown...))...)
 	var out strings.Builder
 	out.WriteString("\x1b[H")
 	for i, line := range lines {
@@ -232,9 +225,9 @@ func (s *screen) draw() {
 		if i == 2+at-first && len(shown) > 0 {
 			style = "\x1b[7m"
 		}
-		fmt.Fprintf(&out, "%s%s\x1b[0m\x1b[K\r\n", style, clipped(line, width))
+		fmt.Fprintf(&out, "%s%s\x1b[0m\x1b[K\r\n", style, printed.Start(line, width))
 	}
-	fmt.Fprintf(&out, "\x1b[J\x1b[%d;1H%s\x1b[0m\x1b[K", height, clipped(s.status(len(rows)), width))
+	fmt.Fprintf(&out, "\x1b[J\x1b[%d;1H%s\x1b[0m\x1b[K", height, printed.Start(s.status(len(rows)), width))
 	_, _ = io.WriteString(s.out, out.String())
 }
 
@@ -254,12 +247,4 @@ func (s *screen) status(rows int) string {
 		text = fmt.Sprintf("%d with %q  %s", rows, s.filter, text)
 	}
 	return text
-}
-
-// clipped returns as much of a line as a width holds.
-func clipped(line string, width int) string {
-	if all := []rune(line); len(all) > width {
-		return string(all[:max(0, width)])
-	}
-	return line
 }

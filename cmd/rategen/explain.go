@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/printed"
 )
 
 // explain is rategen explain: it says in words what a directive means.
@@ -87,7 +88,7 @@ func printTopic(w io.Writer, name, text string) {
 	const indent = "          "
 	line, empty := name+strings.Repeat(" ", len(indent)-len(name)), true
 	for word := range strings.FieldsSeq(text) {
-		if !empty && width(line)+width(word) > tableWidth {
+		if !empty && printed.Width(line)+printed.Width(word) > tableWidth {
 			fmt.Fprintln(w, strings.TrimRight(line, " "))
 			line = indent
 		}

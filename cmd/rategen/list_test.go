@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/internal/printed"
 )
 
 const listed = `package m
@@ -79,7 +81,7 @@ out/out.go:7        out.Model.Ask#2     1000 per 1m, token…  (all callers)
 	printTable(&table, tableWidth, rows)
 	out = table.String()
 	for line := range strings.Lines(out) {
-		if n := width(strings.TrimRight(line, "\n")); n > tableWidth {
+		if n := printed.Width(strings.TrimRight(line, "\n")); n > tableWidth {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}

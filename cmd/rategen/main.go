@@ -15,6 +15,7 @@ import (
 
 	"github.com/rategen/rategen/generator"
 	"github.com/rategen/rategen/internal/buildversion"
+	"github.com/rategen/rategen/internal/printed"
 )
 
 // The options in the manual and in the table of the documentation are made from
@@ -25,7 +26,7 @@ import (
 // The exit codes.
 const (
 	done       = 0
-	inputError = 1 // or stale files under -check
+	inputError = 1 // or stale files under -check, or what cannot be printed
 	wrongUsage = 2
 )
 
@@ -53,8 +54,18 @@ func parse(flags *flag.FlagSet, args []string, stdout, stderr io.Writer, usage s
 	return done, true
 }
 
-// run is main with its surroundings as parameters.
-func run(args []string, stdout, stderr io.Writer, dir string) int {
+// run is main with its surroundings as parameters. What cannot be printed is a failure.
+func run(args []string, to, stderr io.Writer, dir string) int {
+	stdout := &printed.Writer{To: to}
+	code := do(args, stdout, stderr, dir)
+	if err := stdout.Err(); err != nil {
+		fmt.Fprintf(stderr, "rategen: cannot print: %v\n", err)
+		code = max(code, inputError)
+	}
+	return code
+}
+
+func do(args []string, stdout, stderr io.Writer, dir string) int {
 	if len(args) > 0 {
 		switch args[0] {
 		case "list":

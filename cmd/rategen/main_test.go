@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rategen/rategen/generator"
@@ -230,5 +231,22 @@ func TestWarningsAndJSON(t *testing.T) {
 	}
 	if code, out, _ := rategen(dir, "-json", "./nowhere"); code != 1 || !strings.HasPrefix(out, `{"severity":"error","message":"`) {
 		t.Errorf("-json: exit %d\nstdout: %s", code, out)
+	}
+}
+
+// A full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// What cannot be printed is a failure, whatever the command.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := writeModule(t, module)
+	for _, args := range []string{"-h", "-version", "-v ./...", "list ./...", "list -json ./...", "list -h", "explain a.go:4", "explain -json a.go:4"} {
+		var errs bytes.Buffer
+		if code := run(strings.Fields(args), full{}, &errs, dir); code != inputError || !strings.Contains(errs.String(), "no space left on device") {
+			t.Errorf("rategen %s: exit %d, %q", args, code, errs.String())
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/printed"
 )
 
 // optionTableFile is the page that has the table of options, between the
@@ -58,7 +59,7 @@ func wrapped(text, first, others string) string {
 	var lines []string
 	line := first
 	for i, word := range strings.Fields(text) {
-		if i > 0 && width(line+word) > 79 {
+		if i > 0 && printed.Width(line+word) > 79 {
 			lines = append(lines, strings.TrimRight(line, " "))
 			line = others
 		}

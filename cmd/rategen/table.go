@@ -7,8 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 
+	"github.com/rategen/rategen/internal/printed"
 	"github.com/rategen/rategen/internal/progress"
 )
 
@@ -17,13 +17,14 @@ import (
 const tableWidth = 80
 
 func widthOf(w io.Writer) int {
+	if checked, ok := w.(*printed.Writer); ok {
+		w = checked.To
+	}
 	if file, ok := w.(*os.File); ok && progress.IsTerminal(file) {
 		return tableWidth
 	}
 	return math.MaxInt
 }
-
-const gap = 2 // blanks between columns
 
 // printTable prints rows of equally many cells in a number of columns. A cell that is too long for
 // the table to fit is cut: a name or place at its start, which says less than
@@ -32,11 +33,11 @@ func printTable(w io.Writer, columns int, rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], width(cell))
+			widths[i] = max(widths[i], printed.Width(cell))
 		}
 	}
 	// The widest column gives way, until all of them fit.
-	total := gap * (len(widths) - 1)
+	total := printed.Gap * (len(widths) - 1)
 	for _, n := range widths {
 		total += n
 	}
@@ -52,7 +53,7 @@ func printTable(w io.Writer, columns int, rows [][]string) {
 				cell = cutEnd(cell, widths[i])
 			}
 			line.WriteString(cell)
-			line.WriteString(strings.Repeat(" ", widths[i]-width(cell)+gap))
+			line.WriteString(strings.Repeat(" ", widths[i]-printed.Width(cell)+printed.Gap))
 		}
 		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 	}
@@ -62,21 +63,15 @@ const ellipsis = "…"
 
 // cutEnd returns s, or as much of its start as fits n columns with an ellipsis.
 func cutEnd(s string, n int) string {
-	if width(s) <= n {
+	if printed.Width(s) <= n {
 		return s
 	}
-	used := 1
-	for i, c := range s {
-		if used += runeWidth(c); used > n {
-			return s[:i] + ellipsis
-		}
-	}
-	return s
+	return printed.Start(s, n-1) + ellipsis
 }
 
 // cutStart returns s, or an ellipsis and as much of its end as fits.
 func cutStart(s string, n int) string {
-	over := width(s) - n
+	over := printed.Width(s) - n
 	if over <= 0 {
 		return s
 	}
@@ -85,27 +80,7 @@ func cutStart(s string, n int) string {
 		if over <= 0 {
 			return ellipsis + s[i:]
 		}
-		over -= runeWidth(c)
+		over -= printed.RuneWidth(c)
 	}
 	return ellipsis
-}
-
-func width(s string) int {
-	n := 0
-	for _, c := range s {
-		n += runeWidth(c)
-	}
-	return n
-}
-
-// runeWidth returns how many columns a terminal gives to a character.
-func runeWidth(c rune) int {
-	switch {
-	case unicode.In(c, unicode.Mn, unicode.Me, unicode.Cf):
-		return 0
-	case unicode.In(c, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana),
-		c >= 0x3000 && c <= 0x303f, c >= 0xff01 && c <= 0xff60, c >= 0x1f300 && c <= 0x1faff:
-		return 2
-	}
-	return 1
 }

@@ -1,0 +1,96 @@
+// Package printed is what the commands print with: text in columns, and whether all of it has
+// arrived.
+package printed
+
+import (
+	"io"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// A Writer keeps the first error of another one. It is safe for concurrent use.
+type Writer struct {
+	To io.Writer
+
+	mu  sync.Mutex
+	err error
+}
+
+func (w *Writer) Write(p []byte) (int, error) {
+	n, err := w.To.Write(p)
+	if err != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.err == nil {
+			w.err = err
+		}
+	}
+	return n, err
+}
+
+// Err returns the first error of a write, or nil.
+func (w *Writer) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// Gap is how many blanks are between columns.
+const Gap = 2
+
+// Lines returns rows as lines of columns, each as wide as its widest cell.
+func Lines(rows [][]string) []string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row[:max(0, len(row)-1)] {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], Width(cell))
+		}
+	}
+	lines := make([]string, len(rows))
+	for n, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(cell)
+			if i < len(row)-1 {
+				line.WriteString(strings.Repeat(" ", widths[i]-Width(cell)+Gap))
+			}
+		}
+		lines[n] = line.String()
+	}
+	return lines
+}
+
+// Start returns as much of the start of a text as fits a number of columns.
+func Start(s string, columns int) string {
+	for i, c := range s {
+		if columns -= RuneWidth(c); columns < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// Width returns how many columns a terminal gives to a text.
+func Width(s string) int {
+	n := 0
+	for _, c := range s {
+		n += RuneWidth(c)
+	}
+	return n
+}
+
+// RuneWidth returns how many columns a terminal gives to a character.
+func RuneWidth(c rune) int {
+	switch {
+	case unicode.In(c, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case unicode.In(c, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana),
+		c >= 0x3000 && c <= 0x303f, c >= 0xff01 && c <= 0xff60, c >= 0x1f300 && c <= 0x1faff:
+		return 2
+	}
+	return 1
+}
