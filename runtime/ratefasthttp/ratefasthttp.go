@@ -35,6 +35,7 @@ func Serve(c *fasthttp.RequestCtx, parent context.Context, middleware func(http.
 			err = nil
 			return
 		}
+		answer.see()
 		w.WriteHeader(status)
 		if answer.status != status { // the middleware has answered in place of next
 			err = nil
@@ -53,6 +54,15 @@ type writer struct {
 
 // Header implements [http.ResponseWriter].
 func (w *writer) Header() http.Header { return w.header }
+
+// see has the middleware see the fields of the handler that it would write in place of others.
+func (w *writer) see() {
+	for _, name := range [...]string{"Retry-After", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
+		if value := w.c.Response.Header.Peek(name); len(value) > 0 {
+			w.header.Set(name, string(value))
+		}
+	}
+}
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *writer) WriteHeader(status int) {

@@ -2,6 +2,7 @@ package ratefiber_test
 
 import (
 	"net"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/gofiber/fiber/v3"
@@ -79,4 +80,26 @@ func TestUnfit(t *testing.T) {
 		}
 	}()
 	ratefiber.Limit(ratehttp.RequestLimit{Rule: &runtime.Rule{Name: "x"}})
+}
+
+// A handler's own time to come back, and the older fields of a stricter server behind it, stay.
+func TestOwnFields(t *testing.T) {
+	service := wire.NewService(t)
+	app := fiber.New()
+	app.Use(ratefiber.Middleware(ratehttp.WithLegacyFields()))
+	app.Get("/", func(c fiber.Ctx) error {
+		_, _ = service.Show(c.Context(), "1")
+		c.Set("Retry-After", "7")
+		c.Set("X-RateLimit-Remaining", "0")
+		c.Set("X-RateLimit-Reset", "99999999999")
+		return c.SendStatus(429)
+	})
+	resp, err := app.Test(httptest.NewRequest("GET", "/", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if h := resp.Header; h.Get("Retry-After") != "7" || h.Get("X-RateLimit-Reset") != "99999999999" || h.Get("RateLimit") == "" {
+		t.Error(h)
+	}
 }

@@ -145,6 +145,7 @@ func (r *Record) Cause(err error) (own error) {
 
 // Refusal returns the latest denial of the call by a limit on its clients or, if there was
 // none, the latest refusal of what no limiter could decide. A client may come back after both.
+// Without policies a limit on calls of the service's own counts as well.
 func (r *Record) Refusal(policies *Policies) (refusal runtime.Refusal, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +153,7 @@ func (r *Record) Refusal(policies *Policies) (refusal runtime.Refusal, ok bool) 
 		var limited *runtime.LimitedError
 		switch err := r.refusals[i].Err; {
 		case errors.As(err, &limited):
-			if policies.Lookup(limited.Rule, limited.Outgoing()).Audience != Outgoing {
+			if policies == nil || policies.Lookup(limited.Rule, limited.Outgoing()).Audience != Outgoing {
 				return r.refusals[i], true
 			}
 		case !ok && errors.Is(err, runtime.ErrUnavailable):

@@ -1,10 +1,11 @@
 package ratehttp
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
+	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratefield"
 )
 
@@ -29,13 +30,16 @@ func (e *exchange) writeFields(h http.Header, status int) {
 	if e.config.cors {
 		e.config.expose(h, e.request)
 	}
+	if status == http.StatusTooManyRequests && !e.answered.Load() {
+		e.writeRetryAfter(h)
+	}
 	var limitRoom [inlineMembers]ratefield.State
 	limits := e.record.Limits(limitRoom[:0])
 	if len(limits) == 0 {
 		return
 	}
 	if e.config.legacy {
-		e.config.writeLegacy(h, limits)
+		e.config.writeLegacy(h, limits, status)
 	}
 	if e.config.silent {
 		return
@@ -60,6 +64,18 @@ func (e *exchange) writeFields(h http.Header, status int) {
 	add(h, policyField, values[:1:1])
 	if values[1] != "" {
 		add(h, limitField, values[1:])
+	}
+}
+
+// writeRetryAfter tells the client of a program that answers a refusal with 429 by itself when to
+// come back, unless the program has.
+func (e *exchange) writeRetryAfter(h http.Header) {
+	var limited *runtime.LimitedError
+	if refusal, ok := e.record.Refusal(nil); h["Retry-After"] == nil && ok && errors.As(refusal.Err, &limited) {
+		var a Answer
+		if a.deny(e, e.config, limited); a.RetryAfter > 0 {
+			h.Set("Retry-After", strconv.FormatInt(a.RetryAfter, 10))
+		}
 	}
 }
 
@@ -112,27 +128,6 @@ func (e *exchange) partitionKey(rule string) (key string) {
 		key = partitionKey(e.config.secret, value)
 	}
 	return key
-}
-
-// writeLegacy writes the older fields, about the limit that is closest to its end.
-func (c *config) writeLegacy(h http.Header, limits []ratefield.State) {
-	var closest *ratefield.State
-	for i := range limits {
-		l := &limits[i]
-		if !l.Counted || c.policies.Lookup(l.Rule, l.Outgoing).Audience != ratefield.Public {
-			continue
-		}
-		if closest == nil || l.Denied && !closest.Denied || l.Denied == closest.Denied && l.Left < closest.Left {
-			closest = l
-		}
-	}
-	if closest == nil {
-		return
-	}
-	whole := time.Now().Add(closest.ResetAfter + time.Second - 1)
-	h[limitLegacy] = []string{strconv.FormatInt(closest.Quota, 10)}
-	h[leftLegacy] = []string{strconv.FormatInt(max(0, closest.Left), 10)}
-	h[resetLegacy] = []string{strconv.FormatInt(whole.Unix(), 10)}
 }
 
 func isRedirect(status int) bool {

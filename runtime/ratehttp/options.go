@@ -96,7 +96,8 @@ func WithDraft(draft ratefield.Draft) Option {
 
 // WithLegacyFields adds X-RateLimit-Limit, X-RateLimit-Remaining and
 // X-RateLimit-Reset for the limit that is closest to its end. The last one is the
-// time when the limit is whole again, in seconds since 1970.
+// time when the limit is whole again, in seconds since 1970. Those of a server behind this
+// one stay if it is stricter, or has refused the request itself.
 func WithLegacyFields() Option { return option(func(c *config) { c.legacy = true }) }
 
 // WithMaxRate bounds what RateLimit lets a client expect: r is never more than n for

@@ -99,7 +99,7 @@ func (left usage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h := w.Header()
 	if e.config.legacy {
-		e.config.writeLegacy(h, states)
+		e.config.writeLegacy(h, states, http.StatusOK)
 	}
 	if len(members) > 0 && !e.config.silent {
 		add(h, policyField, []string{string(ratefield.AppendPolicies(nil, members))})
