@@ -31,18 +31,18 @@ func (t *trial) marked(c rawstore.Charge, at, mark, cost int64) {
 // reservationsOnAnyClock goes through all that may become of a reservation, in so long a time
 // that a busy machine is not late.
 func reservationsOnAnyClock(t *trial) {
-	t.rule.Reserve = 2 * time.Second
+	t.rule.Reserve = 5 * time.Second
 	at, charges := map[string]int64{}, map[string]rawstore.Charge{}
 	for _, name := range []string{"settled", "lapses", "late", "renewed"} {
 		charges[name] = t.charge(name, 3)
 		at[name] = t.admit(charges[name], 7).At
 	}
 	t.marked(charges["settled"], at["settled"], 0, 1)
-	t.Advance(1200 * time.Millisecond)
+	t.Advance(3 * time.Second)
 	if again := t.renewed(charges["renewed"], at["renewed"]); again != at["renewed"] {
 		t.Errorf("renewed as %d, want %d", again, at["renewed"])
 	}
-	t.Advance(900 * time.Millisecond)
+	t.Advance(2200 * time.Millisecond)
 	t.marked(charges["late"], at["late"], 0, 5)
 	for name, left := range map[string]int64{"settled": 9, "lapses": 10, "late": 5, "renewed": 7} {
 		t.left(name, left)
