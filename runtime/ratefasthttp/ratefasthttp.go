@@ -4,34 +4,40 @@ package ratefasthttp
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 
 	"github.com/valyala/fasthttp"
-	"github.com/valyala/fasthttp/fasthttpadaptor"
 
-	"github.com/rategen/rategen/runtime/internal/message"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
 // Serve passes a request through a middleware of net/http that looks at headers alone:
 // that of [ratehttp.Middleware], or the method Wrap of a [ratehttp.RequestLimit]. parent is
-// the context of the request.
+// the context of the request. The body of the request is not read.
 //
 // If the middleware admits the request, next is called with a request that has the
 // context to use from there on, and no body. It returns the status that the answer has or,
 // with an error, will have, and may set the request's Pattern to its route, for the log.
 // An error that is a refusal is answered, as by [ratehttp.Error], and so is one that
 // hides a refusal under [ratehttp.WithForcedRefusals]. Another one is returned.
+//
+// A call ends when next returns. fasthttp sends an answer that is a stream only then, so a limit
+// on calls in flight does not count those that are being sent: bound them where they are written.
 func Serve(c *fasthttp.RequestCtx, parent context.Context, middleware func(http.Handler) http.Handler, next func(*http.Request) (status int, err error)) error {
-	r := new(http.Request)
-	if err := fasthttpadaptor.ConvertRequest(c, r, true); err != nil {
+	r, err := request(c)
+	if err != nil {
 		return err
 	}
-	var err error
 	answer := &writer{c: c, header: http.Header{}}
+	answer.load()
 	middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var status int
-		if status, err = next(r); err != nil && ratehttp.Error(w, r, err) {
+		status, err = next(r)
+		answer.load()
+		if err != nil && ratehttp.Error(w, r, err) {
 			err = nil
 			return
 		}
@@ -44,12 +50,60 @@ func Serve(c *fasthttp.RequestCtx, parent context.Context, middleware func(http.
 	return err
 }
 
-// A writer adds to an answer of fasthttp, which is sent when all handlers have returned.
+// request returns a request of net/http without its body, which may be large, and which who
+// handles the request may want as a stream.
+func request(c *fasthttp.RequestCtx) (*http.Request, error) {
+	header := &c.Request.Header
+	uri := string(header.RequestURI())
+	target, err := url.ParseRequestURI(uri)
+	if err != nil {
+		return nil, err
+	}
+	r := &http.Request{
+		Method: string(header.Method()), URL: target, RequestURI: uri, Proto: string(header.Protocol()), Header: http.Header{},
+		Host: string(c.Host()), RemoteAddr: c.RemoteAddr().String(), TLS: c.TLSConnectionState(),
+		Body: http.NoBody, ContentLength: int64(header.ContentLength()),
+	}
+	if r.ContentLength < -1 {
+		r.ContentLength = 0 // fasthttp's word for a request that has no body
+	}
+	r.ProtoMajor, r.ProtoMinor, _ = http.ParseHTTPVersion(r.Proto)
+	header.VisitAll(func(name, value []byte) {
+		if name := string(name); name != fasthttp.HeaderHost {
+			r.Header.Add(name, string(value))
+		}
+	})
+	return r, nil
+}
+
+// A writer changes an answer of fasthttp, which is sent when all handlers have returned.
 type writer struct {
 	c       *fasthttp.RequestCtx
-	header  http.Header // what is added
+	own     http.Header // of the answer, as it was last read or written
+	header  http.Header // that it is to have
 	status  int         // that was set
 	written bool
+}
+
+// load reads the header of the answer, but for what is to be changed in it.
+func (w *writer) load() {
+	own := http.Header{}
+	w.c.Response.Header.VisitAll(func(name, value []byte) {
+		if name := string(name); name != fasthttp.HeaderContentEncoding { // which goes with a body that is there
+			own.Add(name, string(value))
+		}
+	})
+	for name, values := range w.header {
+		if slices.Equal(values, w.own[name]) {
+			delete(w.header, name)
+		}
+	}
+	for name, values := range own {
+		if w.header[name] == nil {
+			w.header[name] = slices.Clip(values)
+		}
+	}
+	w.own = own
 }
 
 // Header implements [http.ResponseWriter].
@@ -68,12 +122,21 @@ func (w *writer) see() {
 func (w *writer) WriteHeader(status int) {
 	w.status = status
 	w.c.SetStatusCode(status)
+	for name := range w.own {
+		if w.header[name] == nil {
+			w.c.Response.Header.Del(name)
+		}
+	}
 	for name, values := range w.header {
+		if slices.Equal(values, w.own[name]) {
+			continue
+		}
 		w.c.Response.Header.Del(name)
 		for _, value := range values {
 			w.c.Response.Header.Add(name, value)
 		}
 	}
+	w.own = maps.Clone(w.header)
 }
 
 // Write implements [http.ResponseWriter]. What it writes takes the place of the body of
@@ -82,21 +145,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	if !w.written {
 		w.written = true
 		w.c.Response.ResetBody()
-		w.drop()
+		w.c.Response.Header.Del(fasthttp.HeaderContentEncoding)
 	}
 	return w.c.Write(p)
-}
-
-// drop removes the fields that go with the answer of the handler, but for those that were added.
-func (w *writer) drop() {
-	var fall []string
-	w.c.Response.Header.VisitAll(func(name, _ []byte) {
-		key := string(name)
-		if _, added := w.header[http.CanonicalHeaderKey(key)]; !added && (message.Falls(key) || key == fasthttp.HeaderContentEncoding) {
-			fall = append(fall, key)
-		}
-	})
-	for _, name := range fall {
-		w.c.Response.Header.Del(name)
-	}
 }
