@@ -24,9 +24,8 @@ import (
 func Middleware(opts ...ratehttp.Option) fiber.Handler { return through(ratehttp.Middleware(opts...)) }
 
 // Limit is [ratehttp.RequestLimit.Wrap] for fiber. Its Refund gets the status that fiber has
-// for the error of a handler: the Code of a [fiber.Error], or 500. The functions of a
-// limit must not keep strings of the request. A limit on calls in flight counts a call until its
-// handler returns: a stream that fiber sends after that is not counted.
+// for the error of a handler: the Code of a [fiber.Error], or 500. A limit on calls in
+// flight counts a call until its handler returns, and not a stream that fiber sends after that.
 func Limit(l ratehttp.RequestLimit) fiber.Handler { return through(l.Wrap) }
 
 func through(middleware func(http.Handler) http.Handler) fiber.Handler {
