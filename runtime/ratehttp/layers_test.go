@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -165,37 +164,6 @@ func TestFlushThatFails(t *testing.T) {
 			if problemOf(t, resp); resp.StatusCode != 429 || refund != 429 || resp.Header.Get("Retry-After") == "" ||
 				len(resp.Header.Values("RateLimit")) != 1 || len(parse(t, resp.Header, "RateLimit-Policy")) != 2 || resp.Header.Get("X-RateLimit-Remaining") != "0" {
 				t.Errorf("%s, %s: %d, Refund %d, %v", name, way, resp.StatusCode, refund, resp.Header)
-			}
-		}
-	}
-}
-
-// Nothing is written after an answer was begun, whoever has wrapped the writer.
-func TestRefusalAfterBegin(t *testing.T) {
-	limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: hourly, Refund: func(int) bool { return false }}
-	for name, between := range map[string]func(http.Handler) http.Handler{
-		"nothing": func(h http.Handler) http.Handler { return h },
-		"a layer": func(h http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(bare{w}, r) })
-		},
-		"a layer with Unwrap": func(h http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(over{bare{w}}, r) })
-		},
-		"layers and a limit": func(h http.Handler) http.Handler {
-			h = limit.Wrap(h)
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(over{bare{w}}, r) })
-		},
-	} {
-		for begun, begin := range map[string]func(http.ResponseWriter){
-			"":     func(w http.ResponseWriter) { w.WriteHeader(200) },
-			"half": func(w http.ResponseWriter) { _, _ = io.WriteString(w, "half") },
-			"copy": func(w http.ResponseWriter) { _, _ = io.Copy(w, strings.NewReader("copy")) },
-		} {
-			for _, force := range [][]ratehttp.Option{nil, {ratehttp.WithForcedRefusals()}} {
-				resp := answerOf(ratehttp.Middleware(force...)(between(refusing(t, newLimiter(), begin, answers))))
-				if body := bodyOf(t, resp); resp.StatusCode != 200 || body != begun || resp.Header.Get("Retry-After") != "" {
-					t.Errorf("%s, begun with %q: %d %v %q", name, begun, resp.StatusCode, resp.Header, body)
-				}
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 )
 
@@ -16,6 +17,8 @@ type writer struct {
 	answered bool        // with a refusal: what the handler writes after it is dropped
 	encodes  bool        // inner encodes what is written
 	started  atomic.Bool // the header is sent, or the connection is the handler's; any goroutine may ask
+	bounded  bool        // a refusal of known length is sent through a layer
+	left     int64       // of it, if bounded
 	http1    http1Writer
 }
 
@@ -30,8 +33,28 @@ func (w *writer) start(status int) {
 		w.started.Store(true)
 		if w.exchange != nil {
 			w.exchange.writeFields(w.inner.Header(), status)
+			w.bound()
 		}
 	}
+}
+
+// bound notes the length of a refusal that comes through a layer, which does not know that what a
+// handler writes after it is dropped: too much of it breaks an answer, as a whole in one write.
+func (w *writer) bound() {
+	if !w.answered && w.exchange.answered.Load() {
+		if n, err := strconv.ParseInt(w.inner.Header().Get("Content-Length"), 10, 64); err == nil {
+			w.bounded, w.left = true, n
+		}
+	}
+}
+
+// writeBounded writes what is left of a refusal.
+func (w *writer) writeBounded(p []byte) (int, error) {
+	n, err := w.inner.Write(p[:min(int64(len(p)), w.left)])
+	if w.left -= int64(n); err == nil && n < len(p) {
+		err = http.ErrContentLength
+	}
+	return n, err
 }
 
 // finish drops what a handler writes from now on.
@@ -67,7 +90,9 @@ func (w *writer) Write(p []byte) (int, error) {
 	if w.answered {
 		return 0, http.ErrContentLength
 	}
-	w.start(http.StatusOK)
+	if w.start(http.StatusOK); w.bounded {
+		return w.writeBounded(p)
+	}
 	return w.inner.Write(p)
 }
 
@@ -76,7 +101,9 @@ func (w *writer) WriteString(s string) (int, error) {
 	if w.answered {
 		return 0, http.ErrContentLength
 	}
-	w.start(http.StatusOK)
+	if w.start(http.StatusOK); w.bounded {
+		return w.writeBounded([]byte(s))
+	}
 	return io.WriteString(w.inner, s)
 }
 
@@ -93,6 +120,10 @@ func (w *writer) ReadFrom(from io.Reader) (n int64, err error) {
 		if err != nil || n < sniffed {
 			return n, err
 		}
+	}
+	if w.bounded {
+		rest, err := io.Copy(struct{ io.Writer }{w}, from)
+		return n + rest, err
 	}
 	rest, err := io.Copy(w.inner, from)
 	return n + rest, err
