@@ -41,7 +41,6 @@ func Serve(c *fasthttp.RequestCtx, parent context.Context, middleware func(http.
 			err = nil
 			return
 		}
-		answer.see()
 		w.WriteHeader(status)
 		if answer.status != status { // the middleware has answered in place of next
 			err = nil
@@ -109,31 +108,21 @@ func (w *writer) load() {
 // Header implements [http.ResponseWriter].
 func (w *writer) Header() http.Header { return w.header }
 
-// see has the middleware see the fields of the handler that it would write in place of others.
-func (w *writer) see() {
-	for _, name := range [...]string{"Retry-After", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
-		if value := w.c.Response.Header.Peek(name); len(value) > 0 {
-			w.header.Set(name, string(value))
-		}
-	}
-}
-
 // WriteHeader implements [http.ResponseWriter].
 func (w *writer) WriteHeader(status int) {
 	w.status = status
 	w.c.SetStatusCode(status)
-	for name := range w.own {
-		if w.header[name] == nil {
+	// All are deleted before any is added, as fasthttp changes the order of lines then.
+	for name, values := range w.own {
+		if !slices.Equal(values, w.header[name]) {
 			w.c.Response.Header.Del(name)
 		}
 	}
 	for name, values := range w.header {
-		if slices.Equal(values, w.own[name]) {
-			continue
-		}
-		w.c.Response.Header.Del(name)
-		for _, value := range values {
-			w.c.Response.Header.Add(name, value)
+		if !slices.Equal(values, w.own[name]) {
+			for _, value := range values {
+				w.c.Response.Header.Add(name, value)
+			}
 		}
 	}
 	w.own = maps.Clone(w.header)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/message"
 	"github.com/rategen/rategen/runtime/ratefield"
 )
 
@@ -45,7 +44,7 @@ func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 	}
 	h := w.Header()
 	for name := range h {
-		if message.Falls(name) || name == "Content-Encoding" && own != nil && !own.encodes {
+		if drops(name) || name == "Content-Encoding" && own != nil && !own.encodes {
 			delete(h, name)
 		}
 	}

@@ -1,13 +1,13 @@
-// Package message has what adapters of HTTP share about requests and their answers.
-package message
+package ratehttp
 
 import (
 	"net/http"
 	"strings"
 )
 
-// falls are fields that go with an answer, beside those of [Falls].
-var falls = func() map[string]bool {
+// dropped are fields that a refusal drops, and droppedStarts and droppedEnds how names of others
+// begin and end. A key of [http.TrailerPrefix] is a trailer.
+var dropped = func() map[string]bool {
 	all := map[string]bool{}
 	for name := range strings.FieldsSeq(`
 		Accept-Ranges Etag Last-Modified Trailer Transfer-Encoding Digest Repr-Digest Unencoded-Digest Signature Signature-Input
@@ -20,28 +20,26 @@ var falls = func() map[string]bool {
 	return all
 }()
 
-// starts and ends are those of fields that go with an answer. A key of [http.TrailerPrefix] is
-// a trailer.
 var (
-	starts = [...]string{"Content-", http.TrailerPrefix, "Surrogate-", "X-Accel-", "X-Sendfile", "X-Reproxy-", "X-Appengine-Blob"}
-	ends   = [...]string{"-Cache-Control", "-Cache-Tag", "-Surrogate-Control"}
+	droppedStarts = [...]string{"Content-", http.TrailerPrefix, "Surrogate-", "X-Accel-", "X-Sendfile", "X-Reproxy-", "X-Appengine-Blob"}
+	droppedEnds   = [...]string{"-Cache-Control", "-Cache-Tag", "-Surrogate-Control"}
 )
 
-// Falls reports whether a field goes when a refusal takes the place of the answer that it was
+// drops reports whether a field goes when a refusal takes the place of the answer that it was
 // set for: it describes the content, tells a cache to keep or find it, or has a proxy or
 // browser replace it. Content-Encoding is not among them, as middleware sets it that encodes
 // whatever comes.
-func Falls(name string) bool {
+func drops(name string) bool {
 	name = http.CanonicalHeaderKey(name)
-	if falls[name] {
+	if dropped[name] {
 		return true
 	}
-	for _, start := range starts {
+	for _, start := range droppedStarts {
 		if strings.HasPrefix(name, start) {
 			return name != "Content-Encoding" && !strings.HasPrefix(name, "Content-Security-Policy")
 		}
 	}
-	for _, end := range ends {
+	for _, end := range droppedEnds {
 		if strings.HasSuffix(name, end) {
 			return true
 		}

@@ -1,12 +1,12 @@
-package message
+package ratehttp
 
 import (
 	"strings"
 	"testing"
 )
 
-// What belongs to the content, to caches and to proxies that replace it falls, and nothing else.
-func TestFalls(t *testing.T) {
+// What belongs to the content, to caches and to proxies that replace it is dropped, and nothing else.
+func TestDrops(t *testing.T) {
 	for names, want := range map[string]bool{
 		"ETag Last-Modified Accept-Ranges Content-Range Content-Disposition Content-Language Content-Length Content-Location Content-Type Content-MD5 Content-Digest Repr-Digest Digest Trailer Trailer:X-Sum":                                      true,
 		"Cache-Control CDN-Cache-Control Cloudflare-CDN-Cache-Control Netlify-CDN-Cache-Control Vercel-CDN-Cache-Control X-LiteSpeed-Cache-Control Surrogate-Control Surrogate-Key Edge-Control Cache-Tag Edge-Cache-Tag Expires Pragma Age":        true,
@@ -14,8 +14,8 @@ func TestFalls(t *testing.T) {
 		"Content-Encoding Content-Security-Policy Content-Security-Policy-Report-Only Vary Set-Cookie Date Link Access-Control-Allow-Origin X-Content-Type-Options X-Request-Id Strict-Transport-Security WWW-Authenticate RateLimit X-Accelerated": false,
 	} {
 		for name := range strings.FieldsSeq(names) {
-			if Falls(name) != want {
-				t.Errorf("%s falls: %t", name, !want)
+			if drops(name) != want {
+				t.Errorf("%s is dropped: %t", name, !want)
 			}
 		}
 	}
