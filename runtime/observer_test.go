@@ -143,7 +143,7 @@ func TestRecorder(t *testing.T) {
 		want := []event{
 			{Rule: "burst", Remaining: 1, ResetAfter: second / 10},
 			{Rule: "daily", Remaining: 3, ResetAfter: day},
-			{Rule: "tried", Remaining: 0, ResetAfter: time.Hour},
+			{Rule: "tried", Remaining: 0, ResetAfter: time.Hour, MoreAfter: time.Hour},
 
 			{Rule: "burst", Remaining: 0, ResetAfter: second / 5},
 			{Rule: "daily", Remaining: 1, ResetAfter: day},

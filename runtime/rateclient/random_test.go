@@ -172,7 +172,7 @@ func randomPeers(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	most, window := []int{1, 7, 40, 100}[r.IntN(4)], []time.Duration{2, 10, 30}[r.IntN(3)]*time.Second
 	admits := r.IntN(3)
-	p := &randomPeer{r: r, honest: r.IntN(2) == 0, fields: r.IntN(2),
+	p := &randomPeer{r: rand.New(rand.NewPCG(seed, 1)), honest: r.IntN(2) == 0, fields: r.IntN(2),
 		Peer: strictpeer.Peer{Max: most, Window: window, Admits: []strictpeer.Count{strictpeer.Rolling, strictpeer.Fixed, strictpeer.Bucket}[admits]}}
 	limit := rateclient.PeerLimit{Rule: runtime.Rule{Name: "peer", Window: window, Max: int64(most)}}
 	if window < 10*time.Second { // a 64th of it is less than ways differ
