@@ -26,8 +26,8 @@ func (l *limit) bounds() (least, most int64) {
 	return l.Least, l.Most
 }
 
-// names reports whether a quota of the peer is what the limit counts: it has the same window, or
-// one of which only the end is known, and that is not sooner nor later than of such a window.
+// names reports whether a quota of the peer may be what the limit counts: it has the same window,
+// or one that is unknown and ends in the second half of such a window.
 func (l *limit) names(q *Quota) bool {
 	return q.Unit == l.Unit && (q.Window == l.Rule.Window || q.Window == 0 && q.Reset > l.Rule.Window/2 && q.Reset <= l.Rule.Window)
 }
@@ -126,7 +126,7 @@ func (c *Call) counted(ctx context.Context, a *Answer) bool {
 func (c *Call) leftOf(ctx context.Context, i int, most int64) int64 {
 	l := c.peer.limits[i]
 	rule := l.rule(c.peer.spread.margin())
-	if c.least == rule.Name && c.left <= most/marginShare {
+	if l.Share == nil && c.least == rule.Name && c.left <= most/marginShare {
 		return c.left
 	}
 	d, err := c.transport.limiter.Peek(context.WithoutCancel(ctx), rule.Limit(&c.keys[i]).WithMax(most))
@@ -168,8 +168,7 @@ func (c *Call) answered() {
 // ask returns when it is known what a peer says, or true if the caller is the one to learn it,
 // who ends that when there is an answer, or will be none.
 func (s *keyState) ask(ctx context.Context) (asks bool, err error) {
-	wait := time.NewTimer(askWait)
-	defer wait.Stop()
+	var wait <-chan time.Time
 	for {
 		before, known := s.beginAsking()
 		switch {
@@ -178,9 +177,12 @@ func (s *keyState) ask(ctx context.Context) (asks bool, err error) {
 		case before == nil:
 			return true, nil
 		}
+		if wait == nil {
+			wait = time.After(askWait)
+		}
 		select {
 		case <-before:
-		case <-wait.C:
+		case <-wait:
 			s.heard(time.Now()) // no more of it
 		case <-ctx.Done():
 			return false, ctx.Err()
