@@ -117,15 +117,15 @@ func TestLayers(t *testing.T) {
 	t.Cleanup(func() { log.SetOutput(os.Stderr) })
 	for name, l := range layers {
 		for _, inside := range []bool{false, true} {
-			for _, proto := range []int{1, 2} {
-				t.Run(fmt.Sprintf("%s, inside %t, HTTP/%d", name, inside, proto), func(t *testing.T) { checkLayer(t, l, inside, proto) })
+			for _, proto := range []string{"HTTP/1", "HTTP/2", "h2c"} {
+				t.Run(fmt.Sprintf("%s, inside %t, %s", name, inside, proto), func(t *testing.T) { checkLayer(t, l, inside, proto) })
 			}
 		}
 	}
 }
 
 // checkLayer asks a server with a layer at each moment.
-func checkLayer(t *testing.T, l layer, inside bool, proto int) {
+func checkLayer(t *testing.T, l layer, inside bool, proto string) {
 	middleware := ratehttp.Middleware(ratehttp.WithForcedRefusals(), ratehttp.WithLegacyFields())
 	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		refusing(t, newLimiter(), moments[r.Header.Get("Moment")].do, ends[r.Header.Get("End")]).ServeHTTP(w, r)
@@ -136,15 +136,26 @@ func checkLayer(t *testing.T, l layer, inside bool, proto int) {
 		h = l.wrap(t, middleware(h))
 	}
 	server := httptest.NewUnstartedServer(h)
-	server.EnableHTTP2 = proto == 2
+	server.EnableHTTP2 = proto == "HTTP/2"
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.StartTLS()
+	client := server.Client
+	if proto == "h2c" {
+		protocols := new(http.Protocols)
+		protocols.SetUnencryptedHTTP2(true)
+		server.Config.Protocols = protocols
+		server.Start()
+		transport := &http.Transport{Protocols: protocols}
+		defer transport.CloseIdleConnections()
+		client = func() *http.Client { return &http.Client{Transport: transport} }
+	} else {
+		server.StartTLS()
+	}
 	defer server.Close()
 	for moment, m := range moments {
 		for end := range ends {
 			begun := m.by != nil && m.by(l)
 			switch {
-			case proto == 2 && moment == "after a hijack", l.once && moment == "after 103":
+			case proto != "HTTP/1" && moment == "after a hijack", l.once && moment == "after 103":
 			case begun && l.holds && inside: // what the layer holds goes before the refusal
 			case end == "writes on" && l.unbound && inside: // the layer appends it
 			case begun && (end == "forced" || end == "writes on"): // the handler's own is appended
@@ -152,7 +163,7 @@ func checkLayer(t *testing.T, l layer, inside bool, proto int) {
 				r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/x/y", nil)
 				r.Header.Set("Moment", moment)
 				r.Header.Set("End", end)
-				checkMoment(t, server.Client(), r, begun, m.begun)
+				checkMoment(t, client(), r, begun, m.begun)
 			}
 		}
 	}
