@@ -41,11 +41,11 @@ func TestNoneStarves(t *testing.T) {
 		least   int // that each is served, of about 250, or 170 beside one with many callers
 	}{
 		{true, 100, 0, 3, 125}, {true, 100, 0, 30, 125},
-		{true, 100, 10 * time.Millisecond, 3, 100}, {true, 100, 10 * time.Millisecond, 30, 100},
-		{true, 100, 50 * time.Millisecond, 3, 20}, {true, 100, 50 * time.Millisecond, 30, 20},
+		{true, 100, 10 * time.Millisecond, 3, 150}, {true, 100, 10 * time.Millisecond, 30, 110},
+		{true, 100, 50 * time.Millisecond, 3, 60}, {true, 100, 50 * time.Millisecond, 30, 30},
 		{true, 1000, 10 * time.Millisecond, 30, 1250}, {true, 1000, 20 * time.Millisecond, 30, 700},
 		{false, 100, 0, 3, 125}, {false, 100, 0, 30, 85},
-		{false, 100, 10 * time.Millisecond, 3, 20}, {false, 100, 10 * time.Millisecond, 30, 20},
+		{false, 100, 10 * time.Millisecond, 3, 50}, {false, 100, 10 * time.Millisecond, 30, 50},
 		{false, 100, 50 * time.Millisecond, 3, 1}, {false, 100, 50 * time.Millisecond, 30, 1},
 	} {
 		t.Run(fmt.Sprint(c.evenly, c.most, c.away, c.callers), func(t *testing.T) {

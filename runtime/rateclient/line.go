@@ -151,8 +151,8 @@ func (c *Call) wait(r *http.Request, s *keyState) error {
 func (l *limit) aim(d *runtime.Decision, trip time.Duration, tries int) time.Duration {
 	pause, apart := d.RetryAfter-trip, l.Rule.Window/time.Duration(l.Rule.Max)
 	switch {
-	case d.Blocked: // all ask when a hold ends, and go on evenly
-	case apart < spreadOut:
+	case d.Blocked, d.Rule == l.pace.Name: // after a hold calls go on evenly, and no faster later
+	case apart < 2*spreadOut:
 		pause += rand.N(min(spreadOut, l.Rule.Window/marginShare/2) + 1)
 	case pause < 0 && trip > apart && tries%2 == 1:
 		pause += (-pause/apart + 1) * apart
