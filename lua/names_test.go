@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 )
+
+var update = flag.Bool("update", false, "rewrite the names that pieces share")
 
 // TestNames holds what each piece says that it reads and sets against its text. The
 // names in pieces that it inserts are theirs. With -update it writes what is so.

@@ -160,7 +160,7 @@ func (p *randomPeer) judge(most int) string {
 // holds calls back. One that is honest refuses nothing, and nearly all of its limit is used; after
 // all others the next requests are served when it is honest again.
 func TestRandomPeers(t *testing.T) {
-	for range effort.Choose(40, 600) {
+	for range effort.Choose(24, 600) {
 		seed := rand.Uint64()
 		if t.Run(fmt.Sprint(seed), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { randomPeers(t, seed) }) }); t.Failed() {
 			return
