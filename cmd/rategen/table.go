@@ -30,12 +30,7 @@ func widthOf(w io.Writer) int {
 // the table to fit is cut: a name or place at its start, which says less than
 // its end, what stands in the columns from the third at its end.
 func printTable(w io.Writer, columns int, rows [][]string) {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], printed.Width(cell))
-		}
-	}
+	widths := printed.Widths(rows)
 	// The widest column gives way, until all of them fit.
 	total := printed.Gap * (len(widths) - 1)
 	for _, n := range widths {
@@ -45,17 +40,15 @@ func printTable(w io.Writer, columns int, rows [][]string) {
 		widths[slices.Index(widths, slices.Max(widths))]--
 	}
 	for _, row := range rows {
-		var line strings.Builder
+		row = slices.Clone(row)
 		for i, cell := range row {
 			if i < 2 {
-				cell = cutStart(cell, widths[i])
+				row[i] = cutStart(cell, widths[i])
 			} else {
-				cell = cutEnd(cell, widths[i])
+				row[i] = cutEnd(cell, widths[i])
 			}
-			line.WriteString(cell)
-			line.WriteString(strings.Repeat(" ", widths[i]-printed.Width(cell)+printed.Gap))
 		}
-		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+		fmt.Fprintln(w, strings.TrimRight(printed.Line(row, widths), " "))
 	}
 }
 

@@ -39,27 +39,36 @@ func (w *Writer) Err() error {
 // Gap is how many blanks are between columns.
 const Gap = 2
 
-// Lines returns rows as lines of columns, each as wide as its widest cell.
-func Lines(rows [][]string) []string {
-	var widths []int
+// Widths returns how wide the widest cell of each column is.
+func Widths(rows [][]string) (widths []int) {
 	for _, row := range rows {
-		for i, cell := range row[:max(0, len(row)-1)] {
+		for i, cell := range row {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
 			widths[i] = max(widths[i], Width(cell))
 		}
 	}
-	lines := make([]string, len(rows))
-	for n, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			line.WriteString(cell)
-			if i < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", widths[i]-Width(cell)+Gap))
-			}
+	return widths
+}
+
+// Line returns a row with its cells in columns of such widths. The last cell is not padded.
+func Line(row []string, widths []int) string {
+	var line strings.Builder
+	for i, cell := range row {
+		line.WriteString(cell)
+		if i < len(row)-1 {
+			line.WriteString(strings.Repeat(" ", widths[i]-Width(cell)+Gap))
 		}
-		lines[n] = line.String()
+	}
+	return line.String()
+}
+
+// Lines returns rows as lines of columns, each as wide as its widest cell.
+func Lines(rows [][]string) []string {
+	widths, lines := Widths(rows), make([]string, len(rows))
+	for i, row := range rows {
+		lines[i] = Line(row, widths)
 	}
 	return lines
 }

@@ -22,7 +22,7 @@ type Call struct {
 	settle    *runtime.Decision                // for Settle; nil if nobody can call it
 	least     string                           // the rule with the least left when it was charged
 	left      int64                            // of that
-	asks      [runtime.MaxLimits - 1]*keyState // of which others wait for its answer; nil: none do
+	asking    [runtime.MaxLimits - 1]*keyState // of which others wait for its answer; nil: none do
 }
 
 type callKey struct{}

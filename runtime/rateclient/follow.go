@@ -41,9 +41,9 @@ func (c *Call) follow(a *Answer, paced bool, now time.Time) {
 			continue
 		}
 		s := l.keys.get(c.keyName(i), now)
-		s.heard(now)
+		s.noteAnswer(now)
 		for j := range a.Quotas {
-			if q := &a.Quotas[j]; q.Limit > 0 && q.Unit == l.Unit && q.Window == l.Rule.Window {
+			if q := &a.Quotas[j]; q.Limit >= 0 && q.Window > 0 && l.names(q) {
 				s.follow(q.Limit, l, now)
 				break
 			}
@@ -93,11 +93,11 @@ func (s *keyState) maxOfPeer(now time.Time, lifetime time.Duration) int64 {
 	return s.max
 }
 
-// counted reports whether an answer holds back calls only since nothing remains, and the limits'
+// countDecides reports whether an answer holds back calls only since nothing remains, and the limits'
 // own counts do so as well. A 64th may be between them, since requests arrive in another order
 // than they were charged. If the peer has counted more, and named the limit that it goes by, its
 // max is taken over, so that this happens once.
-func (c *Call) counted(ctx context.Context, a *Answer) bool {
+func (c *Call) countDecides(ctx context.Context, a *Answer) bool {
 	now, longest := time.Now(), time.Duration(0)
 	for i := range a.Quotas {
 		q := &a.Quotas[i]
@@ -111,7 +111,7 @@ func (c *Call) counted(ctx context.Context, a *Answer) bool {
 		}
 		l := c.peer.limits[j]
 		most := l.max(c.keyName(j), 1, now)
-		if left := c.leftOf(ctx, j, most); left > most/marginShare {
+		if left := c.remaining(ctx, j, most); left > most/marginShare {
 			if q.Limit > 0 && q.Window > 0 && most-left >= q.Limit-q.Limit/marginShare {
 				l.keys.get(c.keyName(j), now).follow(q.Limit, l, now)
 			}
@@ -121,9 +121,9 @@ func (c *Call) counted(ctx context.Context, a *Answer) bool {
 	return a.HoldOff <= longest
 }
 
-// leftOf returns how much is left of the i-th limit: as of the charge if that says enough, and
+// remaining returns how much is left of the i-th limit: as of the charge if that says enough, and
 // else as of now.
-func (c *Call) leftOf(ctx context.Context, i int, most int64) int64 {
+func (c *Call) remaining(ctx context.Context, i int, most int64) int64 {
 	l := c.peer.limits[i]
 	rule := l.rule(c.peer.spread.margin())
 	if l.Share == nil && c.least == rule.Name && c.left <= most/marginShare {
@@ -149,17 +149,17 @@ func (c *Call) ask(ctx context.Context) error {
 			return err
 		}
 		if asks {
-			c.asks[i] = s
+			c.asking[i] = s
 		}
 	}
 	return nil
 }
 
-// answered ends what others wait for.
-func (c *Call) answered() {
-	for i, s := range c.asks {
+// endAsking ends what others wait for.
+func (c *Call) endAsking() {
+	for i, s := range c.asking {
 		if s != nil {
-			c.asks[i] = nil
+			c.asking[i] = nil
 			s.endAsking()
 		}
 	}
@@ -183,7 +183,7 @@ func (s *keyState) ask(ctx context.Context) (asks bool, err error) {
 		select {
 		case <-before:
 		case <-wait:
-			s.heard(time.Now()) // no more of it
+			s.noteAnswer(time.Now()) // there may be none: go on with what is known
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
@@ -195,7 +195,7 @@ func (s *keyState) ask(ctx context.Context) (asks bool, err error) {
 func (s *keyState) beginAsking() (before chan struct{}, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.answered) < askAgain {
+	if time.Since(s.lastAnswer) < askAgain {
 		return nil, true
 	}
 	if before = s.asking; before == nil {
@@ -211,9 +211,9 @@ func (s *keyState) endAsking() {
 	s.asking = nil
 }
 
-// heard notes that it is known what the peer says.
-func (s *keyState) heard(now time.Time) {
+// noteAnswer notes that it is known what the peer says.
+func (s *keyState) noteAnswer(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answered = now
+	s.lastAnswer = now
 }

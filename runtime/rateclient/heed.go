@@ -19,18 +19,19 @@ func (c *Call) heed(ctx context.Context, a Answer, now time.Time) time.Time {
 		c.transport.lines.Find(report.Contradiction, c.rule().Name, "")
 	}
 	keys := &c.peer.limits[0].keys
-	c.follow(&a, keys.find(c.name, now).pacedFor(now) > 0, now)
-	c.answered()
-	if !a.Refused && a.HoldOff > 0 && c.counted(ctx, &a) {
+	s := keys.find(c.name, now)
+	c.follow(&a, s.pacedFor(now) > 0, now)
+	c.endAsking()
+	if !a.Refused && a.HoldOff > 0 && c.countDecides(ctx, &a) {
 		a.HoldOff = 0
 	}
 	if !a.Refused && a.HoldOff == 0 {
-		if s := keys.find(c.name, now); s != nil {
+		if s != nil {
 			s.served()
 		}
 		return never
 	}
-	s := keys.get(c.name, now)
+	s = keys.get(c.name, now)
 	d, bounded := s.holdFor(&a, &c.peer.Peer, now)
 	until := now.Add(d)
 	var err error

@@ -23,18 +23,18 @@ type keys struct {
 type keyState struct {
 	mu sync.Mutex
 
-	used     time.Time     // at the latest
-	max      int64         // that the peer has set; 0: none
-	raised   time.Time     // when it was set or raised last
-	named    time.Time     // when the peer has named it last
-	answered time.Time     // when the peer has answered last
-	asking   chan struct{} // closed when a request has an answer, for which others wait; nil: none does
-	refusals int           // without a time, in a row
-	held     time.Time     // until when Redis, or this process, holds back calls
-	kept     time.Time     // when Redis was told so at the latest
-	until    time.Time     // until when this process does, since Redis does not yet, or never will
-	paced    time.Time     // until when calls go on evenly after a hold
-	lines    []*line
+	used       time.Time     // at the latest
+	max        int64         // that the peer has set; 0: none
+	raised     time.Time     // when it was set or raised last
+	named      time.Time     // when the peer has named it last
+	lastAnswer time.Time     // of the peer
+	asking     chan struct{} // closed when a request has an answer, for which others wait; nil: none does
+	refusals   int           // without a time, in a row
+	held       time.Time     // until when Redis, or this process, holds back calls
+	kept       time.Time     // when Redis was told so at the latest
+	until      time.Time     // until when this process does, since Redis does not yet, or never will
+	paced      time.Time     // until when calls go on evenly after a hold
+	lines      []*line
 }
 
 // find returns what is known of a key, or nil.

@@ -14,9 +14,9 @@ import (
 // waits for may have changed, since somebody has released a hold or raised the limit.
 const longPause = time.Second
 
-// spreadOut is the longest time in which those ask who wait for the same part of the limit to
-// be free again. It is a 128th of the window at most.
-const spreadOut = 80 * time.Millisecond
+// maxSpread is the longest time over which those ask at random who wait for the same part of the
+// limit to be free again. It is a 128th of the window at most.
+const maxSpread = 80 * time.Millisecond
 
 // A line is where requests of this process wait for one key that may fill the same share
 // of the limit, in order. Only the first one asks for room.
@@ -43,7 +43,7 @@ func (c *Call) admit(r *http.Request) (err error) {
 			err = fmt.Errorf("rateclient: peer %q: its Key, Cost or Share has panicked", c.peer.Pattern)
 		}
 		if err != nil {
-			c.answered()
+			c.endAsking()
 		}
 	}()
 	c.share = 1
@@ -152,8 +152,8 @@ func (l *limit) aim(d *runtime.Decision, trip time.Duration, tries int) time.Dur
 	pause, apart := d.RetryAfter-trip, l.Rule.Window/time.Duration(l.Rule.Max)
 	switch {
 	case d.Blocked, d.Rule == l.pace.Name: // after a hold calls go on evenly, and no faster later
-	case apart < 2*spreadOut:
-		pause += rand.N(min(spreadOut, l.Rule.Window/marginShare/2) + 1)
+	case apart < 2*maxSpread:
+		pause += rand.N(min(maxSpread, l.Rule.Window/marginShare/2) + 1)
 	case pause < 0 && trip > apart && tries%2 == 1:
 		pause += (-pause/apart + 1) * apart
 	}

@@ -32,7 +32,7 @@ type randomPeer struct {
 	strictpeer.Peer
 	r      *rand.Rand
 	honest bool // refuses by its count alone, and says so
-	fields int  // how it says so
+	tells  bool // also what remains
 
 	mu       sync.Mutex
 	arrivals []time.Time
@@ -66,19 +66,14 @@ func (p *randomPeer) lie() (int, map[string]string) {
 // truth returns what a peer answers that goes by its count.
 func (p *randomPeer) truth(at time.Time, ok bool) (int, map[string]string) {
 	most, wait := p.Limit()
-	left := most
-	events, _ := p.Seen()
-	for i := len(events) - 1; i >= 0 && at.Sub(events[i]) < p.Window; i-- {
-		left--
-	}
 	status, fields := 200, map[string]string{}
 	if !ok {
 		status = 429
 		fields["Retry-After"] = fmt.Sprint(max(1, int(wait.Seconds()+0.999)))
 	}
-	if p.fields == 1 {
+	if p.tells {
 		fields["RateLimit-Policy"] = fmt.Sprintf(`"a";q=%d;w=%d`, most, int(p.Window.Seconds()))
-		fields["RateLimit"] = fmt.Sprintf(`"a";r=%d;t=%d`, max(0, left), int(p.Window.Seconds()))
+		fields["RateLimit"] = fmt.Sprintf(`"a";r=%d;t=%d`, p.Left(at), int(p.Window.Seconds()))
 	}
 	return status, fields
 }
@@ -172,7 +167,7 @@ func randomPeers(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	most, window := []int{1, 7, 40, 100}[r.IntN(4)], []time.Duration{2, 10, 30}[r.IntN(3)]*time.Second
 	admits := r.IntN(3)
-	p := &randomPeer{r: rand.New(rand.NewPCG(seed, 1)), honest: r.IntN(2) == 0, fields: r.IntN(2),
+	p := &randomPeer{r: rand.New(rand.NewPCG(seed, 1)), honest: r.IntN(2) == 0, tells: r.IntN(2) == 0,
 		Peer: strictpeer.Peer{Max: most, Window: window, Admits: []strictpeer.Count{strictpeer.Rolling, strictpeer.Fixed, strictpeer.Bucket}[admits]}}
 	limit := rateclient.PeerLimit{Rule: runtime.Rule{Name: "peer", Window: window, Max: int64(most)}}
 	if window < 10*time.Second { // a 64th of it is less than ways differ

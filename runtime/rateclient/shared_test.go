@@ -83,18 +83,13 @@ func TestHalvedPeerIsUsed(t *testing.T) {
 						defer way()
 						at, ok := p.Arrive()
 						max, _ := p.Limit()
-						events, _ := p.Seen()
-						left := max
-						for i := len(events) - 1; i >= 0 && at.Sub(events[i]) < window; i-- {
-							left--
-						}
 						status := 200
 						if !ok {
 							status = 429
 						}
 						return status, map[string]string{
 							"RateLimit-Policy": fmt.Sprintf(`"a";q=%d;w=10`, max),
-							"RateLimit":        fmt.Sprintf(`"a";r=%d;t=10`, left),
+							"RateLimit":        fmt.Sprintf(`"a";r=%d;t=10`, p.Left(at)),
 						}
 					}}
 					transport := newTransport(t, s, farStore{Store: store}, rateclient.Peer{Pattern: "a.test/", Wait: time.Hour, Limits: []rateclient.PeerLimit{{

@@ -143,7 +143,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		response, err := t.next.RoundTrip(r)
 		if err != nil {
-			c.answered()
+			c.endAsking()
 			return nil, err
 		}
 		now := time.Now()

@@ -91,8 +91,8 @@ func (l *State) policyWindow() int64 {
 //
 // On a denial this is the time until the call would be admitted. If nothing is left it is the
 // time until something is. Otherwise it is the time in which the rule admits as much as is
-// left, or the rest of a fixed window if that is longer. So what is left is never spread over a shorter time than the
-// policy spreads its quota over, which section 8.5 of the draft warns of.
+// left, or the rest of a fixed window if that is longer. So what is left is never spread over a
+// shorter time than the policy spreads its quota over, which section 8.5 of the draft warns of.
 func (l *State) effectiveWindow() int64 {
 	if l.Denied {
 		if l.RetryAfter == runtime.Never {

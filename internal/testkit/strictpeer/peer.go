@@ -83,6 +83,18 @@ func (p *Peer) Limit() (most int, wait time.Duration) {
 	return p.Max, wait
 }
 
+// Left returns how many more a peer with a [Rolling] window would have admitted at a time, its
+// limit being what it is now.
+func (p *Peer) Left(at time.Time) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := p.Max
+	for i := len(p.events) - 1; i >= 0 && at.Sub(p.events[i]) < p.Window; i-- {
+		left--
+	}
+	return max(0, left)
+}
+
 // Seen returns when requests were admitted, and how many were refused.
 func (p *Peer) Seen() (events []time.Time, refused int) {
 	p.mu.Lock()
