@@ -11,7 +11,6 @@ require (
 	github.com/shirou/gopsutil/v4 v4.24.9
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v4 v4.0.0
-	golang.org/x/term v0.1.0
 	golang.org/x/tools v0.28.0
 	pgregory.net/rapid v1.3.0
 )

@@ -10,7 +10,7 @@ import (
 
 // TestEveryInterface wraps what there is to wrap in some packages, and with
 // RATEGEN_TEST_FULL=1 in the whole standard library and the modules that this
-// one needs anyway. bench/generate does the same for gRPC.
+// one needs anyway. examples/grpc does the same for gRPC.
 func TestEveryInterface(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/internal/testkit/scratch"
 	"github.com/rategen/rategen/runtime"
 )
@@ -39,6 +40,11 @@ func TestExplainedKey(t *testing.T) {
 			if _, tested := rules[o.Name+"="+value]; o.Name == "storage" && value != "zset" && !tested {
 				t.Errorf("no case has %s=%s", o.Name, value)
 			}
+		}
+	}
+	for _, name := range spec.Algorithms[1:] {
+		if _, tested := rules["algorithm="+name]; !tested {
+			t.Errorf("no case has algorithm=%s", name)
 		}
 	}
 	texts := []string{"all", "a:b", "100%", "{x}", "tab\t\x00\x7f", "é"}

@@ -91,9 +91,9 @@ func modules(t *testing.T, archive *txtar.Archive) {
 			}
 			continue
 		}
-		flags := "GOFLAGS="
+		flags := "GOFLAGS=-vet=all"
 		if !effort.Full() { // vet has to look at the standard library first
-			flags += "-vet=off"
+			flags = "GOFLAGS=-vet=off"
 			if args[0] == "vet" {
 				args[0] = "build"
 			}

@@ -193,3 +193,6 @@ func source(name string) string {
 // Processes returns the script by which a process reports what it has in force. It is
 // processes.lua.
 func Processes() string { return source("processes.lua") }
+
+// Peer returns the script that keeps what a peer has said. It is peer.lua.
+func Peer() string { return source("peer.lua") }

@@ -1,24 +1,91 @@
--- Processes report here what they have in force. Each report is written to one of two hashes,
--- which take turns. A hash expires when its next turn begins, so the report of a process that
--- has ended is gone after two turns at the latest.
+-- Processes report here what they have in force, and whom they have refused. Each report is
+-- written to one of two hashes, which take turns. A hash expires when its next turn begins, so the
+-- report of a process that has ended is gone after two turns at the latest. Refusals since the
+-- last report of a process are added to those of the present minute.
 --
--- KEYS    both hashes, in one slot
--- ARGV    how long a turn is, in seconds; the process; its report, or "" if it ends
+-- KEYS    both hashes; the refusals; all in one slot
+-- ARGV    how long a turn is, in seconds; the process; its report, or "" if it ends; how long
+--         refusals are kept, in seconds; how many callers a minute has at most; then for each
+--         caller who was refused: the rule, a tab and the key, and how often. "" is all others
 -- reply   0
--- state   field process: its report
--- cost    O(1)
-if ARGV[3] == '' then
-  for _, hash in ipairs(KEYS) do
-    redis.call('HDEL', hash, ARGV[2])
-  end
-  return 0
-end
+-- state   field process: its report. Of the refusals: a member for each minute, with the minute
+--         since 1970 as its score, which is also its first line; then a line for each caller,
+--         with a tab before the number
+-- cost    O(callers log callers + log minutes)
 local now, turn = tonumber(redis.call('TIME')[1]), tonumber(ARGV[1])
 local begun = now - now % turn
 local hash = KEYS[1 + begun / turn % 2]
 local begins = redis.call('PTTL', hash) < 0
-redis.call('HSET', hash, ARGV[2], ARGV[3])
-if begins then
-  redis.call('PEXPIRE', hash, (begun + 2 * turn - now) * 1000)
+local refused, minute, kept = KEYS[3], string.format('%d', (now - now % 60) / 60), tonumber(ARGV[4])
+local before, old, after
+if #ARGV > 5 then
+  before = redis.call('ZRANGEBYSCORE', refused, minute, minute)[1]
+  old = redis.call('ZRANGEBYSCORE', refused, '-inf', '(' .. string.format('%d', minute - kept / 60), 'LIMIT', '0', '1000')
+  local counts, callers = {}, {}
+  local function add(caller, n)
+    if not counts[caller] and caller ~= '' then
+      callers[#callers + 1] = caller
+    end
+    counts[caller] = (counts[caller] or 0) + n
+  end
+  for caller, n in string.gmatch(before or '', '([^\n]*)\t(%d+)\n') do
+    add(caller, tonumber(n))
+  end
+  for i = 6, #ARGV, 2 do
+    add(ARGV[i], tonumber(ARGV[i + 1]))
+  end
+  local most = tonumber(ARGV[5])
+  if #callers > most then -- whom each rule refuses most goes before the next ones of any
+    local function more(a, b)
+      if counts[a] == counts[b] then
+        return a < b
+      end
+      return counts[a] > counts[b]
+    end
+    table.sort(callers, more)
+    local rank, ranks = {}, {}
+    for _, caller in ipairs(callers) do
+      local rule = string.match(caller, '^[^\t]*')
+      ranks[rule] = (ranks[rule] or 0) + 1
+      rank[caller] = ranks[rule]
+    end
+    table.sort(callers, function(a, b)
+      if rank[a] == rank[b] then
+        return more(a, b)
+      end
+      return rank[a] < rank[b]
+    end)
+  end
+  local lines = {minute, '\n'}
+  for i, caller in ipairs(callers) do
+    if i <= most then
+      lines[#lines + 1] = string.format('%s\t%.0f\n', caller, counts[caller])
+    else
+      counts[''] = (counts[''] or 0) + counts[caller]
+    end
+  end
+  if counts[''] then
+    lines[#lines + 1] = string.format('\t%.0f\n', counts[''])
+  end
+  after = table.concat(lines)
+end
+if ARGV[3] == '' then
+  redis.call('HDEL', KEYS[1], ARGV[2])
+  redis.call('HDEL', KEYS[2], ARGV[2])
+else
+  redis.call('HSET', hash, ARGV[2], ARGV[3])
+  if begins then
+    redis.call('PEXPIRE', hash, (begun + 2 * turn - now) * 1000)
+  end
+end
+if after then
+  for _, member in ipairs(old) do
+    redis.call('ZREM', refused, member)
+  end
+  if before then
+    redis.call('ZREM', refused, before)
+  end
+  redis.call('ZADD', refused, minute, after)
+  redis.call('PEXPIRE', refused, string.format('%d', kept * 1000))
 end
 return 0

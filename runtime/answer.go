@@ -6,68 +6,72 @@ import (
 	"math/bits"
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
-	"github.com/rategen/rategen/runtime/internal/settle"
+	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
-// finish answers a call that was decided, unless err says that nobody could. Of a call with
-// several limits the decision does not keep these yet.
+// finish answers a call that was decided, unless err says that nobody could.
 func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, err error, d *Decision) error {
+	*d = Decision{}
 	if _, ok := err.(decide.Unavailable); ok {
-		l.events.decided(ctx, c.Charges, c.Tries, c.Arrived, VerdictUnavailable)
-		*d = Decision{Source: SourceFailure}
+		l.events.reportDecided(ctx, c.Charges, c.Tries, c.Arrived, c.Waited(), VerdictUnavailable)
+		d.Source = SourceFailure
+	}
+	if err != nil {
 		return err
 	}
-	if *d = (Decision{}); err != nil {
-		return err
-	}
-	err = l.answer(ctx, c.Charges, c.Tries, c.Arrived, d)
+	err = l.answer(ctx, c.Charges, c.Tries, c.Arrived, c.Waited(), d)
 	charged := false
 	for i := range c.Tries {
 		t := &c.Tries[i]
-		if charged = charged || t.At != 0; t.Lapses() && t.At != 0 {
-			l.permits.Keep(c.Charges[i].By(t), t, c.Arrived)
+		charged = charged || t.At != 0
+		if t.Lapses() && t.At != 0 {
+			l.ledger.Permits.Record(c.Charges[i].By(t), t, c.Arrived)
 		}
 	}
 	if charged {
 		c.Prove()
 	}
 	if charged || err == nil {
-		d.keep(l, c, limits)
+		d.keep(l, limits, c)
 	}
 	return err
 }
 
 // answer fills in an empty decision, tells everybody of it who wants to know, and returns its
 // caller's error. It keeps nothing of what it is given.
-func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []terms.Charge, arrived time.Duration, d *Decision) error {
+func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []terms.Charge,
+	arrived, waited time.Duration, d *Decision) error {
 	tightest := d.fill(charges, tries)
-	if l.events.decides() {
-		l.events.decided(ctx, charges, tries, arrived, 0)
+	if l.events.hearsDecisions() {
+		l.events.reportDecided(ctx, charges, tries, arrived, waited, 0)
 	}
-	if l.events.keys && d.Source != SourceProcess {
-		l.events.keysDenied(ctx, charges, tries)
+	if l.events.hearKeys && d.Source != SourceProcess {
+		l.events.reportKeysDenied(ctx, charges, tries)
 	}
 	for i := range tries {
 		if s := charges[i].Plan.Sample; s != nil && !s.Done.Load() {
-			l.learn(&charges[i], &tries[i], arrived)
+			l.recordSample(&charges[i], &tries[i], arrived)
 		}
 		if tries[i].Shadow && !tries[i].Allowed {
-			l.events.shadowDenied(ctx, &charges[i], &tries[i], d.Source, arrived)
+			l.events.reportShadowDenial(ctx, &charges[i], &tries[i], d.Source, arrived)
 		}
 	}
 	if !d.Allowed {
-		return l.events.deny(ruleOf(charges[tightest].Plan), charges[tightest].Cost, d, arrived)
+		if l.refused.counter != nil && d.Source != SourceProcess {
+			l.refused.count(charges, tries)
+		}
+		return l.events.deny(charges[tightest].Plan, charges[tightest].Cost, d, arrived)
 	}
 	return nil
 }
 
-// decides reports whether anybody may listen to decisions.
-func (e *events) decides() bool { return e.decisions || recording.Load() }
+// hearsDecisions reports whether anybody may listen to decisions.
+func (e *events) hearsDecisions() bool { return e.hearDecisions || anyRecorder.Load() }
 
 // A witness is a store that learns the keys of decisions, and when they were charged, which no
 // event for an [Observer] says: that of package ratetest. It is given copies, so that charges
@@ -76,23 +80,29 @@ type witness interface {
 	Decided(r *Rule, key string, at int64, ev DecisionEvent)
 }
 
-// decided reports each limit of a call that arrived at an instant. Its verdict is that of the
-// tries, unless all have another one.
-func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []terms.Charge, arrived time.Duration, all Verdict) {
+// reportDecided reports each limit of a call that arrived at an instant, and had waited before. Its
+// verdict is that of the tries, unless all have another one.
+func (e *events) reportDecided(ctx context.Context, charges []decide.Charge, tries []terms.Charge,
+	arrived, waited time.Duration, all Verdict) {
 	recorders := recordersOf(ctx)
-	if recorders == nil && !e.decisions {
+	if recorders == nil && !e.hearDecisions {
 		return
 	}
 	admitted, latency := terms.Admitted(tries), clock.Now()-arrived
+	var note *callNote
+	if e.hearCalls && len(charges) > 0 {
+		note = callNotes.Get().(*callNote)
+	}
 	for i := range charges {
 		c, t := &charges[i], &tries[i]
 		p := c.By(t)
-		rule := ruleOf(p)
 		window, _ := p.Numbers.Present()
 		ev := DecisionEvent{
-			Rule: p.Name, Source: Source(t.Source), Mode: rule.Mode, Algorithm: rule.Algorithm, Window: window,
-			Cost: c.Cost, Limit: p.Capacity, Max: p.Max, Remaining: t.Remaining, RetryAfter: t.RetryAfter, ResetAfter: t.ResetAfter, MoreAfter: t.MoreAfter,
-			Blocked: t.Blocked, EmptyPart: c.EmptyPart, InvalidKey: c.InvalidKey, Outgoing: rule.Outgoing, Overridden: rule.overridden, Latency: latency,
+			Rule: p.Name, Source: t.Source, Mode: p.Rule.Mode, Algorithm: p.Rule.Algorithm, Window: window,
+			Cost: c.Cost, Limit: p.Capacity, Max: p.Max, Remaining: t.Remaining, RetryAfter: t.RetryAfter,
+			ResetAfter: t.ResetAfter, MoreAfter: t.MoreAfter,
+			Blocked: t.Blocked, EmptyPart: c.EmptyPart, InvalidKey: c.InvalidKey, Outgoing: p.Rule.Outgoing,
+			Overridden: p.Rule != p.Declared, Latency: latency,
 		}
 		switch {
 		case all != 0:
@@ -104,24 +114,30 @@ func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []t
 		case !admitted:
 			ev.Verdict = VerdictNotCharged
 		}
+		if note != nil {
+			note.add(c, t, p, ev.Verdict)
+		}
 		e.decision(ctx, recorders, c, t.At, &ev)
+	}
+	if note != nil {
+		e.reportCall(ctx, note, waited, latency)
 	}
 }
 
-// never reports shadow limits that could never admit a call, and were left out of its decision
+// reportUnsatisfiable reports shadow limits that could never admit a call, and were left out of its decision
 // for that. Err is why the call does not go on, or nil.
-func (e *events) never(ctx context.Context, charges []decide.Charge, err error) {
+func (e *events) reportUnsatisfiable(ctx context.Context, charges []decide.Charge, err error) {
 	for i := range charges {
 		c, now, tries := &charges[i], clock.Now(), make([]terms.Charge, 1)
 		t := &tries[0]
 		switch t.Shadow = true; {
 		case err == nil:
 			t.RetryAfter = Never
-			e.shadowDenied(ctx, c, t, SourceNone, now)
-			e.decided(ctx, charges[i:i+1], tries, now, 0)
+			e.reportShadowDenial(ctx, c, t, SourceNone, now)
+			e.reportDecided(ctx, charges[i:i+1], tries, now, 0, 0)
 		case errors.Is(err, ErrLimited):
 			t.Allowed, t.Remaining = true, c.Plan.Capacity
-			e.decided(ctx, charges[i:i+1], tries, now, VerdictNotCharged)
+			e.reportDecided(ctx, charges[i:i+1], tries, now, 0, VerdictNotCharged)
 		}
 	}
 }
@@ -130,9 +146,9 @@ func (e *events) never(ctx context.Context, charges []decide.Charge, err error) 
 // since it is large.
 func (e *events) decision(ctx context.Context, recorders *recorder, c *decide.Charge, at int64, ev *DecisionEvent) {
 	if e.witness != nil {
-		e.witness.Decided(ruleOf(c.Plan), string(c.Key), at, *ev)
+		e.witness.Decided(c.Plan.Rule, string(c.Key), at, *ev)
 	}
-	for r := recorders; r != nil; r = r.outer {
+	for r := recorders; r != nil; r = r.parent {
 		notify(e, "recorder", r.record, *ev)
 	}
 	for _, o := range e.observers {
@@ -149,13 +165,19 @@ func (e *events) notifyDecision(ctx context.Context, o *Observer, ev *DecisionEv
 
 // fill fills in a decision about a call, and returns the place of the charge that it describes.
 func (d *Decision) fill(charges []decide.Charge, tries []terms.Charge) (tightest int) {
-	if len(tries) > 1 {
+	switch len(tries) {
+	case 0: // nothing had to be decided
+		d.Allowed = true
+		return 0
+	case 1:
+	default:
 		tightest = decide.Tightest(tries)
 	}
 	c := &tries[tightest]
 	p := charges[tightest].By(c)
-	if d.Source = Source(c.Source); len(tries) > 1 && !c.Recalled {
-		d.Source = Source(decide.Source(tries))
+	d.Source = c.Source
+	if len(tries) > 1 && !c.Recalled {
+		d.Source = decide.Source(tries)
 	}
 	d.Allowed = c.Allowed || c.Shadow
 	d.Rule, d.Limit, d.Remaining, d.ResetAfter = p.Name, p.Capacity, c.Remaining, c.ResetAfter
@@ -165,39 +187,43 @@ func (d *Decision) fill(charges []decide.Charge, tries []terms.Charge) (tightest
 	return tightest
 }
 
-// keep notes that a call was decided, for a Meter, and what one limit was charged, for Settle.
-func (d *Decision) keep(l *Limiter, c *decide.Call, limits []Limit) {
-	if len(limits) == 0 {
-		return
-	}
-	d.by, d.page, d.receipt = l, c.Page, c.Receipt
-	if len(limits) == 1 {
-		if d.one = limits[0]; len(c.Tries) == 1 {
-			t := &c.Tries[0]
-			d.one.at, d.one.mark = t.At, t.Mark
-			if made := c.Charges[0].Made(t); made < d.one.cost {
-				d.each = &settle.Item{Parts: slices.Clone(d.one.key.bytes()), At: t.At, Mark: t.Mark, Charged: made}
-				d.one.describe(d.each)
-			}
+// keepOne notes what a lone limit was charged at a try, for Settle and for a Meter.
+func (d *Decision) keepOne(l *Limiter, limit *Limit, try *decide.Try, t *terms.Charge) {
+	d.owner, d.page, d.receipt = l, try.Page, try.Receipt
+	d.chargedLimit, d.chargeTime, d.mark = *limit, t.At, t.Mark
+}
+
+// keep is keepOne for the limits of any call.
+func (d *Decision) keep(l *Limiter, limits []Limit, c *decide.Call) {
+	switch {
+	case len(limits) > 1:
+		d.owner, d.page, d.receipt = l, c.Page, c.Receipt
+		d.keepEach(limits, c)
+	case len(limits) == 1 && len(c.Tries) == 0:
+		d.keepOne(l, &limits[0], &c.Try, &terms.Charge{})
+	case len(limits) == 1:
+		t := &c.Tries[0]
+		d.keepOne(l, &limits[0], &c.Try, t)
+		if made := c.Charges[0].Made(t); made < limits[0].Cost {
+			d.items = &ledger.Item{Parts: slices.Clone(rule.PartsOf(&limits[0]).Bytes())}
+			d.items.At, d.items.Mark, d.items.Charged = t.At, t.Mark, made
+			describe(&limits[0], d.items)
 		}
 	}
 }
 
 // keepEach notes what each of several limits was charged.
-func (d *Decision) keepEach(req *request, limits []Limit) {
-	if d.by == nil || len(limits) == 1 {
-		return
-	}
-	items := req.shelf.Items(len(limits))
-	d.each = &items[0]
+func (d *Decision) keepEach(limits []Limit, c *decide.Call) {
+	items := c.Shelf.Items(len(limits))
+	d.items = &items[0]
 	for i := range limits {
-		items[i].Parts = req.shelf.Parts(limits[i].key.bytes())
-		limits[i].describe(&items[i])
+		items[i].Parts = c.Shelf.Parts(rule.PartsOf(&limits[i]).Bytes())
+		describe(&limits[i], &items[i])
 	}
-	for i := range req.Tries {
-		t := &req.Tries[i]
-		made := req.Charges[i].Made(t)
-		for set := req.Charges[i].Limits; set != 0; set &= set - 1 {
+	for i := range c.Tries {
+		t := &c.Tries[i]
+		made := c.Charges[i].Made(t)
+		for set := c.Charges[i].Limits; set != 0; set &= set - 1 {
 			o := &items[bits.TrailingZeros8(set)]
 			o.At, o.Mark, o.Charged = t.At, t.Mark, min(o.Cost, made)
 			made -= o.Charged
@@ -206,6 +232,6 @@ func (d *Decision) keepEach(req *request, limits []Limit) {
 }
 
 // describe fills in which limit an item is of.
-func (l *Limit) describe(o *settle.Item) {
-	o.Rule, o.Cost, o.Max, o.Period, o.Invalid = unsafe.Pointer(l.rule), l.cost, l.max, l.period, l.key.invalid()
+func describe(l *Limit, o *ledger.Item) {
+	o.Rule, o.Cost, o.Max, o.Period, o.Invalid = l.Rule, l.Cost, l.Max, rule.PeriodOf(l), rule.PartsOf(l).Err()
 }

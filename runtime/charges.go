@@ -3,40 +3,38 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
-	"github.com/rategen/rategen/runtime/internal/settle"
-	"github.com/rategen/rategen/runtime/internal/turn"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A request is the memory that a call with any limits needs on its way to the store and back.
 // It is pooled, so that a call allocates nothing.
 type request struct {
-	turn.Call
-	peeking   bool            // nothing is decided
-	tentative bool            // is told at once where a limit has no room, and nobody else is
-	never     []decide.Charge // of limits in shadow mode that are left out since they never fit
-	shelf     settle.Shelf
+	decide.Call
+	peek          bool            // nothing is decided
+	tentative     bool            // of a Meter: without room it has [meter.ErrNoRoom], of which nobody else is told
+	unsatisfiable []decide.Charge // of limits in shadow mode that are left out since they never fit
 }
 
-var requests = sync.Pool{New: func() any { return new(request) }}
+var requestPool = sync.Pool{New: func() any { return new(request) }}
 
-func newRequest() *request { return requests.Get().(*request) }
+func newRequest() *request { return requestPool.Get().(*request) }
 
 func (r *request) free() {
-	r.Leave(false)
+	r.Leave()
 	r.End(context.Background(), false) // where something has panicked
 	r.Clear()
-	clear(r.never)
-	r.never = r.never[:0]
-	r.peeking, r.tentative, r.Again, r.Permits, r.Listener, r.Overrides = false, false, false, nil, nil, nil
+	clear(r.unsatisfiable)
+	r.unsatisfiable = r.unsatisfiable[:0]
+	r.peek, r.tentative, r.Again = false, false, false
+	r.Setting = decide.Setting{}
 	if !r.Large() {
-		requests.Put(r)
+		requestPool.Put(r)
 	}
 }
 
@@ -50,7 +48,10 @@ func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
 		return fmt.Errorf("%w: %d limits on one call, the maximum is %d", ErrInvalidLimit, len(limits), MaxLimits)
 	}
 	r.Clear()
-	r.Permits, r.Listener, r.Polls, r.Overrides = &l.permits, l.events, l.enabled != nil, l.overrides.Load()
+	r.Setting = decide.Setting{
+		Permits: &l.ledger.Permits, Listener: l.events, Plans: &l.plans, Overrides: l.plans.Overrides(), Switch: l,
+		Polls: l.enabled != nil,
+	}
 	for i := range limits {
 		if err := r.add(ctx, l, &limits[i], uint8(i)); err != nil {
 			return err
@@ -61,14 +62,14 @@ func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
 
 // silent reports whether nobody wants to hear what is wrong with the limits: nothing is
 // decided, or it was said before.
-func (r *request) silent() bool { return r.peeking || r.Again }
+func (r *request) silent() bool { return r.peek || r.Again }
 
 // add adds the charge for a limit, unless it needs no decision.
 func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8) error {
-	p, on, err := l.planOf(limit)
+	p, on, err := l.plans.Of(limit)
 	if err != nil {
-		if p != nil && p.Terms.Shadow && !r.peeking {
-			r.failed(ctx, l, p, err)
+		if p != nil && p.Terms.Shadow && !r.peek {
+			r.reportFailure(ctx, l, p, err)
 			return nil
 		}
 		return err
@@ -76,115 +77,102 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 	if !on {
 		return nil
 	}
-	if limit.cost == 0 && !r.silent() && p.Sample != nil && p.Sample.Free() {
+	if limit.Cost == 0 && !r.silent() && p.Sample != nil && p.Sample.Free() {
 		l.events.log.Find(report.NothingCharged, p.Name, "")
 	}
-	if limit.cost == 0 && !p.RefusesAll() {
+	if limit.Cost == 0 && !p.RefusesAll() {
 		return nil
 	}
-	if p.Terms.Shadow && !r.peeking {
-		if err := l.engine.Resting(p, clock.Now()); err != nil {
-			r.failed(ctx, l, p, err)
+	if p.Terms.Shadow && !r.peek {
+		if err := l.engine.PauseCause(p, clock.Now()); err != nil {
+			r.reportFailure(ctx, l, p, err)
 			return nil
 		}
 	}
-	if err := limit.key.invalid(); err != nil {
+	if err := rule.PartsOf(limit).Err(); err != nil {
 		if counted, err := r.addInvalid(ctx, l, p, err); !counted {
 			return err
 		}
 	}
-	charge := decide.Charge{Plan: p, Cost: limit.cost, Limits: 1 << index, Own: limit.max, EmptyPart: limit.key.parts.HasEmpty(), InvalidKey: limit.key.invalid() != nil}
+	charge := decide.Charge{Plan: p, Cost: limit.Cost, Limits: 1 << index, DeclaredMax: limit.Max,
+		EmptyPart: rule.PartsOf(limit).HasEmpty(), InvalidKey: rule.PartsOf(limit).Err() != nil}
 	if charge.EmptyPart && !r.silent() {
-		l.events.log.EmptyPart(ruleOf(p).logged())
+		l.events.log.EmptyPart(p.Declared)
 	}
-	if p.Terms.Shadow && p.Unsatisfiable(limit.cost) {
+	if p.Terms.Shadow && p.Unsatisfiable(limit.Cost) {
 		if !r.silent() {
-			r.never = append(r.never, charge)
+			r.unsatisfiable = append(r.unsatisfiable, charge)
 		}
 		return nil
 	}
-	charge.Key = r.Key(p, limit.key.bytes())
+	charge.Key = r.Key(p, rule.PartsOf(limit).Bytes())
 	if same := r.Place(charge, l.sharedKey); same != nil {
-		return l.join(same, &charge)
+		return l.joinCharges(same, &charge)
 	}
 	return nil
 }
 
-// ended tells of a call that is over what only its end says. Err is why it does not go on, or nil.
-func (r *request) ended(ctx context.Context, l *Limiter, err error) {
+// reportEnd reports what is known only when a call is over: that its wait has ended, and which shadow
+// limits could never admit it. Err is why it does not go on, or nil.
+func (r *request) reportEnd(ctx context.Context, l *Limiter, err error) {
 	r.End(ctx, err == nil)
-	l.events.never(ctx, r.never, err)
+	l.events.reportUnsatisfiable(ctx, r.unsatisfiable, err)
 }
 
 // addInvalid reports whether a limit counts whose key is invalid. Otherwise it is left out, or
 // there is an error.
 func (r *request) addInvalid(ctx context.Context, l *Limiter, p *plan.Plan, err error) (bool, error) {
-	rule, policy := ruleOf(p), plan.Closed
+	policy := FailClosed
 	switch {
-	case rule.Invalid == InvalidShare && p.Max > 0:
+	case p.Rule.Invalid == InvalidShare && p.Max > 0:
 		if !r.silent() {
-			l.events.log.InvalidKey(rule.logged(), err)
+			l.events.log.InvalidKey(p.Declared, err)
 		}
 		return true, nil
-	case rule.Invalid == InvalidAdmit || p.Terms.Shadow:
-		policy = plan.Open
+	case p.Rule.Invalid == InvalidAdmit || p.Terms.Shadow:
+		policy = FailOpen
 	}
 	if !r.silent() {
-		l.events.failure(ctx, p, policy, err)
+		l.events.reportFailure(ctx, p, policy, err)
 	}
-	if policy == plan.Open && !r.peeking {
+	if policy == FailOpen && !r.peek {
 		return false, nil
 	}
 	return false, fmt.Errorf("rule %q: %w", p.Name, err)
 }
 
 // keyError returns why the limit has no key, or nil.
-func (l *Limit) keyError() error {
-	if l.rule != nil && l.rule.Invalid == InvalidShare {
+func keyError(l *Limit) error {
+	if l.Rule != nil && l.Rule.Invalid == InvalidShare {
 		return nil
 	}
-	return l.key.invalid()
+	return rule.PartsOf(l).Err()
 }
 
-// failed reports why a limit is left out.
-func (r *request) failed(ctx context.Context, l *Limiter, p *plan.Plan, err error) {
+// reportFailure reports why a limit is left out.
+func (r *request) reportFailure(ctx context.Context, l *Limiter, p *plan.Plan, err error) {
 	if !r.silent() {
-		l.events.failure(ctx, p, p.Fail, err)
+		l.events.reportFailure(ctx, p, p.Fail, err)
 	}
 }
 
 // sharedKey reports that a limit in shadow mode is left out because another one has its key.
 func (l *Limiter) sharedKey(shadow, other *plan.Plan) {
-	l.events.log.SharedKey(ruleOf(shadow).logged(), ruleOf(other).logged())
+	l.events.log.SharedKey(shadow.Declared, other.Declared)
 }
 
-// join makes a charge that of another one's limit, too. Both have one key. It then costs what
-// both do, but no more than the limit could ever admit, so that a call may name a key twice. The
-// lower max holds.
-func (l *Limiter) join(c, o *decide.Charge) error {
-	first, other := ruleOf(c.Plan), ruleOf(o.Plan)
-	if !c.Plan.Numbers.CountsAs(&o.Plan.Numbers) {
-		return fmt.Errorf("%w: rules %q and %q of one call have the same prefix and key, and count in different ways: give them prefixes of their own", ErrInvalidLimit, first.Name, other.Name)
+// joinCharges adds o to a charge on the same key. The charge then costs what both do, but no more
+// than the limit could ever admit, so that a call may name a key twice. The lower max holds.
+func (l *Limiter) joinCharges(c, o *decide.Charge) error {
+	first, other := c.Plan.Rule, o.Plan.Rule
+	if !c.Plan.Numbers.CountsAs(o.Plan.Numbers) {
+		return fmt.Errorf("%w: rules %q and %q of one call have the same prefix and key, and count in different ways: give them prefixes of their own",
+			ErrInvalidLimit, first.Name, other.Name)
 	}
 	if o.Plan.Max < c.Plan.Max {
-		c.Plan = l.plan(first, o.Plan.Max, c.Plan.Period)
+		c.Plan = l.plans.AtMax(c.Plan, o.Plan.Max)
 	}
 	c.Cost = max(c.Cost, o.Cost, min(c.Cost+o.Cost, c.Plan.Capacity))
 	c.Limits |= o.Limits
 	return nil
 }
-
-// An inForce says what is in force for limits at present.
-type inForce struct {
-	*Limiter
-	limits []Limit
-}
-
-// inForce returns that of a copy of limits, which are on their caller's stack.
-func (l *Limiter) inForce(limits []Limit) turn.Now { return &inForce{l, slices.Clone(limits)} }
-
-// Overrides implements [turn.Now].
-func (f *inForce) Overrides() turn.Overrides { return f.overrides.Load() }
-
-// Plan implements [turn.Now].
-func (f *inForce) Plan(i int) (*plan.Plan, bool, error) { return f.planOf(&f.limits[i]) }

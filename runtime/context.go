@@ -11,16 +11,16 @@ import (
 
 type exemptKey struct{}
 
-// exempting is true once any context is exempt. Calls of programs without one pay for no lookup
+// anyExempt is true once any context is exempt. Calls of programs without one pay for no lookup
 // in the context.
-var exempting atomic.Bool
+var anyExempt atomic.Bool
 
 // WithoutLimits returns a context whose calls no limit holds for, as if [WithEnabled] said so
 // for them alone: they are not counted and not reported, and the cap of the process does not
 // bound them. Middleware gives it to clients that a program knows, such as its own health
 // checks.
 func WithoutLimits(ctx context.Context) context.Context {
-	exempting.Store(true)
+	anyExempt.Store(true)
 	return context.WithValue(ctx, exemptKey{}, true)
 }
 
@@ -32,13 +32,13 @@ func isExempt(ctx context.Context) bool { return ctx.Value(exemptKey{}) != nil }
 type recorder struct {
 	record  func(DecisionEvent) // or nil
 	refused func(Refusal)       // or nil
-	outer   *recorder           // of the context that the functions were added to, or nil
+	parent  *recorder           // of the context that the functions were added to, or nil
 }
 
 type recorderKey struct{}
 
-// recording is true once any context has a recorder, as exempting is for exempt ones.
-var recording atomic.Bool
+// anyRecorder is true once any context has a recorder, as anyExempt is for exempt ones.
+var anyRecorder atomic.Bool
 
 // WithRecorder returns a context under which record receives every limit of every decided call,
 // not only the tightest one. Middleware uses it to learn which limits a request met in the
@@ -56,16 +56,16 @@ func WithRecorder(ctx context.Context, record func(DecisionEvent)) context.Conte
 }
 
 func withRecorder(ctx context.Context, r recorder) context.Context {
-	if !recording.Load() {
-		recording.Store(true)
+	if !anyRecorder.Load() {
+		anyRecorder.Store(true)
 	}
-	r.outer, _ = ctx.Value(recorderKey{}).(*recorder)
+	r.parent, _ = ctx.Value(recorderKey{}).(*recorder)
 	return context.WithValue(ctx, recorderKey{}, &r)
 }
 
 // recordersOf returns the innermost recorder of a context, or nil.
 func recordersOf(ctx context.Context) *recorder {
-	if !recording.Load() {
+	if !anyRecorder.Load() {
 		return nil
 	}
 	r, _ := ctx.Value(recorderKey{}).(*recorder)
@@ -74,9 +74,9 @@ func recordersOf(ctx context.Context) *recorder {
 
 // An exceeded holds the limits that a call has exceeded, and was not denied for.
 type exceeded struct {
-	outer *exceeded // of the call that this one is made by, or nil
-	mu    sync.Mutex
-	found []*LimitedError
+	parent *exceeded // of the call that this one is made by, or nil
+	mu     sync.Mutex
+	errors []*LimitedError
 }
 
 type exceededKey struct{}
@@ -86,7 +86,7 @@ type exceededKey struct{}
 // method.
 func WithExceeded(ctx context.Context) context.Context {
 	outer, _ := ctx.Value(exceededKey{}).(*exceeded)
-	return context.WithValue(ctx, exceededKey{}, &exceeded{outer: outer})
+	return context.WithValue(ctx, exceededKey{}, &exceeded{parent: outer})
 }
 
 // Exceeded returns the limits in [ModeSoft] mode that had no room for a call with this context,
@@ -101,24 +101,24 @@ func WithExceeded(ctx context.Context) context.Context {
 func Exceeded(ctx context.Context) []*LimitedError {
 	var all []*LimitedError
 	e, _ := ctx.Value(exceededKey{}).(*exceeded)
-	for ; e != nil; e = e.outer {
+	for ; e != nil; e = e.parent {
 		e.mu.Lock()
-		all = append(all, e.found...)
+		all = append(all, e.errors...)
 		e.mu.Unlock()
 	}
 	return all
 }
 
-// exceed tells a call of a limit that has no room for it, if that is in soft mode.
-func exceed(ctx context.Context, p *plan.Plan, c *terms.Charge) {
-	if ruleOf(p).Mode != ModeSoft {
+// reportExceeded tells a call of a limit that has no room for it, if that is in soft mode.
+func reportExceeded(ctx context.Context, p *plan.Plan, c *terms.Charge) {
+	if p.Rule.Mode != ModeSoft {
 		return
 	}
 	if e, _ := ctx.Value(exceededKey{}).(*exceeded); e != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.found = append(e.found, &LimitedError{
-			Rule: p.Name, Limit: p.Capacity, Remaining: c.Remaining, RetryAfter: c.RetryAfter, Blocked: c.Blocked, rule: ruleOf(p),
+		e.errors = append(e.errors, &LimitedError{
+			Rule: p.Name, Limit: p.Capacity, Remaining: c.Remaining, RetryAfter: c.RetryAfter, Blocked: c.Blocked, rule: p.Rule,
 		})
 	}
 }

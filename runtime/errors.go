@@ -13,7 +13,8 @@ import (
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/keytext"
-	"github.com/rategen/rategen/runtime/internal/stale"
+	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // The errors of a call that was not admitted, of operations on a decision, and of overrides.
@@ -37,15 +38,12 @@ var (
 	// go on.
 	ErrInvalidKey = keytext.ErrInvalid
 
-	// ErrInvalidLimit is the error of a limit that cannot be counted: a negative cost or max, a
-	// window out of bounds, two limits of a call that have one key and count in different ways.
-	// It is returned whatever the failure policy is, and nothing is charged. An invalid limit
-	// in [ModeShadow] mode is reported and left out instead.
-	ErrInvalidLimit = errors.New("invalid rate limit")
+	// ErrInvalidLimit is [rule.ErrInvalidLimit].
+	ErrInvalidLimit = rule.ErrInvalidLimit
 
 	// ErrInvalidOverrides is the error of overrides that were read and rejected, see
 	// [OverrideSource]. No call fails by it.
-	ErrInvalidOverrides = stale.ErrInvalid
+	ErrInvalidOverrides = private.ErrInvalidOverrides
 
 	// ErrOtherLimiter is the error of [Limiter.Settle] and [Limiter.Refund] for a decision of
 	// another [Limiter], which nothing has changed: that one can still settle it.
@@ -114,11 +112,11 @@ func MessageText(message string, retryAfter time.Duration) string {
 		return ErrCostExceedsLimit.Error()
 	}
 	whole := max(time.Second, (retryAfter + time.Second - 1).Truncate(time.Second))
-	return strings.ReplaceAll(message, retryAfterVerb, withoutZeros.Replace(whole.String()))
+	return strings.ReplaceAll(message, retryAfterVerb, zeroTrimmer.Replace(whole.String()))
 }
 
-// withoutZeros shortens the text of a duration of whole seconds.
-var withoutZeros = strings.NewReplacer("h0m0s", "h", "m0s", "m")
+// zeroTrimmer shortens the text of a duration of whole seconds.
+var zeroTrimmer = strings.NewReplacer("h0m0s", "h", "m0s", "m")
 
 // An ErrorClass is one word for the reason that a store did not decide: a label for metrics and
 // alerts, see [ClassOf]. There are more classes than those that have a name here, and a version
@@ -165,21 +163,21 @@ const errorsAtOnce = 36
 // long as any of those that were allocated together. One goroutine at a time uses them.
 type spareErrors struct {
 	errors *[errorsAtOnce]LimitedError
-	used   int
+	count  int
 	stripe uint32 // of its users in a [report.StripedThrottle]
 }
 
-// spares has about one for each processor.
-var spares = sync.Pool{New: func() any { return &spareErrors{used: errorsAtOnce, stripe: lastStripe.Add(1)} }}
+// spareErrorPool has about one for each processor.
+var spareErrorPool = sync.Pool{New: func() any { return &spareErrors{count: errorsAtOnce, stripe: lastStripe.Add(1)} }}
 
 var lastStripe atomic.Uint32
 
 // next returns an error that nobody else has.
 func (s *spareErrors) next() *LimitedError {
-	if s.used == errorsAtOnce {
-		s.errors, s.used = new([errorsAtOnce]LimitedError), 0
+	if s.count == errorsAtOnce {
+		s.errors, s.count = new([errorsAtOnce]LimitedError), 0
 	}
-	e := &s.errors[s.used]
-	s.used++
+	e := &s.errors[s.count]
+	s.count++
 	return e
 }

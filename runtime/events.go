@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/rategen/rategen/runtime/internal/background"
 	"github.com/rategen/rategen/runtime/internal/decide"
@@ -13,19 +12,20 @@ import (
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
-	"github.com/rategen/rategen/runtime/internal/turn"
 )
 
 // events reports what happens in a limiter, or in the store of several, to the log and to the
 // observers.
 type events struct {
-	log       *report.Lines
-	observers []*Observer
-	decisions bool    // an observer has a Decision function, or there is a witness
-	keys      bool    // an observer has a KeyDenied function
-	hearShare bool    // an observer has a Threshold function
-	witness   witness // or nil
-	shares    background.Queue[terms.Reached]
+	log           *report.Lines
+	observers     []*Observer
+	hearDecisions bool    // an observer has a Decision function, or there is a witness
+	hearKeys      bool    // an observer has a KeyDenied function
+	hearShare     bool    // an observer has a Threshold function
+	hearCalls     bool    // an observer has a Call function
+	hearSettled   bool    // an observer has a Settlement function
+	witness       witness // or nil
+	shares        background.Queue[terms.Reached]
 }
 
 // newEvents returns events for lists of findings, and for loggers, of which nil stands for
@@ -41,94 +41,93 @@ func newEvents(lists []*findings.List, loggers ...*slog.Logger) *events {
 func (e *events) observe(o *Observer) {
 	if o != nil {
 		e.observers = append(e.observers, o)
-		e.decisions = e.decisions || o.Decision != nil
-		e.keys = e.keys || o.KeyDenied != nil
+		e.hearDecisions = e.hearDecisions || o.Decision != nil || o.Call != nil
+		e.hearCalls, e.hearSettled = e.hearCalls || o.Call != nil, e.hearSettled || o.Settlement != nil
+		e.hearKeys = e.hearKeys || o.KeyDenied != nil
 		e.hearShare = e.hearShare || o.Threshold != nil
 	}
 }
 
-// failure reports that a policy decides a limit, and why the store does not.
-func (e *events) failure(ctx context.Context, p *plan.Plan, policy plan.Policy, err error) {
+// reportFailure reports that a policy decides a limit, and why the store does not.
+func (e *events) reportFailure(ctx context.Context, p *plan.Plan, policy FailurePolicy, err error) {
 	class := ClassOf(err)
-	e.log.Undecided(ruleOf(p).logged(), FailurePolicy(policy).String(), class.String(), err)
-	e.fail(ctx, FailureEvent{Rule: p.Name, Class: class, Policy: FailurePolicy(policy), Err: err})
+	e.log.Undecided(p.Declared, policy.String(), class.String(), err)
+	e.notifyFailure(ctx, FailureEvent{Rule: p.Name, Class: class, Policy: policy, Err: err})
 }
 
-// unsettled reports that a decision could not be settled.
-func (e *events) unsettled(ctx context.Context, r *Rule, err error) {
+// reportUnsettled reports that a decision could not be settled, by a rule as it was declared.
+func (e *events) reportUnsettled(ctx context.Context, r *Rule, err error) {
 	class := ClassOf(err)
-	e.log.Unsettled(r.logged(), class.String(), err)
-	e.fail(ctx, FailureEvent{Rule: r.Name, Class: class, Settling: true, Err: err})
+	e.log.Unsettled(r, class.String(), err)
+	e.notifyFailure(ctx, FailureEvent{Rule: r.Name, Class: class, Settling: true, Err: err})
 }
 
-// heldOff reports that the results of a call hold calls back, or that the store could not.
-func (e *events) heldOff(ctx context.Context, r *Rule, d time.Duration, bounded bool, err error) {
+// reportHold reports that the results of a call hold calls back, or that the store could not.
+func (e *events) reportHold(ctx context.Context, r *Rule, d time.Duration, bounded bool, err error) {
 	class := ClassOf(err)
-	e.log.Held(r.logged(), d, bounded, class.String(), err)
+	e.log.Held(r, d, bounded, class.String(), err)
 	if err != nil {
-		e.fail(ctx, FailureEvent{Rule: r.Name, Class: class, Holding: true, Err: err})
+		e.notifyFailure(ctx, FailureEvent{Rule: r.Name, Class: class, Holding: true, Err: err})
 	}
 }
 
-// shadowDenied reports the denial of a charge, of a call that arrived at an instant, by a limit
+// reportShadowDenial reports the denial of a charge, of a call that arrived at an instant, by a limit
 // that denies nobody.
-func (e *events) shadowDenied(ctx context.Context, charge *decide.Charge, c *terms.Charge, by Source, arrived time.Duration) {
+func (e *events) reportShadowDenial(ctx context.Context, charge *decide.Charge, c *terms.Charge, by Source,
+	arrived time.Duration) {
 	p := charge.By(c)
-	exceed(ctx, p, c)
-	if skipped, due := e.log.DenialDue(ruleOf(p).logged(), arrived, 0); due {
-		e.logDenial(ruleOf(p), charge.Cost, &Decision{Source: by, Limit: p.Capacity, RetryAfter: c.RetryAfter, Blocked: c.Blocked}, skipped)
+	reportExceeded(ctx, p, c)
+	if skipped, due := e.log.DenialDue(p.Declared, arrived, 0); due {
+		e.logDenial(p, charge.Cost, &Decision{Source: by, Limit: p.Capacity, RetryAfter: c.RetryAfter,
+			Blocked: c.Blocked}, skipped)
 	}
 }
 
-// deny reports the denial that a decision is, about a call that arrived at an instant, and
-// returns its caller's error.
-func (e *events) deny(r *Rule, cost int64, d *Decision, arrived time.Duration) error {
-	spare := spares.Get().(*spareErrors)
-	if skipped, due := e.log.DenialDue(r.logged(), arrived, spare.stripe); due {
-		e.logDenial(r, cost, d, skipped)
+// deny reports a denial, by a plan, of a call that arrived at an instant, and returns the error
+// for its caller.
+func (e *events) deny(p *plan.Plan, cost int64, d *Decision, arrived time.Duration) error {
+	spare := spareErrorPool.Get().(*spareErrors)
+	if skipped, due := e.log.DenialDue(p.Declared, arrived, spare.stripe); due {
+		e.logDenial(p, cost, d, skipped)
 	}
 	denial := spare.next()
-	spares.Put(spare)
+	spareErrorPool.Put(spare)
 	denial.Rule, denial.Limit, denial.Remaining, denial.RetryAfter = d.Rule, d.Limit, d.Remaining, d.RetryAfter
-	denial.Blocked, denial.Source, denial.rule = d.Blocked, d.Source, r
+	denial.Blocked, denial.Source, denial.rule = d.Blocked, d.Source, p.Rule
 	return denial
 }
 
-func (e *events) logDenial(r *Rule, cost int64, d *Decision, skipped int64) {
-	e.log.Denied(r.logged(), skipped, report.Denial{
-		Mode: r.Mode.String(), Source: d.Source.String(), Limit: d.Limit, Cost: cost, RetryAfter: d.RetryAfter, Blocked: d.Blocked,
+func (e *events) logDenial(p *plan.Plan, cost int64, d *Decision, skipped int64) {
+	e.log.Denied(p.Declared, skipped, report.Denial{
+		Mode: p.Rule.Mode.String(), Source: d.Source.String(), Limit: d.Limit, Cost: cost, RetryAfter: d.RetryAfter,
+		Blocked: d.Blocked,
 	})
 }
 
-// logged is the rule as the log names it.
-func (r *Rule) logged() report.Rule {
-	return report.Rule{Declared: unsafe.Pointer(r.declaration()), Name: r.Name}
-}
-
-// fail tells the observers what the store did not do.
-func (e *events) fail(ctx context.Context, ev FailureEvent) {
+// notifyFailure tells the observers what the store did not do.
+func (e *events) notifyFailure(ctx context.Context, ev FailureEvent) {
 	for _, o := range e.observers {
 		notifyWith(e, ctx, o.Failure, ev)
 	}
 }
 
-// Waits implements [turn.Listener].
-func (e *events) Waits(ctx context.Context, ev turn.Event) {
+// Waits implements [decide.Listener].
+func (e *events) Waits(ctx context.Context, ev decide.WaitEvent) {
 	for _, o := range e.observers {
 		notifyWith(e, ctx, o.Wait, WaitEvent(ev))
 	}
 }
 
-// breaker reports that the circuit breaker of a node has opened or closed. The node is a
+// reportBreaker reports that the circuit breaker of a node has opened or closed. The node is a
 // server's address, or empty if there is one server or it is unknown.
-func (e *events) breaker(node string, open bool) {
+func (e *events) reportBreaker(node string, open bool) {
 	e.log.Breaker(node, open)
 	for _, o := range e.observers {
 		notify(e, "observer", o.Breaker, BreakerEvent{open, node})
 	}
 }
 
-// notify calls a kind of function that was given to listen, if it was.
+// notify calls listen, unless it is nil. A panic is reported as one of a kind of function.
 func notify[E any](e *events, kind string, listen func(E), ev E) {
 	if listen != nil {
 		defer e.contain(kind)
@@ -162,17 +161,18 @@ func (e *events) panicEvent(in string) {
 	}
 }
 
-// nobody are the events of no limiter.
-var nobody = newEvents(nil)
+// noEvents are the events of no limiter.
+var noEvents = newEvents(nil)
 
-// joined returns events that report to several limiters: to the list of each, once to each of
+// joinEvents returns events that report to several limiters: to the list of each, once to each of
 // their loggers, and once to each of their observers.
-func joined(each []*events) *events {
+func joinEvents(each []*events) *events {
 	var lists []*findings.List
 	var loggers []*slog.Logger
 	var observers []*Observer
 	for _, e := range each {
-		lists, loggers, observers = append(lists, e.log.Lists...), append(loggers, e.log.Loggers...), append(observers, e.observers...)
+		lists, loggers, observers = append(lists, e.log.Lists...), append(loggers, e.log.Loggers...),
+			append(observers, e.observers...)
 	}
 	all := newEvents(lists, report.Distinct(loggers)...)
 	for _, o := range report.Distinct(observers) {
@@ -184,17 +184,17 @@ func joined(each []*events) *events {
 // manyLimiters is how many limiters on one store are too many for one program.
 const manyLimiters = 100
 
-// joins has e hear of what happens in a store, and reports whether it is the first.
-func (e *events) joins(listeners *report.Group[*events]) (first bool) {
-	n := listeners.Add(e, joined)
+// addTo adds e to the listeners of a store, and reports whether it is the first of them.
+func (e *events) addTo(listeners *report.Group[*events]) (first bool) {
+	n := listeners.Add(e, joinEvents)
 	if n == manyLimiters {
-		listeners.All(nobody).log.Find(report.ManyLimiters, "", "")
+		listeners.All(noEvents).log.Find(report.ManyLimiters, "", "")
 	}
 	return n == 1
 }
 
-// reached returns what is told shares, or nil if nobody hears of them.
-func (e *events) reached() func(terms.Reached) {
+// shareListener returns the function that receives shares, or nil if no observer wants them.
+func (e *events) shareListener() func(terms.Reached) {
 	if !e.hearShare {
 		return nil
 	}
@@ -210,23 +210,23 @@ func (e *events) tellShares(all []terms.Reached) {
 	}
 }
 
-// keyTexts holds the bytes of events under way.
-var keyTexts = sync.Pool{New: func() any { return new([terms.MaxKey]byte) }}
+// keyTextPool holds the bytes of events under way.
+var keyTextPool = sync.Pool{New: func() any { return new([terms.MaxKey]byte) }}
 
-// keysDenied reports the keys of all limits of a decided call that had no room. It copies them,
+// reportKeysDenied reports the keys of all limits of a decided call that had no room. It copies them,
 // so that they may stay on their caller's stack.
-func (e *events) keysDenied(ctx context.Context, charges []decide.Charge, tries []terms.Charge) {
+func (e *events) reportKeysDenied(ctx context.Context, charges []decide.Charge, tries []terms.Charge) {
 	for i := range tries {
 		p := charges[i].Plan
 		parts := p.Parts(charges[i].Key)
 		if tries[i].Allowed || parts == nil {
 			continue
 		}
-		text := keyTexts.Get().(*[terms.MaxKey]byte)
+		text := keyTextPool.Get().(*[terms.MaxKey]byte)
 		ev := KeyDeniedEvent{Rule: p.Name, Key: append(text[:0], parts...), Shadow: p.Terms.Shadow}
 		for _, o := range e.observers {
 			notifyWith(e, ctx, o.KeyDenied, ev)
 		}
-		keyTexts.Put(text)
+		keyTextPool.Put(text)
 	}
 }

@@ -12,13 +12,13 @@ func init() { checkSharding = false }
 // shards keys, again after a while if that is not clear.
 func CheckSharding(again time.Duration) RedisOption {
 	return func(s *RedisStore) {
-		s.sharding = newShardingCheck(s)
-		s.sharding.Again = again
+		s.cfg.Sharding = newShardingCheck(s)
+		s.cfg.Sharding.Again = again
 	}
 }
 
 // ShardingChecks returns how many checks have been made.
-func (s *RedisStore) ShardingChecks() int { return s.sharding.Made() }
+func (s *RedisStore) ShardingChecks() int { return s.cfg.Sharding.Made() }
 
 // Change is a [RedisOption] that changes the scripts.
 func Change(change func(string) string) RedisOption {
@@ -38,10 +38,10 @@ func (s *MemoryStore) SetClock(clock func() int64) {
 }
 
 // TellBreaker has the limiter report the circuit breaker of a node.
-func (l *Limiter) TellBreaker(node string, open bool) { l.events.breaker(node, open) }
+func (l *Limiter) TellBreaker(node string, open bool) { l.events.reportBreaker(node, open) }
 
 // TellBreaker has the limiters on the store report the circuit breaker of a node.
-func (s *RedisStore) TellBreaker(node string, open bool) { s.events().breaker(node, open) }
+func (s *RedisStore) TellBreaker(node string, open bool) { s.events().reportBreaker(node, open) }
 
 // Keys returns how many keys the store holds.
 func (s *MemoryStore) Keys() int { return s.states.Len() }
@@ -71,15 +71,15 @@ func Beside(d time.Duration) RedisOption {
 
 // KnownRules returns for how many rules the limiter keeps something, at most.
 func (l *Limiter) KnownRules() (most int) {
-	if o := l.overrides.Load(); o != nil {
+	if o := l.plans.Overrides(); o != nil {
 		most = o.Known()
 	}
-	return max(most, l.events.log.Known(), l.factors.Known())
+	return max(most, l.events.log.Known(), l.plans.Factors.Known())
 }
 
 // Lines returns how many lines for permits there are, and calls in them.
 func (l *Limiter) Lines() int {
-	lines, calls := l.permits.Lines()
+	lines, calls := l.ledger.Permits.Lines()
 	return lines + calls
 }
 
@@ -96,12 +96,12 @@ type Shared struct{ Store }
 func (Shared) leases() {}
 
 // ChargedAt returns the time that the first limit's charge counts as, or 0.
-func (d *Decision) ChargedAt() int64 { return d.one.at }
+func (d *Decision) ChargedAt() int64 { return d.chargeTime }
 
 // Leases returns for how many keys the limiter holds or has held a lease, and how many
 // units these have left.
 func (l *Limiter) Leases() (keys int, units int64) {
-	return l.engine.Leases.Count()
+	return l.ledger.Leases.Count()
 }
 
 // FewestAllocs returns how often f allocates when pooled memory is at hand, which the race

@@ -26,7 +26,7 @@ func recalling(t testing.TB, rule *Rule, keys []string) *Limiter {
 	t.Cleanup(func() { _ = client.Close() })
 	store := NewRedisStore(client, WithDenialMemory(time.Hour))
 	limiter := New(store, silent, WithFailurePolicy(FailClosed))
-	p := limiter.plan(rule, rule.Max, nil)
+	p := limiter.plans.Label(new(rule.Limit(nil)))
 	for _, key := range keys {
 		c := make([]terms.Charge, 1)
 		p.Charge(&c[0], p.AppendKey(nil, []byte(key)), 1)
@@ -213,13 +213,13 @@ func TestErrorsAreTheirOwn(t *testing.T) {
 // Nothing is looked up in a context before some context has a recorder.
 func TestRecordersOf(t *testing.T) {
 	ctx := context.WithValue(context.Background(), recorderKey{}, &recorder{})
-	was := recording.Swap(false)
+	was := anyRecorder.Swap(false)
 	if recordersOf(ctx) != nil {
 		t.Error("the context was asked")
 	}
-	recording.Store(true)
+	anyRecorder.Store(true)
 	if recordersOf(ctx) == nil {
 		t.Error("the context was not asked")
 	}
-	recording.Store(was)
+	anyRecorder.Store(was)
 }

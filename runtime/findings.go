@@ -48,20 +48,22 @@ func (f Finding) String() string {
 //
 // It cannot see calls of what is not wrapped, nor whether a number is the one that was meant.
 func (l *Limiter) Findings() []Finding {
-	all := append(l.own(), findingsOf(&findings.Process)...)
-	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Rule, b.Rule)) })
+	all := append(l.ownFindings(), findingsOf(&findings.Process)...)
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Rule, b.Rule))
+	})
 	return all
 }
 
-// own returns what the limiter itself, its store and its overrides have found.
-func (l *Limiter) own() []Finding {
-	if l.called() {
+// ownFindings returns what the limiter itself, its store and its overrides have found.
+func (l *Limiter) ownFindings() []Finding {
+	if l.wasCalled() {
 		l.events.log.Over(report.Unused)
 	}
 	l.checkChanges()
-	l.overIf(report.DistinctKeys, (*findings.Sample).Shared)
-	l.overIf(report.NothingCharged, (*findings.Sample).Charged)
-	l.overIf(report.AllRefunded, (*findings.Sample).Kept)
+	l.removeFindings(report.DistinctKeys, (*findings.Sample).Shared)
+	l.removeFindings(report.NothingCharged, (*findings.Sample).Charged)
+	l.removeFindings(report.AllRefunded, (*findings.Sample).Kept)
 	return findingsOf(l.events.log.Lists[0])
 }
 
@@ -72,10 +74,10 @@ func findingsOf(list *findings.List) (all []Finding) {
 	return all
 }
 
-// overIf takes what a line says of rules from the list, where calls show that it is over.
-func (l *Limiter) overIf(line report.Line, over func(*findings.Sample) bool) {
+// removeFindings takes what a line says of rules from the list, where calls show that it is over.
+func (l *Limiter) removeFindings(line report.Line, over func(*findings.Sample) bool) {
 	l.events.log.OverFor(line, func(name string) bool {
-		for rule, s := range l.samples.All() {
+		for rule, s := range l.plans.Samples.All() {
 			if rule.Name == name && over(s) {
 				return true
 			}
@@ -95,9 +97,9 @@ func (e *FindingsError) Error() string {
 	return e.Findings[0].String()
 }
 
-// called reports whether a call has met a rule.
-func (l *Limiter) called() bool {
-	for _, s := range l.samples.All() {
+// wasCalled reports whether a call has met a rule.
+func (l *Limiter) wasCalled() bool {
+	for _, s := range l.plans.Samples.All() {
 		if s.Met.Load() {
 			return true
 		}
@@ -108,21 +110,18 @@ func (l *Limiter) called() bool {
 // checkUse says after a while that no call has met any of the rules.
 func (l *Limiter) checkUse() {
 	l.checkChanges()
-	if l.registered.Len() > 0 && !l.called() && !l.closed.Load() {
+	if l.registered.Len() > 0 && !l.wasCalled() && !l.plans.Closed() {
 		l.events.log.Find(report.Unused, "", "")
 	}
 }
 
-// sample returns that of a rule, or nil if there are too many.
-func (l *Limiter) sample(r *Rule) *findings.Sample { return l.samples.Made(r.declaration()) }
-
-// learn notes what a decided charge shows of whether its rule counts.
-func (l *Limiter) learn(c *decide.Charge, t *terms.Charge, now time.Duration) {
+// recordSample notes what a decided charge shows of whether its rule counts.
+func (l *Limiter) recordSample(c *decide.Charge, t *terms.Charge, now time.Duration) {
 	p := c.By(t)
 	if p.Sample.AsksCaller() && p.Sample.Call(calledByWrapper()) {
 		l.events.log.Find(report.WrappedTwice, p.Name, "")
 	}
-	switch Source(t.Source) {
+	switch t.Source {
 	case SourceFailure, SourceNone:
 		return
 	}

@@ -7,8 +7,10 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/peerstate"
+	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
-	"github.com/rategen/rategen/runtime/internal/turn"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Hold denies all calls on the key of a limit for d, from now on by the clock of the store and
@@ -32,13 +34,13 @@ func (l *Limiter) Hold(ctx context.Context, limit Limit, d time.Duration) error 
 // longer. The hold does not end with ctx, and takes one trip. It is logged, a line a second for
 // each rule, and what keeps the store from it reaches the observers, too.
 func (l *Limiter) HoldOff(ctx context.Context, limit Limit, d time.Duration) {
-	if d <= 0 || limit.rule == nil {
+	if d <= 0 || limit.Rule == nil {
 		return
 	}
-	held := min(max(d, time.Microsecond), max(time.Hour, limit.rule.numbers().Window), MaxWindow)
-	ctx, cancel := l.detached(ctx)
+	held := min(max(d, time.Microsecond), max(time.Hour, plan.NumbersOf(limit.Rule).Window()), MaxWindow)
+	ctx, cancel := l.settleContext(ctx)
 	defer cancel()
-	l.events.heldOff(ctx, limit.rule, held, held < d, l.Hold(ctx, limit, held))
+	l.events.reportHold(ctx, limit.Rule, held, held < d, l.Hold(ctx, limit, held))
 }
 
 // PeerRefused tells the observers that the peer of a rule has refused a call that went out. It
@@ -49,25 +51,40 @@ func (l *Limiter) PeerRefused(ctx context.Context, rule *Rule) {
 	}
 }
 
-// Release ends a hold, or another block, of the key of a limit. Another replica may deny calls
-// for a moment more, see [WithDenialMemory].
+// Peer notes what the peer of a rule with a Hold has said about a key, and returns what it has said
+// to all who share the store, as of a second ago at most. Package rateclient calls it.
+func (l *Limiter) Peer(ctx context.Context, limit Limit, of *peerstate.Limit, said peerstate.Said) peerstate.State {
+	p, err := l.plans.ForHold(&limit)
+	if err != nil || keyError(&limit) != nil {
+		return peerstate.State{} // the call has the error
+	}
+	var array [terms.ShortKey]byte
+	return l.peers.Say(ctx, p.AppendKey(array[:0], rule.PartsOf(&limit).Bytes()), of, said)
+}
+
+// Release ends a hold, or another block, of the key of a limit, and forgets what a peer has said
+// about it: calls need not go on evenly. Another replica may deny calls for a moment more, see
+// [WithDenialMemory].
 func (l *Limiter) Release(ctx context.Context, limit Limit) error { return l.hold(ctx, limit, 0) }
 
 func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error {
-	if err := limit.keyError(); err != nil {
+	if err := keyError(&limit); err != nil {
 		return err
 	}
-	rule, most, _ := l.overridden(&limit)
-	p, err := l.planFor(&limit, rule, max(1, most)) // at 0 nobody is admitted anyway
+	p, err := l.plans.ForHold(&limit)
 	if err != nil {
 		return err
 	}
-	if !rule.Hold {
-		return fmt.Errorf("%w: rule %q has no Hold", ErrInvalidLimit, rule.Name)
+	if !p.Rule.Hold {
+		return fmt.Errorf("%w: rule %q has no Hold", ErrInvalidLimit, p.Name)
 	}
-	err = l.engine.Hold(ctx, p, p.AppendKey(nil, limit.key.bytes()), d)
+	key := p.AppendKey(nil, rule.PartsOf(&limit).Bytes())
+	err = l.engine.Hold(ctx, p, key, d)
+	if d == 0 && err == nil {
+		err = l.peers.Forget(ctx, key)
+	}
 	for _, o := range l.events.observers {
-		notifyWith(l.events, ctx, o.Hold, HoldEvent{rule.Name, d, err})
+		notifyWith(l.events, ctx, o.Hold, HoldEvent{p.Name, d, err})
 	}
 	return err
 }
@@ -76,9 +93,9 @@ func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error 
 // the limiter's. over is called once, when that is over. Package rateclient has such lines.
 func (l *Limiter) Waits(ctx context.Context, rule *Rule) (over func(admitted bool)) {
 	since := clock.Now()
-	l.events.Waits(ctx, turn.Event{Rule: rule.Name, Waiting: true})
+	l.events.Waits(ctx, decide.WaitEvent{Rule: rule.Name, Waiting: true})
 	return func(admitted bool) {
-		l.events.Waits(ctx, turn.Event{Rule: rule.Name, Waited: clock.Now() - since, Admitted: admitted})
+		l.events.Waits(ctx, decide.WaitEvent{Rule: rule.Name, Waited: clock.Now() - since, Admitted: admitted})
 	}
 }
 
@@ -86,16 +103,17 @@ func (l *Limiter) Waits(ctx context.Context, rule *Rule) (over func(admitted boo
 // time at the soonest. It is logged, reaches the observers as one that is recalled, and returns
 // the error of [Limiter.Take]. Package rateclient calls it.
 func (l *Limiter) TooLate(ctx context.Context, limit Limit, after time.Duration) error {
-	p, on, err := l.planOf(&limit)
+	p, on, err := l.plans.Of(&limit)
 	if err != nil {
-		return l.refused(ctx, err)
+		return l.refusalError(ctx, err)
 	}
 	if !on { // just now: what is in force had it wait
-		return l.refused(ctx, &LimitedError{Rule: limit.rule.Name, Limit: limit.max, RetryAfter: after})
+		return l.refusalError(ctx, &LimitedError{Rule: limit.Rule.Name, Limit: limit.Max, RetryAfter: after})
 	}
-	charges := []decide.Charge{{Plan: p, Key: p.AppendKey(nil, limit.key.bytes()), Cost: limit.cost, Own: limit.max, Limits: 1}}
+	charges := []decide.Charge{{Plan: p, Key: p.AppendKey(nil, rule.PartsOf(&limit).Bytes()), Cost: limit.Cost,
+		DeclaredMax: limit.Max, Limits: 1}}
 	tries := make([]terms.Charge, 1)
-	p.Charge(&tries[0], charges[0].Key, limit.cost)
-	tries[0].Source, tries[0].RetryAfter = terms.Source(SourceRecalled), after
-	return l.refused(ctx, l.answer(ctx, charges, tries, clock.Now(), new(Decision)))
+	p.Charge(&tries[0], charges[0].Key, limit.Cost)
+	tries[0].Source, tries[0].RetryAfter = SourceRecalled, after
+	return l.refusalError(ctx, l.answer(ctx, charges, tries, clock.Now(), 0, new(Decision)))
 }

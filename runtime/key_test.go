@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/runtime/internal/keytext"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // escaped is what a part must read like, written for its reader.
@@ -77,7 +78,7 @@ func TestKey(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
 			limit := new(Rule).Limit(&f.key)
-			if err := limit.key.invalid(); errors.Is(err, ErrInvalidKey) != f.invalid {
+			if err := rule.PartsOf(&limit).Err(); errors.Is(err, ErrInvalidKey) != f.invalid {
 				t.Errorf("invalid is %v: got %v", f.invalid, err)
 			}
 		}
@@ -93,8 +94,8 @@ func TestKeyAllocates(t *testing.T) {
 		if got := testing.AllocsPerRun(100, func() { limit = rule.Limit(NewKey().AddString(part)) }); got != want {
 			t.Errorf("%d bytes: %v allocations, want %v", n, got, want)
 		}
-		if limit.key.String() != part {
-			t.Errorf("%d bytes: got %q", n, limit.key.String())
+		if limit.Key.String() != part {
+			t.Errorf("%d bytes: got %q", n, limit.Key.String())
 		}
 	}
 }

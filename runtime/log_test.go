@@ -49,9 +49,34 @@ func TestLogFailures(t *testing.T) {
 		limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddInvalid("req is nil")))
 		want := `level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=local class=other error="an error of type *errors.errorString, whose text may be private" help="see the class of the error: until it is mended the failure policy decides"
 level=INFO msg="call over its rate limit" rule=r mode=enforce limit=1 cost=1 retry_after=1h0m0s source=local
-level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=closed class=key error="invalid rate limit key: req is nil" help="see the class of the error: until it is mended the failure policy decides" skipped=4
+level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=closed class=key error="invalid rate limit key: req is nil" help="see the class of the error: until it is mended the failure policy decides"
 `
 		same(t, "log", want, out.String())
+	})
+}
+
+// TestLogOfManyRules has a store be away for all of 200 rules: each has the same to say, so there
+// is one line a second for each class, and the list of findings has every rule.
+func TestLogOfManyRules(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var out lines
+		limiter := runtime.New(&brokenStore{}, out.Logger())
+		for range 8 {
+			for i := range 200 {
+				_, _ = limiter.Take(t.Context(), (&runtime.Rule{Name: fmt.Sprint("r", i), Window: time.Hour, Max: 1}).Limit(nil))
+			}
+			time.Sleep(time.Second)
+		}
+		log := out.String()
+		equal(t, "lines", strings.Count(log, "code=undecided"), 8)
+		equal(t, "that say how many are like them", strings.Count(log, "skipped=199"), 7)
+		rules := map[string]bool{}
+		for _, f := range limiter.Findings() {
+			if f.Code == "undecided" {
+				rules[f.Rule] = true
+			}
+		}
+		equal(t, "rules that are listed", len(rules), 200)
 	})
 }
 
@@ -73,12 +98,18 @@ func TestListeners(t *testing.T) {
 	store.TellBreaker("", false)
 	for i := range seen {
 		same(t, "events", []runtime.BreakerEvent{{true, "10.0.0.1:6379"}, {false, ""}}, seen[i].all())
-		same(t, "log", `level=WARN msg="rate limit store not responding: circuit breaker open" code=breaker_open server="one of several"
+		same(t, "log", `level=WARN msg="rate limit store not responding: circuit breaker open" code=breaker_open server=N
 level=INFO msg="rate limit store responding again: circuit breaker closed"
-`, out[i].String())
+`, regexp.MustCompile(`server=\d+\n`).ReplaceAllString(out[i].String(), "server=N\n"))
+	}
+	store.TellBreaker("10.0.0.2:6379", true)
+	store.TellBreaker("10.0.0.1:6379", false)
+	told := regexp.MustCompile(`server=(\d+)\n`).FindAllStringSubmatch(out[0].String(), -1)
+	if len(told) != 3 || told[0][1] == told[1][1] || told[0][1] != told[2][1] || strings.Contains(out[0].String(), "10.0.0") {
+		t.Errorf("servers are told apart by %q in\n%s", told, out[0].String())
 	}
 	// A closed limiter hears no more. The other one of the same options does.
-	for _, step := range []struct{ close, first, second int }{{0, 3, 3}, {1, 4, 3}, {2, 4, 3}} {
+	for _, step := range []struct{ close, first, second int }{{0, 5, 5}, {1, 6, 5}, {2, 6, 5}} {
 		ok(t, limiters[step.close].Close())
 		ok(t, limiters[step.close].Close())
 		store.TellBreaker("", true)

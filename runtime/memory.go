@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/memstate"
+	"github.com/rategen/rategen/runtime/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -35,6 +36,7 @@ type MemoryStore struct {
 	maxKeys   int
 	clock     func() int64          // in place of the process's, or nil
 	listeners report.Group[*events] // the limiters on the store
+	peers     peerstate.Table
 }
 
 // A MemoryOption configures a [MemoryStore].
@@ -65,7 +67,7 @@ func NewMemoryStore(opts ...MemoryOption) *MemoryStore {
 	s.states = memstate.NewStore(s.maxKeys)
 	s.states.Clock, s.states.Tells, s.engineStore = s.clock, true, s.states
 	s.states.Lost = func(blocked bool) {
-		s.listeners.All(nobody).log.KeysForgotten(blocked, s.states.Bound(), "runtime.WithMaxKeys")
+		s.listeners.All(noEvents).log.KeysForgotten(blocked, s.states.Bound(), "runtime.WithMaxKeys")
 	}
 	return s
 }

@@ -8,8 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/meter"
-	"github.com/rategen/rategen/runtime/internal/settle"
+	"github.com/rategen/rategen/runtime/internal/plan"
 )
 
 // A Meter charges a call while it runs: a stream, message by message, until its limits have no
@@ -37,9 +38,9 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 	m := &Meter{limiter: l}
 	m.meter.Charger, m.meter.Ctx, m.meter.Closed = (*metered)(m), ctx, ErrSettled
 	switch {
-	case d.by == nil: // no limits
+	case d.owner == nil: // no limits
 		return m
-	case d.by != l:
+	case d.owner != l:
 		m.meter.Err = ErrOtherLimiter
 		return m
 	case d.page != nil && !d.page.Use(d.receipt):
@@ -49,15 +50,16 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 	var keys [MaxLimits]string // without the namespace
 	for limit, made, ok := d.charged(0); ok; limit, made, ok = d.charged(len(m.limits)) {
 		i, advance := len(m.limits), int64(0)
-		if limit.at != 0 && i < len(used) && used[i] >= 0 && limit.rule.Algorithm != Concurrency {
-			advance = max(0, limit.cost-used[i])
+		if made.At != 0 && i < len(used) && used[i] >= 0 && limit.Rule.Algorithm != Concurrency {
+			advance = max(0, limit.Cost-used[i])
 		}
-		keys[i] = limit.rule.keyStart("") + limit.key.String()
+		keys[i] = plan.Start("", limit.Rule) + limit.Key.String()
 		if j := slices.Index(keys[:i], keys[i]); j >= 0 {
-			m.meter.Err = fmt.Errorf("%w: rules %q and %q of a metered call have the same prefix and key: give them prefixes of their own", ErrInvalidLimit, m.limits[j].rule.Name, limit.rule.Name)
+			m.meter.Err = fmt.Errorf("%w: rules %q and %q of a metered call have the same prefix and key: give them prefixes of their own",
+				ErrInvalidLimit, m.limits[j].Rule.Name, limit.Rule.Name)
 		}
 		m.limits = append(m.limits, limit)
-		m.meter.Begin(meter.Charge{Cost: limit.cost, Made: made, At: limit.at, Mark: limit.mark, Local: d.Source == SourceLocal, Lapses: limit.rule.Reserve > 0}, advance)
+		m.meter.Begin(meter.Charge{Made: made, Lapses: limit.Rule.Reserve > 0}, advance)
 	}
 	return m
 }
@@ -105,7 +107,7 @@ func (m *Meter) Reader(r io.Reader, cost func(n int) []int64) io.ReadCloser {
 type metered Meter
 
 func (m *metered) Most(i int) (most int64, free bool) {
-	p, _, _ := m.limiter.planOf(&m.limits[i])
+	p, _, _ := m.limiter.plans.Of(&m.limits[i])
 	if p == nil { // it is switched off
 		return 0, false
 	}
@@ -140,7 +142,7 @@ func (m *metered) Take(wants []meter.Want, try bool) (err error) {
 			err = m.meter.Ctx.Err()
 		}
 		if err != nil {
-			m.Settle(made, true)
+			m.SettleNow(made)
 			return err
 		}
 		part, later = m.divide(later)
@@ -152,7 +154,7 @@ func (m *metered) divide(wants []meter.Want) (part, later []meter.Want) {
 	for i := range wants {
 		w := &wants[i]
 		limit := m.limits[w.Limit].WithCost(w.Cost) // a max that follows the load is no less
-		p, _, _ := m.limiter.planOf(&limit)
+		p, _, _ := m.limiter.plans.Of(&limit)
 		if p == nil || w.Cost <= p.Most || p.Unsatisfiable(w.Cost) {
 			continue
 		}
@@ -179,15 +181,16 @@ func (m *metered) takePart(wants []meter.Want, try bool) (err error) {
 	limits, waits := make([]Limit, len(wants)), false
 	for i := range wants {
 		limits[i] = m.limits[wants[i].Limit].WithCost(wants[i].Cost)
-		if limits[i].at, limits[i].mark = 0, 0; limits[i].rule.Algorithm == Concurrency {
-			return l.refused(m.meter.Ctx, fmt.Errorf("%w: rule %q: the permits of a call cannot grow", ErrInvalidLimit, limits[i].rule.Name))
+		if limits[i].Rule.Algorithm == Concurrency {
+			return l.refusalError(m.meter.Ctx, fmt.Errorf("%w: rule %q: the permits of a call cannot grow", ErrInvalidLimit,
+				limits[i].Rule.Name))
 		}
-		p, _, _ := l.planOf(&limits[i])
+		p, _, _ := l.plans.Of(&limits[i])
 		waits = waits || p != nil && p.Wait > 0
 	}
 	if try || !waits {
 		var cancel context.CancelFunc
-		ctx, cancel = l.outliving(ctx)
+		ctx, cancel = l.meterContext(ctx)
 		defer cancel()
 	}
 	req := newRequest()
@@ -196,60 +199,65 @@ func (m *metered) takePart(wants []meter.Want, try bool) (err error) {
 	var d Decision
 	if err = req.fill(ctx, l, limits); err == nil {
 		err = l.take(ctx, req, limits, &d)
-		req.ended(ctx, l, err)
 	}
-	switch {
-	case err == meter.ErrNoRoom:
+	if err == meter.ErrNoRoom {
 		return err // nobody was refused
-	case err != nil:
-		return l.refused(m.meter.Ctx, err)
+	}
+	if err != nil {
+		return l.refusalError(m.meter.Ctx, err)
 	}
 	for i := range req.Tries { // each of one limit
 		wants[bits.TrailingZeros8(req.Charges[i].Limits)].Room = req.Tries[i].Remaining
 	}
 	for i := range wants {
-		limit, made, _ := d.charged(i)
 		w := &wants[i]
-		w.Made, w.At, w.Mark, w.Local = made, limit.at, limit.mark, d.Source == SourceLocal
-		w.Lapses = limits[i].rule.Reserve > 0
+		cost := w.Cost
+		_, w.Made, _ = d.charged(i)
+		w.Cost, w.Lapses = cost, limits[i].Rule.Reserve > 0
 	}
 	return nil
 }
 
-// outliving returns a context for a trip that goes on when the call's has ended. A store that
+// meterContext returns a context for a trip that goes on when the call's has ended. A store that
 // does not bound it then has [SettleTimeout] left.
-func (l *Limiter) outliving(ctx context.Context) (context.Context, context.CancelFunc) {
+func (l *Limiter) meterContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	switch l.store.(type) {
 	case *MemoryStore, *RedisStore:
-		return l.detached(ctx)
+		return l.settleContext(ctx)
 	}
 	trip, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(SettleTimeout, cancel) })
 	return trip, func() { stop(); cancel() }
 }
 
-func (m *metered) Settle(settled []meter.Settled, now bool) {
-	l := m.limiter
+// SettleNow implements [meter.Charger].
+func (m *metered) SettleNow(settled []meter.Settled) {
+	m.settle(settled, func(b *ledger.Settlement) {
+		m.limiter.ledger.SettleNow(m.meter.Ctx, b)
+		m.limiter.ledger.Report(m.meter.Ctx, b)
+	})
+}
+
+// SettleLater implements [meter.Charger].
+func (m *metered) SettleLater(settled []meter.Settled) {
+	m.settle(settled, func(b *ledger.Settlement) { m.limiter.ledger.SettleLater(m.meter.Ctx, b) })
+}
+
+// settle settles what this process has charged, and what the store has, each by itself.
+func (m *metered) settle(settled []meter.Settled, settle func(*ledger.Settlement)) {
 	for _, local := range [...]bool{false, true} {
-		b := settle.NewBatch()
+		b := ledger.NewSettlement()
+		b.Local = local
 		for _, s := range settled {
 			if s.Local != local {
 				continue
 			}
 			limit := m.limits[s.Limit].WithCost(s.Cost)
-			made := settle.Made{Cost: s.Cost, Charged: s.Made, At: s.At, Mark: s.Mark, Local: local}
-			if _, err := l.correct(b, &limit, made, s.Final); err != nil {
-				l.events.unsettled(m.meter.Ctx, limit.rule, err)
+			if _, err := m.limiter.correct(b, &limit, s.Made, s.Final); err != nil {
+				m.limiter.events.reportUnsettled(m.meter.Ctx, limit.Rule, err)
 			}
 		}
-		if !local {
-			l.settler.Return(b)
-		}
-		if now && !local && len(b.Charges) > 0 {
-			l.settler.Along(m.meter.Ctx, false, b)
-		} else {
-			l.settleSoon(m.meter.Ctx, local, b)
-		}
+		settle(b)
 		b.Free()
 	}
 }

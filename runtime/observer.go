@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -12,8 +13,8 @@ import (
 // path of a call and with its context, so they must be quick. A panic in a function is contained
 // and reported.
 //
-// The Rule of an event is the name of a rule. Three fields are private: the Key of a
-// [KeyDeniedEvent], that of a [ThresholdEvent] and the Node of a [BreakerEvent]. The texts of
+// The Rule of an event is the name of a rule. These are private: the keys of a [KeyDeniedEvent],
+// a [ThresholdEvent], a [CallEvent] and a [SettlementEvent], and the Node of a [BreakerEvent]. The texts of
 // errors in events hold neither a caller's key nor a server's address; their causes, by
 // [errors.Unwrap], may. All else fits the labels of a metric: the names of rules come from the
 // program, the other words from short lists.
@@ -31,6 +32,10 @@ type Observer struct {
 	// once a period over all processes. A goroutine of the limiter does so, with one event after
 	// the other.
 	Threshold func(ThresholdEvent)
+	// Call and Settlement are for recordings: what was asked of which key. Both have the keys of
+	// callers, which are private.
+	Call       func(context.Context, CallEvent)
+	Settlement func(context.Context, SettlementEvent)
 	// The others are called with each event of their kind.
 	Failure     func(context.Context, FailureEvent)
 	Hidden      func(context.Context, HiddenEvent)
@@ -109,7 +114,11 @@ const (
 
 // String returns the verdict in lower case.
 func (v Verdict) String() string {
-	return spelled("Verdict", uint8(v), "admitted", "denied", "shadow_denied", "not_charged", "unavailable")
+	names := [...]string{"admitted", "denied", "shadow_denied", "not_charged", "unavailable"}
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return fmt.Sprintf("Verdict(%d)", uint8(v))
 }
 
 // A ThresholdEvent is a key that has used a share of a rule with a Period. The store tells it

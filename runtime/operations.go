@@ -7,6 +7,7 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Peek returns the decision that [Limiter.Take] would make now, without waiting and without
@@ -16,12 +17,12 @@ import (
 func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (d Decision, err error) {
 	req := newRequest()
 	defer req.free()
-	req.peeking = true
+	req.peek = true
 	if err = req.fill(ctx, l, limits); err != nil || len(req.Charges) == 0 {
 		d.Allowed = err == nil
 		return d, err
 	}
-	if err = l.engine.Peek(ctx, &req.Call.Call); err == nil {
+	if err = l.engine.Peek(ctx, &req.Call); err == nil {
 		d.fill(req.Charges, req.Tries)
 	}
 	return d, err
@@ -72,12 +73,12 @@ func (l *Limiter) Usage(ctx context.Context, limits ...Limit) ([]Usage, error) {
 	for _, limit := range limits {
 		req := newRequest()
 		defer req.free()
-		req.peeking = true
+		req.peek = true
 		if err := req.fill(ctx, l, []Limit{limit.WithCost(1)}); err != nil {
 			return nil, err
 		}
 		if len(req.Charges) > 0 {
-			calls = append(calls, &req.Call.Call)
+			calls = append(calls, &req.Call)
 		}
 	}
 	if err := l.engine.Peek(ctx, calls...); err != nil {
@@ -86,15 +87,16 @@ func (l *Limiter) Usage(ctx context.Context, limits ...Limit) ([]Usage, error) {
 	usages := make([]Usage, len(calls))
 	for i, call := range calls {
 		p, c := call.Charges[0].Plan, &call.Tries[0]
-		rule := ruleOf(p)
+		r := p.Rule
 		window, left := p.Numbers.Present()
 		usages[i] = Usage{
-			Rule: p.Name, Mode: rule.Mode, Algorithm: rule.Algorithm, Period: rule.Period, Window: window,
-			Limit: p.Capacity, Max: p.Max, Remaining: c.Remaining, RetryAfter: c.RetryAfter, ResetAfter: cmp.Or(c.ResetAfter, left), Blocked: c.Blocked, Outgoing: rule.Outgoing,
+			Rule: p.Name, Mode: r.Mode, Algorithm: r.Algorithm, Period: r.Period, Window: window,
+			Limit: p.Capacity, Max: p.Max, Remaining: c.Remaining, RetryAfter: c.RetryAfter,
+			ResetAfter: cmp.Or(c.ResetAfter, left), Blocked: c.Blocked, Outgoing: r.Outgoing,
 		}
 		if c.Past != nil {
 			period := p.Numbers.Period
-			for _, n := range c.Past.Last(period, int(rule.Keep)) {
+			for _, n := range c.Past.Last(period, int(r.Keep)) {
 				usages[i].Past = append(usages[i].Past, PastPeriod{period.Time(n.Begin), period.Time(n.End), n.Used})
 			}
 		}
@@ -137,18 +139,18 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		if out.Err = req.fill(ctx, l, limits[i:i+1]); out.Err != nil {
 			continue
 		}
-		if l.cap != nil && !decide.Unsatisfiable(req.Charges) {
-			if out.Err = l.admitted(ctx, &paid[i], &out.Decision); out.Err != nil {
+		if l.processCap != nil && !decide.Unsatisfiable(req.Charges) {
+			if out.Err = l.chargeCap(ctx, &paid[i], &out.Decision); out.Err != nil {
 				continue
 			}
 		}
 		if len(req.Charges) == 0 {
-			out.Allowed = true
-			req.ended(ctx, l, nil)
+			out.Err = l.finish(ctx, &req.Call, limits[i:i+1], nil, &out.Decision)
+			req.reportEnd(ctx, l, nil)
 			continue
 		}
 		req.Begin(ctx, time.Time{}, arrived)
-		calls, of = append(calls, &req.Call.Call), append(of, i)
+		calls, of = append(calls, &req.Call), append(of, i)
 	}
 	for k, err := range l.engine.DecideEach(ctx, calls) {
 		i := of[k]
@@ -156,8 +158,8 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 	}
 	for i := range outcomes {
 		if out := &outcomes[i]; out.Err != nil {
-			l.cap.giveBack(&paid[i])
-			out.Err = l.refused(ctx, out.Err)
+			l.processCap.giveBack(&paid[i])
+			out.Err = l.refusalError(ctx, out.Err)
 		}
 	}
 	return outcomes
@@ -166,25 +168,27 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 // Reset forgets everything about the key of one limit, in the store and in this process: its
 // next call finds the limit whole.
 func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
-	if err := limit.rule.checkPrefix(); err != nil {
+	if err := rule.CheckPrefix(limit.Rule); err != nil {
 		return err
 	}
-	if err := limit.keyError(); err != nil {
+	if err := keyError(&limit); err != nil {
 		return err
 	}
-	rule, _, _ := l.overridden(&limit)
-	p := l.plan(rule, rule.Max, nil)
-	key := p.AppendKey(nil, limit.key.bytes())
-	defer l.permits.Wake(key)
-	return l.engine.Reset(ctx, p, key)
+	p := l.plans.Label(&limit)
+	key := p.AppendKey(nil, rule.PartsOf(&limit).Bytes())
+	defer l.ledger.Permits.WakeLines(key)
+	err := l.engine.Reset(ctx, p, key)
+	if p.Rule.Hold && err == nil {
+		err = l.peers.Forget(ctx, key)
+	}
+	return err
 }
 
 // RedisKey returns the key in Redis under which a limit counts by the overrides in force, for
 // tools and logs. It is empty for a rule that has neither a Prefix nor a Name.
 func (l *Limiter) RedisKey(limit Limit) string {
-	if limit.rule.checkPrefix() != nil {
+	if rule.CheckPrefix(limit.Rule) != nil {
 		return ""
 	}
-	rule, _, _ := l.overridden(&limit)
-	return string(l.plan(rule, rule.Max, nil).AppendKey(nil, limit.key.bytes()))
+	return string(l.plans.Label(&limit).AppendKey(nil, rule.PartsOf(&limit).Bytes()))
 }

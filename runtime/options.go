@@ -8,10 +8,10 @@ import (
 	"time"
 	"weak"
 
-	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/findings"
-	"github.com/rategen/rategen/runtime/internal/lease"
+	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/memstate"
+	"github.com/rategen/rategen/runtime/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -23,11 +23,11 @@ type Option func(*Limiter)
 // WithNamespace starts every Redis key with name and a colon. Programs that share a Redis need
 // different namespaces, because the default prefix of a rule names its package but not its
 // program.
-func WithNamespace(name string) Option { return func(l *Limiter) { l.namespace = name } }
+func WithNamespace(name string) Option { return func(l *Limiter) { l.plans.Namespace = name } }
 
 // WithFailurePolicy sets the policy for calls that the store does not decide and whose rule has
 // no policy of its own. The default is [FailOpen].
-func WithFailurePolicy(p FailurePolicy) Option { return func(l *Limiter) { l.fail = p } }
+func WithFailurePolicy(p FailurePolicy) Option { return func(l *Limiter) { l.plans.Fail = p } }
 
 // WithReplicas sets how many processes share the limits. While the store gives no answer, each
 // of them admits an n-th of the max and burst of a rule that fails locally, rounded down but at
@@ -37,7 +37,7 @@ func WithReplicas(n int) Option {
 	if n < 1 {
 		panic(fmt.Sprintf("runtime: WithReplicas(%d): say how many processes share the limits, 1 or more", n))
 	}
-	return func(l *Limiter) { l.replicas = int64(n) }
+	return func(l *Limiter) { l.plans.Replicas = int64(n) }
 }
 
 // WithLocalKeys sets of how many keys this process counts at most where it decides alone, by
@@ -56,22 +56,22 @@ func WithLocalKeys(n int) Option {
 // and is reported. A nil enabled is no switch. New panics if there are two.
 func WithEnabled(enabled func() bool) Option {
 	return func(l *Limiter) {
-		once("WithEnabled", l.enabled != nil && enabled != nil)
+		checkOnce("WithEnabled", l.enabled != nil && enabled != nil)
 		l.enabled = enabled
 	}
 }
 
-// once panics if an option was given before: one of the two would have no effect.
-func once(option string, before bool) {
+// checkOnce panics if an option was given before: one of the two would have no effect.
+func checkOnce(option string, before bool) {
 	if before {
 		panic("runtime: " + option + " is given twice, and only one could hold: join them")
 	}
 }
 
 // WithLogger sets where the limiter reports denials and the store's failures: at most one line
-// a second for each rule and kind, with the number of lines left out. No line has a caller's
-// key or a server's address in it. The default is [slog.Default] as it is at the time of the
-// line.
+// a second for each rule and kind, and one for all rules of each class of what the store does not
+// decide, with the number of lines left out. No line has a caller's key or a server's address in
+// it: servers have numbers. The default is [slog.Default] as it is at the time of the line.
 func WithLogger(logger *slog.Logger) Option {
 	return func(l *Limiter) { l.events.log.Loggers = []*slog.Logger{logger} }
 }
@@ -79,27 +79,32 @@ func WithLogger(logger *slog.Logger) Option {
 // New returns a Limiter that keeps its counts in store. Without one every call is decided by
 // its rule's failure policy. [Limiter.Close] ends the goroutines that it has started.
 func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{store: store, redis: storeOf[RedisStore](store), replicas: 1, events: newEvents([]*findings.List{new(findings.List)}, nil)}
+	l := &Limiter{store: store, redis: storeOf[RedisStore](store), peers: new(peerstate.Table),
+		events: newEvents([]*findings.List{new(findings.List)}, nil)}
+	l.plans.Replicas = 1
 	l.engine.Alone = memstate.NewStore(defaultMaxKeys)
 	for _, opt := range opts {
 		opt(l)
 	}
 	if m := storeOf[MemoryStore](store); m != nil { // the counts of this process use its clock
-		if l.engine.Alone.Clock = m.states.Clock; l.cap != nil {
-			l.cap.counts.InProcess.Clock = m.states.Clock
+		l.engine.Alone.Clock = m.states.Clock
+		if l.processCap != nil {
+			l.processCap.counts.InProcess.Clock = m.states.Clock
 		}
-		l.events.joins(&m.listeners)
+		l.events.addTo(&m.listeners)
+		l.peers = &m.peers
 	}
 	l.engine.Alone.Lost = func(blocked bool) {
 		l.events.log.KeysForgotten(blocked, l.engine.Alone.Bound(), "runtime.WithLocalKeys")
 	}
 	l.build()
-	l.switched = l.enabled != nil || l.follow != nil
+	l.hasSwitch = l.enabled != nil || l.follower != nil
 	if l.redis != nil {
 		l.redis.attach(l.events)
+		l.peers = &l.redis.peers
 	}
 	if w, ok := store.(witness); ok {
-		l.events.witness, l.events.decisions = w, true
+		l.events.witness, l.events.hearDecisions = w, true
 	}
 	if s, ok := store.(interface{ Listen(*findings.List) }); ok { // that of package ratetest
 		s.Listen(l.events.log.Lists[0])
@@ -107,12 +112,12 @@ func New(store Store, opts ...Option) *Limiter {
 	if store == nil && l.enabled == nil {
 		l.events.log.Find(report.NoStore, "", "")
 	}
-	if _, ok := store.(*MemoryStore); ok && l.replicas > 1 { // each of which admits as much as a rule does
+	if _, ok := store.(*MemoryStore); ok && l.plans.Replicas > 1 { // each of which admits as much as a rule does
 		l.events.log.MemoryOfReplicas()
 	}
 	l.followOverrides()
 	watched := weak.Make(l) // which a timer need not keep in memory
-	l.unused = time.AfterFunc(unusedAfter, func() {
+	l.unusedTimer = time.AfterFunc(unusedAfter, func() {
 		if l := watched.Value(); l != nil {
 			l.checkUse()
 		}
@@ -126,16 +131,8 @@ func New(store Store, opts ...Option) *Limiter {
 
 // build puts the engine together.
 func (l *Limiter) build() {
-	stores := [2]terms.Store{l.store, l.engine.Alone}
-	contain := func() {
-		if value := recover(); value != nil {
-			l.events.log.Panic("store", value)
-		}
-	}
-	l.permits.Stores, l.permits.Bound, l.permits.NotRenewed, l.permits.Contain = stores, l.detached, l.events.log.NotRenewed, contain
-	l.settler.Stores, l.settler.Bound, l.settler.Permits, l.settler.Contain = stores, l.detached, &l.permits, contain
-	l.settler.Unsettled = func(ctx context.Context, p *plan.Plan, err error) { l.events.unsettled(ctx, ruleOf(p), err) }
-	l.factors.Make, l.factors.Changed = l.newFactor, l.factorChanged
+	l.plans.CallAfterClose = func() { l.events.log.Find(report.Closed, "", "") }
+	l.plans.NewPlan, l.plans.Factors.Make, l.plans.Factors.Changed = l.completePlan, l.newFactor, l.reportFactor
 	e := &l.engine
 	e.Store = l.store
 	if s, ok := l.store.(*MemoryStore); ok {
@@ -144,14 +141,33 @@ func (l *Limiter) build() {
 	if l.redis != nil {
 		e.Denials = l.redis.cfg.Denials
 	}
+	_, leases := l.store.(interface{ leases() })
+	c := ledger.Config{
+		Stores: [2]terms.Store{l.store, e.Alone}, InMemory: storeOf[MemoryStore](l.store) != nil, Leases: leases,
+		Bound: l.settleContext,
+		Contain: func() {
+			if value := recover(); value != nil {
+				l.events.log.Panic("store", value)
+			}
+		},
+		Unsettled:  func(ctx context.Context, p *plan.Plan, err error) { l.events.reportUnsettled(ctx, p.Rule, err) },
+		NotRenewed: l.events.log.NotRenewed,
+	}
+	if l.events.hearSettled {
+		c.Settling = l.events.reportSettling
+	}
 	if l.redis != nil && Store(l.redis) == l.store { // a store that embeds it may settle in its own way
-		l.settler.Returner = l.redis.router
+		c.Returner = l.redis.router
 	}
-	if _, ok := l.store.(interface{ leases() }); ok {
-		e.Leases = lease.New(l.store, l.settler.GiveBack, contain)
-		l.settler.Leases = e.Leases
-	}
-	e.Failed = l.events.failure
+	l.ledger = ledger.New(c)
+	e.Leases = l.ledger.Leases
+	e.Failed = l.events.reportFailure
+}
+
+// completePlan completes a new plan by what the limiter and its store know.
+func (l *Limiter) completePlan(p *plan.Plan) {
+	p.Reached = l.events.shareListener()
+	l.redis.checkDurability(p.Rule)
 }
 
 // Close settles what [Limiter.SettleLater] has left, refunds leases, and ends the renewal of
@@ -164,21 +180,18 @@ func (l *Limiter) build() {
 // Calls are still decided, with the overrides and factors as they are, but events of the store
 // no longer reach the limiter. The store stays open.
 func (l *Limiter) Close() error {
-	l.engine.Leases.Close(SettleTimeout)
-	end := clock.Now() + 2*SettleTimeout
-	err := errors.Join(l.settler.Close(2*SettleTimeout), l.permits.Close(end-clock.Now()))
+	err := l.ledger.Close(SettleTimeout)
 	l.events.shares.Close()
 	if l.redis != nil {
-		l.redis.listeners.Remove(l.events, joined)
+		l.redis.listeners.Remove(l.events, joinEvents)
 	}
 	if m := storeOf[MemoryStore](l.store); m != nil {
-		m.listeners.Remove(l.events, joined)
+		m.listeners.Remove(l.events, joinEvents)
 	}
-	err = errors.Join(err, l.follow.Close(), l.factors.Close())
-	l.unused.Stop()
+	err = errors.Join(err, l.follower.Close(), l.plans.Factors.Close())
+	l.unusedTimer.Stop()
 	l.endReports()
-	if !l.closed.Swap(true) {
-		l.plans.Clear()
+	if l.plans.Close() {
 		for _, o := range l.events.observers {
 			notify(l.events, "observer", o.Detach, l)
 		}
@@ -186,10 +199,10 @@ func (l *Limiter) Close() error {
 	return err
 }
 
-// switchedOn reports whether neither the overrides nor the program's kill switch switch limits
+// checkSwitch reports whether neither the overrides nor the program's kill switch switch limits
 // off. A kill switch that panics is on.
-func (l *Limiter) switchedOn() (on bool) {
-	if o := l.overrides.Load(); o != nil && o.Off {
+func (l *Limiter) checkSwitch() (on bool) {
+	if o := l.plans.Overrides(); o != nil && o.Off {
 		return false
 	}
 	if l.enabled == nil {

@@ -5,48 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strconv"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/override"
+	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/report"
-	"github.com/rategen/rategen/runtime/internal/stale"
+	"github.com/rategen/rategen/runtime/rule"
 )
-
-// An Override changes a rule while the program runs. A field that is nil leaves the rule as it
-// was declared.
-type Override struct {
-	// Enabled at false removes the limit: calls go on uncounted by it.
-	Enabled *bool
-	// Max is how much is admitted in a window, also where a call brings a max of its own. At 0
-	// nobody is admitted. A burst that the rule declares stays.
-	Max *int64
-	// Window is the time that the max refers to. Events that were counted in a shorter window
-	// before are forgotten when that window is over.
-	Window *time.Duration
-	// Mode is whether the limit denies calls.
-	Mode *Mode
-	// Keys are changes for single keys, by patterns. A pattern is a key as [Key.String] returns
-	// it, or the beginning of keys and a *, as in premium-*. If a key matches several patterns,
-	// the key itself is in force, or else the longest pattern. A * that ends a key is written
-	// %2A; a * elsewhere in a pattern and an escape that no key has are errors. A key that is
-	// too long for Redis may be written as it stands there, %sha256- and its hash. A rule may
-	// have a million patterns, of up to 1,024 bytes.
-	Keys map[string]KeyOverride
-}
-
-// A KeyOverride changes a rule for the keys of a pattern, each of which has a limit of its own.
-// Its fields are as in [Override]. One that is nil leaves the keys as that says, or else as
-// they are declared: Enabled at true gives them the limit that it removes.
-type KeyOverride struct {
-	Enabled *bool
-	Max     *int64
-	Window  *time.Duration
-	Mode    *Mode
-}
 
 // Overrides are all changes to the declared rules.
 type Overrides struct {
@@ -86,7 +52,7 @@ func sourceName(source OverrideSource) string {
 // Version returns a short text that is the same for overrides that change the same, whatever
 // their order is. It is empty if a limiter would reject them whatever its rules are.
 func (o Overrides) Version() string {
-	numbers, err := o.numbers(new(override.Overrides))
+	numbers, err := o.numbers(new(plan.Overrides))
 	if err != nil {
 		return ""
 	}
@@ -96,13 +62,13 @@ func (o Overrides) Version() string {
 // Check returns an error that names the first of the overrides that a limiter with some rules
 // would reject. It is for tools that write overrides.
 func (o Overrides) Check(rules ...*Rule) error {
-	numbers, err := o.numbers(new(override.Overrides))
+	numbers, err := o.numbers(new(plan.Overrides))
 	if err != nil {
 		return err
 	}
-	s := newOverrideSet(numbers, nil)
+	s := plan.NewOverrideSet(numbers, nil)
 	for _, r := range rules {
-		if err := r.checkPrefix(); err != nil {
+		if err := rule.CheckPrefix(r); err != nil {
 			return fmt.Errorf("check overrides: %w", err)
 		}
 		if _, err := s.Apply(r); err != nil {
@@ -114,63 +80,8 @@ func (o Overrides) Check(rules ...*Rule) error {
 
 // numbers returns the overrides as the engine knows them. Keys that are as they were are those
 // of before. The error names the first override that fits no rule.
-func (o Overrides) numbers(before *override.Overrides) (n override.Overrides, err error) {
-	n.Off, n.Rules, n.Keys = o.Enabled != nil && !*o.Enabled, make(map[string]override.Change, len(o.Rules)), map[string]*override.Keys{}
-	for _, name := range slices.Sorted(maps.Keys(o.Rules)) {
-		r := o.Rules[name]
-		if n.Rules[name], err = (KeyOverride{r.Enabled, r.Max, r.Window, r.Mode}).change(); err != nil {
-			return n, fmt.Errorf("override of rule %.80q: %w", name, err)
-		}
-		if len(r.Keys) == 0 {
-			continue
-		}
-		if n.Keys[name], err = override.NewKeys(before.Keys[name], r.Keys, KeyOverride.change); err != nil {
-			return n, private.Errorf("override of rule %.80q%w", name, err)
-		}
-	}
-	return n, nil
-}
-
-// change returns what the override changes, and an error if it fits no rule.
-func (o KeyOverride) change() (override.Change, error) {
-	return override.NewChange(o.Enabled, o.Max, o.Window, (*uint8)(o.Mode), uint8(ModeSoft))
-}
-
-// An overrideSet is a set of overrides in force.
-type overrideSet = override.Set[Rule]
-
-// newOverrideSet returns a set that tells misfit of overrides that fit no rule of theirs.
-func newOverrideSet(o override.Overrides, misfit func(error)) *overrideSet {
-	return override.NewSet(o, &override.Functions[Rule]{
-		Name:    func(r *Rule) string { return r.Name },
-		Changed: (*Rule).changed,
-		Check: func(r *Rule, max int64) error {
-			if max == override.Unset {
-				max = r.Max
-			}
-			return r.check(max, 1)
-		},
-		Misfit: misfit,
-	})
-}
-
-// changed returns a copy of the rule with the change of an override.
-func (r *Rule) changed(c override.Change) *Rule {
-	changed := *r
-	changed.declared, changed.overridden = r.declaration(), true
-	if c.Max != override.Unset {
-		changed.Max = c.Max
-	}
-	if c.Mode != override.Unset {
-		changed.Mode = Mode(c.Mode)
-	}
-	if c.Window != 0 {
-		changed.Window = c.Window
-	}
-	if changed.Period == NoPeriod && changed.Window != r.Window && changed.Lease >= changed.Window {
-		changed.Lease = 0
-	}
-	return &changed
+func (o Overrides) numbers(before *plan.Overrides) (plan.Overrides, error) {
+	return plan.NewOverrides(o.Enabled, o.Rules, before)
 }
 
 // WithOverrides changes rules while the program runs: source is polled at once and then at
@@ -187,22 +98,22 @@ func WithOverrides(source OverrideSource, interval time.Duration) Option {
 		interval = time.Second
 	}
 	return func(l *Limiter) {
-		var unmet override.Unmet
-		fits := map[*Rule]*override.Keys{}
-		once("WithOverrides", l.follow != nil)
+		var unmet plan.Unmet
+		fits := map[*Rule]*plan.KeyOverrides{}
+		checkOnce("WithOverrides", l.follower != nil)
 		l.reports.source = sourceName(source)
-		l.follow = &override.Follower[Overrides]{
+		l.follower = &plan.Follower[Overrides]{
 			Interval: interval,
 			Read:     func(ctx context.Context) (Overrides, error) { return source.Overrides(ctx) },
 			Apply: func(o Overrides, again bool) error {
 				if err := l.override(o, again); err != nil {
-					return stale.Invalid(err)
+					return private.InvalidOverrides(err)
 				}
-				l.events.log.OverridesUnmet(l.overrides.Load().Unmet(&unmet))
+				l.events.log.OverridesUnmet(l.plans.Overrides().Unmet(&unmet))
 				l.checkKeys(fits)
 				return nil
 			},
-			Failed: l.overridesFailed,
+			Failed: l.reportOverridesError,
 			// Failures of the network are the same whatever ports they name.
 			Same:     func(a, b error) bool { return ClassOf(a) == ClassOf(b) && ClassOf(a) != ClassOther },
 			Panicked: func(value any) { l.events.log.Panic("override source", value) },
@@ -213,15 +124,17 @@ func WithOverrides(source OverrideSource, interval time.Duration) Option {
 // followOverrides polls the source of overrides, if there is one, in a goroutine of its own. It
 // returns after the first answer, or a tenth of a second.
 func (l *Limiter) followOverrides() {
-	if l.follow == nil {
+	if l.follower == nil {
 		return
 	}
-	l.overrides.Store(newOverrideSet(override.Overrides{}, func(err error) { l.overridesFailed(stale.Invalid(err)) }))
-	if l.cap != nil {
-		l.overrides.Load().Effective(l.cap.limit.rule)
+	l.plans.Override(plan.NewOverrideSet(plan.Overrides{},
+		func(err error) { l.reportOverridesError(private.InvalidOverrides(err)) }))
+	if l.processCap != nil {
+		l.plans.Overrides().Effective(l.processCap.limit.Rule)
 	}
-	if !l.follow.Start() {
-		l.events.log.Find(report.Unread, "", "", slog.String("error", "the source has not answered yet: rules are as declared until it does"))
+	if !l.follower.Start() {
+		l.events.log.Find(report.Unread, "", "",
+			slog.String("error", "the source has not answered yet: rules are as declared until it does"))
 	}
 }
 
@@ -229,7 +142,7 @@ func (l *Limiter) followOverrides() {
 // rule that the limiter knows. It reports them if they differ, or if it is to report them
 // again.
 func (l *Limiter) override(o Overrides, again bool) error {
-	current := l.overrides.Load()
+	current := l.plans.Overrides()
 	numbers, err := o.numbers(&current.Overrides)
 	if err != nil {
 		return err
@@ -239,10 +152,8 @@ func (l *Limiter) override(o Overrides, again bool) error {
 		return err
 	}
 	if next != current {
-		l.overrides.Store(next)
-		current.Replace()
-		l.plans.Clear()
-		l.reports.in(reportSoon)
+		l.plans.Override(next)
+		l.reports.schedule(reportSoon)
 	}
 	l.events.log.Over(report.Rejected)
 	l.events.log.Over(report.Unread)
@@ -255,15 +166,16 @@ func (l *Limiter) override(o Overrides, again bool) error {
 
 // checkKeys says which rules have overrides for keys that no call of theirs can have. Checked has
 // the keys of each rule that were looked at before.
-func (l *Limiter) checkKeys(checked map[*Rule]*override.Keys) {
-	keys := l.overrides.Load().Keys
+func (l *Limiter) checkKeys(checked map[*Rule]*plan.KeyOverrides) {
+	keys := l.plans.Overrides().Keys
 	l.events.log.OverFor(report.UnfitKeys, func(rule string) bool { return keys[rule] == nil })
-	for r, s := range l.samples.All() {
+	for r, s := range l.plans.Samples.All() {
 		k := keys[r.Name]
 		if checked[r] == k || s.Key() == nil {
 			continue
 		}
-		if checked[r] = k; k == nil {
+		checked[r] = k
+		if k == nil {
 			continue
 		}
 		l.events.log.OverFor(report.UnfitKeys, func(rule string) bool { return rule == r.Name })
@@ -274,16 +186,16 @@ func (l *Limiter) checkKeys(checked map[*Rule]*override.Keys) {
 	}
 }
 
-// overridesFailed reports why overrides do not come into force: they are rejected, or could not
+// reportOverridesError reports why overrides do not come into force: they are rejected, or could not
 // be read.
-func (l *Limiter) overridesFailed(err error) {
+func (l *Limiter) reportOverridesError(err error) {
 	l.events.log.OverridesFailed(errors.Is(err, ErrInvalidOverrides), err)
 	l.observeOverrides(err)
 }
 
 // observeOverrides tells the observers of the overrides in force, and why others are not.
 func (l *Limiter) observeOverrides(err error) {
-	s := l.overrides.Load()
+	s := l.plans.Overrides()
 	for _, o := range l.events.observers {
 		notify(l.events, "observer", o.Override, OverrideEvent{Rules: len(s.Rules), Enabled: !s.Off, Err: err})
 	}

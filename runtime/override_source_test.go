@@ -78,7 +78,10 @@ func TestOverrideSourceHangs(t *testing.T) {
 // New returns with the first overrides, which stay when the limiter is closed, as often
 // and by as many as one likes.
 func TestClose(t *testing.T) {
-	t.Parallel()
+	synctest.Test(t, testClose) // New waits for a tenth of a second, which is short on a busy machine
+}
+
+func testClose(t *testing.T) {
 	var looks atomic.Int64
 	followed := runtime.New(nil, quiet, runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 		looks.Add(1)

@@ -60,9 +60,9 @@ type ProcessRule struct {
 	Called bool `json:"called"`
 }
 
-// WithoutReports has a limiter tell Redis nothing of itself, see [Process]. Then ratectl does not
-// know whether it follows the overrides that are changed.
-func WithoutReports() Option { return func(l *Limiter) { l.reports.off = true } }
+// WithoutReports has a limiter tell Redis nothing of itself, see [Process] and [RefusedMinute]. Then
+// ratectl does not know whether it follows the overrides that are changed.
+func WithoutReports() Option { return func(l *Limiter) { l.reports.disabled = true } }
 
 // Processes returns what limiters with a namespace have told this Redis of themselves, sorted by
 // name. Those that have ended without [Limiter.Close] are among them for up to four minutes.
@@ -81,13 +81,22 @@ func (s *RedisStore) Processes(ctx context.Context, namespace string) ([]Process
 	return slices.SortedFunc(maps.Values(newest), func(a, b Process) int { return cmp.Compare(a.Name, b.Name) }), nil
 }
 
-// Reports are when a limiter tells Redis of itself.
-type reports struct {
-	off    bool
-	name   string
-	source string // of overrides
+// Processes is [RedisStore.Processes] for the store and the namespace of the limiter. A limiter on
+// another store has none.
+func (l *Limiter) Processes(ctx context.Context) ([]Process, error) {
+	if l.redis == nil {
+		return nil, nil
+	}
+	return l.redis.Processes(ctx, l.plans.Namespace)
+}
 
-	made atomic.Bool // there may be one in Redis
+// reports makes the reports of a limiter to Redis, see [Process].
+type reports struct {
+	disabled bool
+	name     string
+	source   string // of overrides
+
+	written atomic.Bool // there may be one in Redis
 
 	mu      sync.Mutex
 	timer   *time.Timer // nil: there are none
@@ -101,15 +110,16 @@ var (
 		host, _ := os.Hostname()
 		return fmt.Sprintf("%.100s-%.8s", cmp.Or(host, "unknown"), strings.ToLower(rand.Text()))
 	})
-	limiters atomic.Int64
+	limiterCount atomic.Int64
 )
 
 // beginReports has the limiter report from now on.
 func (l *Limiter) beginReports() {
-	if l.redis == nil || l.reports.off {
+	if l.redis == nil || l.reports.disabled {
 		return
 	}
-	l.reports.name = fmt.Sprintf("%s-%d", processName(), limiters.Add(1))
+	l.reports.name = fmt.Sprintf("%s-%d", processName(), limiterCount.Add(1))
+	l.refused.begin()
 	watched := weak.Make(l) // which a timer need not keep in memory
 	l.reports.mu.Lock()
 	defer l.reports.mu.Unlock()
@@ -117,12 +127,12 @@ func (l *Limiter) beginReports() {
 		if l := watched.Value(); l != nil && l.reports.enter() {
 			defer l.reports.running.Done()
 			l.report()
-			l.reports.in(reportEvery)
+			l.reports.schedule(reportEvery)
 		}
 	})
 }
 
-// enter reports whether there are to be more reports, and that one is under way.
+// enter notes that a report begins. It returns false if the reports have ended.
 func (r *reports) enter() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,8 +142,8 @@ func (r *reports) enter() bool {
 	return !r.closed
 }
 
-// in has the next report made after a time.
-func (r *reports) in(after time.Duration) {
+// schedule has the next report made after a time.
+func (r *reports) schedule(after time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.timer != nil && !r.closed {
@@ -145,29 +155,40 @@ func (r *reports) in(after time.Duration) {
 func (l *Limiter) report() {
 	defer l.events.contain("redis client")
 	p := Process{Name: l.reports.name, At: time.Now(), Overrides: l.reports.source, Findings: l.Findings()}
-	if o := l.overrides.Load(); o != nil {
+	if o := l.plans.Overrides(); o != nil {
 		p.Version = o.Version()
 	}
 	for _, s := range l.Rules() {
-		p.Rules = append(p.Rules, ProcessRule{s.Rule.Name, s.Rule.terms(), s.Called})
+		p.Rules = append(p.Rules, ProcessRule{s.Rule.Name, termsOf(s.Rule), s.Called})
 	}
 	if len(p.Rules) == 0 {
 		return
 	}
-	l.reports.made.Store(true)
+	l.reports.written.Store(true)
 	p.Rules, p.Findings = p.Rules[:min(len(p.Rules), MaxReported)], p.Findings[:min(len(p.Findings), MaxReported)]
 	text, _ := json.Marshal(p) // of texts, numbers and times
-	err := server.ReportProcess(context.Background(), l.redis.client, l.namespace, p.Name, string(text))
-	switch {
-	case err == nil:
+	err := l.send(string(text))
+	if err == nil {
 		l.events.log.Over(report.ReportRefused)
-	case ClassOf(err) == ClassAuth: // with other faults calls have the same
+	} else if ClassOf(err) == ClassAuth { // with other faults calls have the same
 		l.events.log.Find(report.ReportRefused, "", "", slog.Any("error", err))
 	}
 }
 
-// terms say how much a rule admits.
-func (r *Rule) terms() string {
+// send sends a report, and with it what was refused since the last one.
+func (l *Limiter) send(text string) error {
+	taken := l.refused.take()
+	err := server.ReportProcess(context.Background(), l.redis.client, l.plans.Namespace, server.Report{
+		Process: l.reports.name, Text: text, Refused: taken, Kept: l.refused.kept, Hidden: l.refused.hidden,
+	})
+	if err != nil && len(taken) > 0 {
+		l.refused.counter.Return(taken)
+	}
+	return err
+}
+
+// termsOf says how much a rule admits.
+func termsOf(r *Rule) string {
 	per := r.Window.String()
 	if r.Period != NoPeriod {
 		per = "a " + r.Period.String()
@@ -175,7 +196,8 @@ func (r *Rule) terms() string {
 	return fmt.Sprintf("%d in %s, %v", r.Max, per, r.Algorithm)
 }
 
-// endReports takes the report away, and returns when none is under way, or after a while.
+// endReports ends the reports and removes the last one from Redis. It waits for that no longer than
+// [SettleTimeout].
 func (l *Limiter) endReports() {
 	if l.reports.end() {
 		return // there was none
@@ -185,16 +207,17 @@ func (l *Limiter) endReports() {
 		defer close(done)
 		defer l.events.contain("redis client")
 		l.reports.running.Wait()
-		_ = server.ReportProcess(context.Background(), l.redis.client, l.namespace, l.reports.name, "")
+		_ = l.send("")
 	}()
 	clock.Await(done, SettleTimeout)
 }
 
-// end ends the reports, and reports whether there is none to take away.
+// end ends the reports, and reports whether there is none to remove.
 func (r *reports) end() (none bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if none = r.closed || !r.made.Load(); r.timer != nil {
+	none = r.closed || !r.written.Load()
+	if r.timer != nil {
 		r.timer.Stop()
 	}
 	r.closed = true

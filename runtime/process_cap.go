@@ -9,6 +9,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // WithProcessCap puts a limit in memory before the store: r bounds how many calls of this
@@ -28,14 +29,14 @@ func WithProcessCap(r *Rule) Option {
 		if r == nil {
 			return
 		}
-		once("WithProcessCap", l.cap != nil)
+		checkOnce("WithProcessCap", l.processCap != nil)
 		if r.Wait > 0 {
 			once := *r
 			once.Wait = 0
 			r = &once
 		}
-		l.cap = &processCap{limit: r.Limit(nil)}
-		l.cap.counts.InProcess = memstate.NewStore(1)
+		l.processCap = &processCap{limit: r.Limit(nil)}
+		l.processCap.counts.InProcess = memstate.NewStore(1)
 	}
 }
 
@@ -47,24 +48,26 @@ type processCap struct {
 
 // A paidCap is what one call was charged for the cap: nothing, if the plan is nil.
 type paidCap struct {
-	plan     *plan.Plan
-	at, mark int64
+	plan             *plan.Plan
+	chargeTime, mark int64
 }
 
-// admitted charges one call to the cap. The error is non-nil if and only if the call may not go
+// chargeCap charges one call to the cap. The error is non-nil if and only if the call may not go
 // on.
-func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) error {
-	rule := l.cap.limit.rule
-	p, on, err := l.planOf(&l.cap.limit)
+func (l *Limiter) chargeCap(ctx context.Context, paid *paidCap, d *Decision) error {
+	r := l.processCap.limit.Rule
+	p, on, err := l.plans.Of(&l.processCap.limit)
 	switch {
-	case rule.Reserve > 0:
-		return fmt.Errorf("%w: rule %q: a process cap has no Reserve, since nothing settles its charges: leave it out", ErrInvalidLimit, rule.Name)
-	case rule.Algorithm == Concurrency:
-		return fmt.Errorf("%w: rule %q: a process cap is no %v, since nothing returns its permits: give the limits of the calls one beside their own", ErrInvalidLimit, rule.Name, rule.Algorithm)
+	case r.Reserve > 0:
+		return fmt.Errorf("%w: rule %q: a process cap has no Reserve, since nothing settles its charges: leave it out",
+			ErrInvalidLimit, r.Name)
+	case r.Algorithm == Concurrency:
+		return fmt.Errorf("%w: rule %q: a process cap is no %v, since nothing returns its permits: give the limits of the calls one beside their own",
+			ErrInvalidLimit, r.Name, r.Algorithm)
 	case !on:
 		return nil
 	case err != nil && p != nil && p.Terms.Shadow:
-		l.events.failure(ctx, p, plan.Open, err)
+		l.events.reportFailure(ctx, p, FailOpen, err)
 		return nil
 	case err != nil:
 		return err
@@ -74,14 +77,14 @@ func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) erro
 	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Limits = p, p.Whole, 1, 1
 	p.Charge(&tries[0], p.Whole, 1)
 	try := decide.Try{Arrived: clock.Now()}
-	if !l.cap.counts.Local(context.Background(), charges[:], tries[:], &try) {
+	if !l.processCap.counts.Local(context.Background(), charges[:], tries[:], &try) {
 		return nil // an override has changed how it counts, and what was counted is not over
 	}
-	tries[0].Source = terms.ByProcess
-	if paid.at, paid.mark = tries[0].At, tries[0].Mark; paid.at != 0 {
+	tries[0].Source = rule.SourceProcess
+	if paid.chargeTime, paid.mark = tries[0].At, tries[0].Mark; paid.chargeTime != 0 {
 		paid.plan = p
 	}
-	if err = l.answer(ctx, charges[:], tries[:], try.Arrived, d); err == nil {
+	if err = l.answer(ctx, charges[:], tries[:], try.Arrived, 0, d); err == nil {
 		*d = Decision{}
 	}
 	return err
@@ -91,7 +94,7 @@ func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) erro
 func (c *processCap) giveBack(paid *paidCap) {
 	if p := paid.plan; p != nil {
 		back := terms.Charge{Terms: p.Terms, Key: p.Whole, Cost: -1, Charged: 1}
-		back.At, back.Mark = paid.at, paid.mark
+		back.At, back.Mark = paid.chargeTime, paid.mark
 		c.counts.InProcess.Map.Settle(c.counts.InProcess.Time(clock.Now()), &back)
 	}
 }

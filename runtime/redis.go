@@ -7,13 +7,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/goredis"
+	"github.com/rategen/rategen/runtime/internal/peerstate"
+	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/report"
-	"github.com/rategen/rategen/runtime/internal/route"
 	"github.com/rategen/rategen/runtime/internal/server"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
@@ -54,11 +54,12 @@ const (
 type RedisStore struct {
 	engineStore
 	client    rediswire.Client
-	cfg       batch.Config
-	router    *route.Router
+	cfg       redisengine.Config
+	router    *redisengine.Router
 	watch     *server.MemoryWatch // nil: nobody watches Redis's memory
-	sharding  *server.Sharding    // nil: there are several servers
 	keeping   server.Keeping
+	sharing   server.Peers
+	peers     peerstate.Table
 	failures  [failure.Classes]atomic.Int64
 	listeners report.Group[*events] // the limiters on the store
 
@@ -77,7 +78,8 @@ func WithTimeout(d time.Duration) RedisOption {
 		panic(fmt.Sprintf("runtime: WithTimeout(%v): no Redis answers so soon: write a number with its unit, such as 50*time.Millisecond", d))
 	}
 	return func(s *RedisStore) {
-		if s.cfg.Timeout = d; d <= 0 {
+		s.cfg.Timeout = d
+		if d <= 0 {
 			s.cfg.Timeout = DefaultTimeout
 		}
 	}
@@ -93,7 +95,8 @@ func WithTimeout(d time.Duration) RedisOption {
 // [DefaultDenialMemory]; with 0 Redis is asked about every call.
 func WithDenialMemory(d time.Duration) RedisOption {
 	return func(s *RedisStore) {
-		if s.cfg.Denials = nil; d > 0 {
+		s.cfg.Denials = nil
+		if d > 0 {
 			s.cfg.Denials = denials.New(d)
 		}
 	}
@@ -114,18 +117,18 @@ func NewRedisStoreOver(client rediswire.Client, opts ...RedisOption) *RedisStore
 	for _, opt := range opts {
 		opt(s)
 	}
-	s.cfg.Changed = func(node string, open bool) { s.events().breaker(node, open) }
+	s.cfg.Changed = func(node string, open bool) { s.events().reportBreaker(node, open) }
 	s.cfg.SteppedBack = func(node string, by time.Duration) { s.events().log.SteppedBack(node, by) }
-	s.cfg.Kept = func(err error) { s.router.Count(err, 1) }
+	s.cfg.Undecided = func(err error, calls int) { s.failures[ClassOf(err)].Add(int64(calls)) }
 	s.cfg.Panicked = func(value any) { s.events().log.Panic("redis client", value) }
 	s.keeping.Client, s.keeping.Panicked = client, s.cfg.Panicked
+	s.sharing.Client, s.sharing.Timeout, s.sharing.Panicked = client, s.cfg.Timeout, s.cfg.Panicked
+	s.peers.Share, s.peers.Drop = s.sharing.Share, s.sharing.Drop
 	if checkSharding {
-		s.sharding = newShardingCheck(s)
+		s.cfg.Sharding = newShardingCheck(s)
 	}
-	s.router = route.New(client, &s.cfg)
+	s.router = redisengine.New(client, &s.cfg)
 	s.engineStore = s.router
-	s.router.Sharding = s.sharding
-	s.router.Undecided = func(err error, calls int) { s.failures[ClassOf(err)].Add(int64(calls)) }
 	return s
 }
 
@@ -138,7 +141,7 @@ func newShardingCheck(s *RedisStore) *server.Sharding {
 	if _, several := s.client.(rediswire.Cluster); several {
 		return nil
 	}
-	check := &server.Sharding{
+	return &server.Sharding{
 		Client:   s.client,
 		Library:  &s.cfg.Library,
 		Again:    time.Second,
@@ -146,13 +149,11 @@ func newShardingCheck(s *RedisStore) *server.Sharding {
 		Unknown:  func(err error) { s.events().log.ShardingUnknown(err) },
 		Panicked: func(value any) { s.cfg.Panicked(value) },
 	}
-	s.cfg.Shared = check.Begin
-	return check
 }
 
 // attach makes the store report to e what happens, until e is removed from the listeners.
 func (s *RedisStore) attach(e *events) {
-	first := e.joins(&s.listeners)
+	first := e.addTo(&s.listeners)
 	if set, now := s.client.Advice(); set != "" {
 		e.log.ReadsTooLong(first, set, now)
 	}
@@ -160,7 +161,7 @@ func (s *RedisStore) attach(e *events) {
 }
 
 // events returns those that reach the limiters on the store.
-func (s *RedisStore) events() *events { return s.listeners.All(nobody) }
+func (s *RedisStore) events() *events { return s.listeners.All(noEvents) }
 
 // Close ends the goroutines that the store has started, and returns when they have ended: at
 // once, or when they have given up on a Redis that does not respond, which takes a second or
@@ -170,8 +171,9 @@ func (s *RedisStore) Close() error {
 	s.watch.Close()
 	s.router.Close()
 	s.keeping.Close()
-	if s.sharding != nil {
-		s.sharding.Close()
+	s.sharing.Close()
+	if s.cfg.Sharding != nil {
+		s.cfg.Sharding.Close()
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ import (
 // the share is not between 0 and 1, or the interval is negative.
 func WithMemoryWatch(share float64, interval time.Duration) RedisOption {
 	if !(share >= 0 && share <= 1) || interval < 0 {
-		panic(fmt.Sprintf("runtime: WithMemoryWatch(%v, %v): the share is a part of the memory, from 0 to 1, and the interval is not negative", share, interval))
+		panic(fmt.Sprintf("runtime: WithMemoryWatch(%v, %v): the share is a part of the memory, from 0 to 1, and the interval is not negative",
+			share, interval))
 	}
 	share, interval = cmp.Or(share, 0.8), cmp.Or(interval, time.Minute)
 	return func(s *RedisStore) {

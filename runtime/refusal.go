@@ -14,7 +14,7 @@ import (
 // If form returns nil or panics the call is refused with the limiter's own error, which
 // middleware learns of by [WithRefusalRecorder]. form is called from many goroutines.
 func WithRefusalError(form func(ctx context.Context, err error) error) Option {
-	return func(l *Limiter) { l.denied = form }
+	return func(l *Limiter) { l.onRefusal = form }
 }
 
 // A Refusal is a call that the limiter did not admit.
@@ -52,16 +52,16 @@ func WithRefusalRecorder(ctx context.Context, record func(Refusal)) context.Cont
 	return withRecorder(ctx, recorder{refused: record})
 }
 
-// refused returns what the caller of a call that was not admitted receives.
-func (l *Limiter) refused(ctx context.Context, err error) error {
-	if l.denied == nil && !recording.Load() || !isRefusal(ctx, err) {
+// refusalError returns what the caller of a call that was not admitted receives.
+func (l *Limiter) refusalError(ctx context.Context, err error) error {
+	if l.onRefusal == nil && !anyRecorder.Load() || !isRefusal(ctx, err) {
 		return err
 	}
 	returned := err
-	if l.denied != nil {
+	if l.onRefusal != nil {
 		returned = l.form(ctx, err)
 	}
-	for r := recordersOf(ctx); r != nil; r = r.outer {
+	for r := recordersOf(ctx); r != nil; r = r.parent {
 		notify(l.events, "recorder", r.refused, Refusal{Err: err, Returned: returned, events: l.events})
 	}
 	return returned
@@ -71,7 +71,7 @@ func (l *Limiter) refused(ctx context.Context, err error) error {
 func (l *Limiter) form(ctx context.Context, err error) (formed error) {
 	formed = err
 	defer l.events.contain("denied")
-	return cmp.Or(l.denied(ctx, err), err)
+	return cmp.Or(l.onRefusal(ctx, err), err)
 }
 
 // isRefusal reports whether an error of a call is the limiter's, and not that of a context that

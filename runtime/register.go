@@ -12,8 +12,12 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/bounded"
+	"github.com/rategen/rategen/runtime/internal/findings"
+	"github.com/rategen/rategen/runtime/internal/keytext"
+	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Register makes rules known to the limiter before their first call, so that [Limiter.Rules]
@@ -29,61 +33,66 @@ func (l *Limiter) Register(rules ...*Rule) {
 		if r == nil || l.registered.Find(r) != nil {
 			continue
 		}
-		l.terms.add(r, l.namespace)
+		l.terms.add(r, l.plans.Namespace)
 		if !l.registered.Keep(r, new(*r)) {
 			continue
 		}
-		l.redis.checkNamespace(r, l.namespace)
+		l.redis.checkNamespace(r, l.plans.Namespace)
 		l.redis.checkDurability(r)
-		l.overrides.Load().Effective(r)
+		l.plans.Overrides().Effective(r)
 	}
 }
 
 // A termTable has the first of the rules of each name, and of each start of keys.
 type termTable struct {
-	mu             sync.Mutex
-	named, started map[string]*Rule
+	mu              sync.Mutex
+	byName, byStart map[string]*Rule
 }
 
 // add adds a rule. It panics if there is one with which that cannot go together.
 func (t *termTable) add(r *Rule, namespace string) {
-	if r.check(r.Max, 1) != nil {
+	if rule.CheckCall(r, r.Max, 1) != nil {
 		return // it admits nobody
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	start := r.keyStart(namespace)
-	if o := t.started[start]; o != nil {
-		r.mustAgree(o, "start their keys with "+strconv.Quote(start), "they would not be one limit: give one of them a Prefix and a Name of its own (prefix= and name= in a directive), or a limiter with another WithNamespace")
+	start := plan.Start(namespace, r)
+	if o := t.byStart[start]; o != nil {
+		mustAgree(r, o, "start their keys with "+strconv.Quote(start),
+			"they would not be one limit: give one of them a Prefix and a Name of its own (prefix= and name= in a directive), or a limiter with another WithNamespace")
 	}
-	if o := t.named[r.Name]; o != nil && r.Name != "" {
-		r.mustAgree(o, "have one name", "overrides, logs and metrics could not tell them apart: give one of them a Name of its own (name= in a directive)")
+	if o := t.byName[r.Name]; o != nil && r.Name != "" {
+		mustAgree(r, o, "have one name", "overrides, logs and metrics could not tell them apart: give one of them a Name of its own (name= in a directive)")
 	}
-	if t.named == nil {
-		t.named, t.started = map[string]*Rule{}, map[string]*Rule{}
+	if t.byName == nil {
+		t.byName, t.byStart = map[string]*Rule{}, map[string]*Rule{}
 	}
-	if len(t.started) < bounded.Most {
-		t.started[start], t.named[r.Name] = cmp.Or(t.started[start], r), cmp.Or(t.named[r.Name], r)
+	if len(t.byStart) < bounded.Most {
+		t.byStart[start], t.byName[r.Name] = cmp.Or(t.byStart[start], r), cmp.Or(t.byName[r.Name], r)
 	}
 }
 
 // mustAgree panics if two rules have different terms and something in common, and says why they
 // must not.
-func (r *Rule) mustAgree(o *Rule, common, why string) {
-	if difference := o.difference(r); difference != "" {
-		panic(fmt.Sprintf("runtime: the rules %q (%s) and %q (%s) %s, but %s: %s", o.Name, o.Source, r.Name, r.Source, common, difference, why))
+func mustAgree(r, o *Rule, common, why string) {
+	if difference := difference(o, r); difference != "" {
+		panic(fmt.Sprintf("runtime: the rules %q (%s) and %q (%s) %s, but %s: %s", o.Name, o.Source, r.Name, r.Source,
+			common, difference, why))
 	}
 }
 
 // difference says in what the terms of two rules differ, or "". Two that stand in one line may
 // wait for different times.
-func (r *Rule) difference(o *Rule) string {
-	a, b := r.numbers(), o.numbers()
+func difference(r, o *Rule) string {
+	a, b := plan.NumbersOf(r), plan.NumbersOf(o)
 	if a.Queues() && b.Queues() {
-		b.Wait = a.Wait
+		same := *o
+		same.Wait = r.Wait
+		b.Rule = &same
 	}
 	x, y := a.Terms(r.Max), b.Terms(o.Max)
-	if x.Shadow, y.Shadow = false, false; x == y && r.adapts() == o.adapts() {
+	x.Shadow, y.Shadow = false, false
+	if x == y && plan.Adapts(r) == plan.Adapts(o) {
 		return ""
 	}
 	for _, t := range [...]struct {
@@ -92,9 +101,10 @@ func (r *Rule) difference(o *Rule) string {
 	}{
 		{"algorithm", r.Algorithm, o.Algorithm}, {"storage", r.Storage, o.Storage}, {"window", r.Window, o.Window},
 		{"period", r.Period, o.Period}, {"zone", r.Zone, o.Zone}, {"anchor", r.Anchor, o.Anchor}, {"keep", r.Keep, o.Keep},
-		{"max", r.Max, o.Max}, {"burst", r.Burst, o.Burst}, {"resolution", r.Resolution, o.Resolution}, {"buckets", r.Buckets, o.Buckets},
+		{"max", r.Max, o.Max}, {"burst", r.Burst, o.Burst}, {"resolution", r.Resolution, o.Resolution},
+		{"buckets", r.Buckets, o.Buckets},
 		{"block", r.Block, o.Block}, {"lease", r.Lease, o.Lease}, {"reserve", r.Reserve, o.Reserve}, {"debt", r.Debt, o.Debt},
-		{"hold", r.Hold, o.Hold}, {"being adaptive", r.adapts(), o.adapts()}, {"wait", r.Wait, o.Wait},
+		{"hold", r.Hold, o.Hold}, {"being adaptive", plan.Adapts(r), plan.Adapts(o)}, {"wait", r.Wait, o.Wait},
 	} {
 		if t.here != t.there {
 			return fmt.Sprintf("their %s is %v and %v", t.name, t.here, t.there)
@@ -109,7 +119,8 @@ func (s *RedisStore) checkNamespace(r *Rule, namespace string) {
 	if s == nil || s.namespaces.Keep(r, &namespace) {
 		return
 	}
-	if other := s.namespaces.Find(r); other != nil && *other != namespace && strings.EqualFold(strings.TrimSpace(*other), strings.TrimSpace(namespace)) {
+	if other := s.namespaces.Find(r); other != nil && *other != namespace &&
+		strings.EqualFold(strings.TrimSpace(*other), strings.TrimSpace(namespace)) {
 		s.events().log.Find(report.Namespaces, r.Name, "")
 	}
 }
@@ -119,7 +130,7 @@ func (l *Limiter) checkChanges() {
 	for r, was := range l.registered.All() {
 		before, now := *was, *r
 		before.Max, before.Adaptive, now.Adaptive = now.Max, nil, nil
-		if before != now && (before.Mode != now.Mode || before.difference(&now) != "") {
+		if before != now && (before.Mode != now.Mode || difference(&before, &now) != "") {
 			l.events.log.Find(report.RuleChanged, was.Name, "")
 		}
 	}
@@ -145,6 +156,9 @@ type RuleState struct {
 	Factor float64
 	// Called reports whether a call has met the rule since it is known.
 	Called bool
+	// KeyParts is how many parts the key of a call had. It is 0 if it had none, or if no
+	// call is known.
+	KeyParts int
 }
 
 // Rules returns the registered rules as they are now, sorted by name, see [Limiter.Register].
@@ -162,17 +176,25 @@ func (l *Limiter) Rules() []RuleState {
 
 // stateOf returns what holds for a rule while limits are enabled or not.
 func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
-	e := l.overrides.Load().Effective(r)
-	n, factor, most := e.Rule.numbers(), l.Factor(r), e.Rule.Max
+	e := l.plans.Overrides().Effective(r)
+	n, factor, most := plan.NumbersOf(e.Rule), l.Factor(r), e.Rule.Max
 	if factor != 1 && most > 0 {
 		most = n.Scale(most, 1, factor)
 	}
 	window, _ := n.Present()
-	s := l.samples.Find(r)
+	s := l.plans.Samples.Find(r)
 	return RuleState{
 		Rule: r, Enabled: enabled && !e.Off, Max: most, Window: window, Mode: e.Rule.Mode,
-		Overridden: e.Rule.overridden, Keys: e.Keys(), Factor: factor, Called: s != nil && s.Met.Load(),
+		Overridden: e.Rule != r, Keys: e.Keys(), Factor: factor, Called: s != nil && s.Met.Load(), KeyParts: keyPartCount(s),
 	}
+}
+
+// keyPartCount returns how many parts the key of a sample has, or 0.
+func keyPartCount(s *findings.Sample) int {
+	if s == nil || keytext.IsHash(string(s.Key())) {
+		return 0
+	}
+	return keytext.Pattern{Text: string(s.Key())}.Parts()
 }
 
 // Warm connects to every server of the store and has it load the scripts of all registered
@@ -186,7 +208,7 @@ func (l *Limiter) Warm(ctx context.Context) (err error) {
 	if l.redis != nil {
 		err = l.load(ctx)
 	}
-	if found := l.own(); len(found) > 0 {
+	if found := l.ownFindings(); len(found) > 0 {
 		err = errors.Join(err, &FindingsError{found})
 	}
 	return err
@@ -196,7 +218,7 @@ func (l *Limiter) Warm(ctx context.Context) (err error) {
 func (l *Limiter) load(ctx context.Context) error {
 	var limits []terms.Terms
 	for r := range l.registered.All() {
-		n := r.numbers()
+		n := plan.NumbersOf(r)
 		limits = append(limits, n.Terms(r.Max))
 	}
 	return l.redis.router.Warm(ctx, limits)
@@ -205,9 +227,9 @@ func (l *Limiter) load(ctx context.Context) error {
 // Permits returns how many permits of [Concurrency] limits the calls of this process hold, by
 // the name of the rule. A rule whose calls have all ended stays, at 0, unless there are more
 // than 10,000 names.
-func (l *Limiter) Permits() map[string]int64 { return l.permits.InFlight() }
+func (l *Limiter) Permits() map[string]int64 { return l.ledger.Permits.InFlight() }
 
 // Leased returns how many units this process holds of rules with a [Rule.Lease], by the name of
 // the rule: they are charged, and no call has used them yet. What nobody uses before its time
 // is over is refunded.
-func (l *Limiter) Leased() map[string]int64 { return l.engine.Leases.Units() }
+func (l *Limiter) Leased() map[string]int64 { return l.ledger.Leases.Units() }

@@ -1,238 +1,105 @@
 package runtime
 
 import (
-	"time"
-
 	"github.com/rategen/rategen/internal/spec"
-	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// The words of rules are declared in package rule, which says what each means.
+type (
+	Rule             = rule.Rule
+	Algorithm        = rule.Algorithm
+	Storage          = rule.Storage
+	Buckets          = rule.Buckets
+	Period           = rule.Period
+	Debt             = rule.Debt
+	Mode             = rule.Mode
+	FailurePolicy    = rule.FailurePolicy
+	InvalidKeyPolicy = rule.InvalidKeyPolicy
+	Scaler           = rule.Scaler
+	Load             = rule.Load
+	Override         = rule.Override
+	KeyOverride      = rule.KeyOverride
+	Key              = rule.Key
+	Limit            = rule.Limit
+	Source           = rule.Source
+)
+
+// How a [Rule] counts, in which periods of the calendar, and what becomes of debts.
+const (
+	SlidingLog     = rule.SlidingLog
+	SlidingCounter = rule.SlidingCounter
+	FixedWindow    = rule.FixedWindow
+	TokenBucket    = rule.TokenBucket
+	LeakyBucket    = rule.LeakyBucket
+	Concurrency    = rule.Concurrency
+
+	StorageZSET   = rule.StorageZSET
+	StoragePacked = rule.StoragePacked
+
+	NoPeriod = rule.NoPeriod
+	Day      = rule.Day
+	Week     = rule.Week
+	Month    = rule.Month
+	Year     = rule.Year
+
+	DebtDefault = rule.DebtDefault
+	DebtRefuse  = rule.DebtRefuse
+	DebtCarry   = rule.DebtCarry
+	DebtForgive = rule.DebtForgive
+)
+
+// Whom a [Rule] denies, and what becomes of calls that it cannot decide.
+const (
+	ModeEnforce = rule.ModeEnforce
+	ModeShadow  = rule.ModeShadow
+	ModeSoft    = rule.ModeSoft
+
+	FailDefault = rule.FailDefault
+	FailOpen    = rule.FailOpen
+	FailClosed  = rule.FailClosed
+	FailLocal   = rule.FailLocal
+
+	InvalidShare  = rule.InvalidShare
+	InvalidRefuse = rule.InvalidRefuse
+	InvalidAdmit  = rule.InvalidAdmit
+)
+
+// The sources of a [Decision].
+const (
+	SourceNone     = rule.SourceNone
+	SourceStore    = rule.SourceStore
+	SourceRecalled = rule.SourceRecalled
+	SourceLocal    = rule.SourceLocal
+	SourceFailure  = rule.SourceFailure
+	SourceProcess  = rule.SourceProcess
+	SourceLease    = rule.SourceLease
 )
 
 // The bounds of a rule's numbers.
 const (
-	MinWindow = spec.MinWindow
-	MaxWindow = spec.MaxWindow
-
-	// MaxLog is the largest max of a [SlidingLog], which stores every event.
-	MaxLog = spec.MaxLog
-	// MaxLogCost is the largest cost of one call to a [SlidingLog]. Redis serves nobody else
-	// while it stores that many events, which takes it less than a millisecond.
-	MaxLogCost = spec.MaxLogCost
-	// MaxCount is the largest max and burst of the other algorithms but a [FixedWindow].
-	MaxCount = spec.MaxCount
-	// MaxAmount is the largest max of a [FixedWindow], 2^53-1: enough for bytes, and for money
-	// in millionths of a cent.
-	MaxAmount = spec.MaxAmount
-
-	// MaxLimits is the largest number of limits on one call.
-	MaxLimits = spec.MaxLimits
-	// MaxKeep is the largest Keep.
-	MaxKeep = spec.MaxKeep
+	MinWindow  = rule.MinWindow
+	MaxWindow  = rule.MaxWindow
+	MaxLog     = rule.MaxLog
+	MaxLogCost = rule.MaxLogCost
+	MaxCount   = rule.MaxCount
+	MaxAmount  = rule.MaxAmount
+	MaxBuckets = rule.MaxBuckets
+	MaxLimits  = rule.MaxLimits
+	MaxKeep    = rule.MaxKeep
 )
 
-// A Rule declares one limit: how much of what is admitted in which time. Generated code holds
-// one Rule for every directive. A Rule must not be changed once it is in use.
-type Rule struct {
-	// Name identifies the rule in errors, logs, metrics and overrides.
-	Name string
-	// Source is where the rule was declared, as file and method: "employee.go:
-	// EmployeeService.GetByID". It has no effect.
-	Source string
-	// Prefix starts every Redis key of the rule. Rules that share a prefix share their counts, and
-	// must have the same terms, see [Limiter.Register].
-	// If it is empty the keys start with "rate_limit:", the Name and a colon; in the Name the
-	// bytes that a [Key] escapes are escaped. A rule needs a Prefix or a Name.
-	Prefix string
-	// Window is the time that Max refers to, from [MinWindow] to [MaxWindow]. For a
-	// [Concurrency] it is how long a permit lasts that nobody renews, and should be some seconds
-	// at least: a process that stops for two thirds of it may lose its permits meanwhile.
-	Window time.Duration
-	// Period, in place of Window, has Max refer to periods of the calendar. The rule is then a
-	// [FixedWindow], and its Window 0.
-	Period Period
-	// Keep is of how many periods, up to [MaxKeep], the counts are kept when they are over, for
-	// [Usage.Past], with a Period. A key then lives for so many periods more, and grows by
-	// about 22 bytes for each, or 50 with a Reserve. It may be changed at any time.
-	Keep uint8
-	// Zone is the time zone of a Period, a name of the IANA zone table such as Europe/Berlin;
-	// empty is UTC. See [Limit.WithPeriod] for callers that have zones of their own.
-	Zone string
-	// Anchor is where a Period begins: the day of a month; the weekday, from 1 for Monday to 7
-	// for Sunday; the date in a year, as its month times 100 and its day, 401 for the 1st of
-	// April. 0 is the first day. In a month that has no such day it is the last one.
-	Anchor int
-	// Max is how much is admitted in a window, up to [MaxLog], [MaxCount] or [MaxAmount], or
-	// for a [Concurrency] at a time, up to [MaxLog]. At 0 nobody is admitted.
-	Max int64
-	// Algorithm is how to count, and Storage how Redis keeps a [SlidingLog].
-	Algorithm Algorithm
-	Storage   Storage
-	// Resolution, if above 0, lets the time of an event in a [SlidingLog] fall to the start of
-	// its time slice of that length. Events then leave the window together, and up to
-	// Resolution early: no time of Window less Resolution holds more than Max.
-	Resolution time.Duration
-	// Buckets says how a [SlidingCounter] divides its window.
-	Buckets Buckets
-	// Burst is how much a [TokenBucket] or [LeakyBucket] admits at once; 0 means Max. For a
-	// queue it is how much may be in line, and 0 means no bound but Wait.
-	Burst int64
-	// Wait is how long a call may wait for its turn instead of being denied at once. The
-	// context's deadline shortens it. In [ModeShadow] mode nobody waits.
-	Wait time.Duration
-	// Block, if above 0, is for how long a caller that the limit denies stays denied, on every
-	// replica: from that first denial on, by the clock of the store. Further tries do not
-	// extend it. It is from [MinWindow] to [MaxWindow], and may be shorter or longer than
-	// Window. When it ends, what is still in the window counts again. A rule with a Block has
-	// no Wait, and is no [Concurrency].
-	//
-	// A call that can never be admitted begins no block, nor does a limit in [ModeShadow] mode.
-	// A refund neither ends a block nor prevents one; [Limiter.Reset] ends it.
-	Block time.Duration
-	// Lease, if above 0, lets a process charge a key ahead for calls to come, as much as it has
-	// lately used in that time, and admit these by itself. It is for keys that have more calls
-	// than one Redis decides. It is whole microseconds, from 1ms to less than Window.
-	//
-	// All processes together admit no more than without leases. For that the store counts an
-	// event for Window and Lease, and lowers a burst by what drains in a Lease, unless nothing
-	// was left of it. A [FixedWindow] stays as it is. So Lease/Window of the rate is the price.
-	// Keys with few calls are decided by the store. Only a limiter on a [RedisStore] takes
-	// leases. A rule with a Lease has no Block, and is no [Concurrency] and no [LeakyBucket]
-	// with a Wait.
-	Lease time.Duration
-	// Reserve, if above 0, is when the charge of a call comes back that was neither settled nor
-	// renewed: the limiter renews it while the call runs, until it is settled, as it does with
-	// permits of a [Concurrency]. So a process that dies takes nothing of the budget with it
-	// for longer than Reserve. It is from [MinWindow] to [MaxWindow], and should be some
-	// seconds at least. The rule is a [FixedWindow], without a Block, a Hold and a Lease. Every
-	// decision that has charged it must be settled, if at its cost, or it is renewed until the
-	// limiter is closed.
-	//
-	// A call whose process was cut off for longer is charged again when it is back, or what it
-	// cost when it is settled: once. A charge has counted in its period when that is over. What
-	// could not be settled within Reserve costs nothing. A key has at most 10,000 charges that
-	// are not settled; then calls are denied.
-	Reserve time.Duration
-	// Hold lets [Limiter.Hold] hold back all calls on a key. A rule with a Hold has no Lease,
-	// and is no [Concurrency]. A call that waits for its turn in a queue keeps its turn. Rules
-	// with and without a Hold, or a Reserve, have different keys.
-	Hold bool
-	// Debt says what becomes of what calls turn out to cost beyond Max, see [Limiter.Settle].
-	Debt Debt
-	// Mode is whether the limit denies calls.
-	Mode Mode
-	// Message is the text of the error of a denied call, see [MessageText]; empty means
-	// [DefaultMessage].
-	Message string
-	// Fail is the policy for calls that the store does not decide. Its zero value is the
-	// limiter's policy.
-	Fail FailurePolicy
-	// Invalid says what becomes of calls whose key could not be built.
-	Invalid InvalidKeyPolicy
-	// Outgoing says that the limit is on calls which the program makes itself, to a service with
-	// limits of its own. Packages ratehttp and raterpc tell nobody of it, and answer a refusal by
-	// it as want of capacity. Rules of package rateclient have it by themselves.
-	Outgoing bool
-	// Adaptive, if not nil, scales Max by the load. It scales the rate of a bucket and not its
-	// burst.
-	Adaptive Scaler
+// EqualBuckets is [rule.EqualBuckets].
+func EqualBuckets(n int) Buckets { return rule.EqualBuckets(n) }
 
-	declared   *Rule // the rule that an override was applied to, or nil
-	overridden bool  // the override is one of the rule, or of the key that has this copy
-}
+// LayeredBuckets is [rule.LayeredBuckets].
+func LayeredBuckets(coarse, fine int) Buckets { return rule.LayeredBuckets(coarse, fine) }
 
-// declaration returns the rule as it was declared, without its override.
-func (r *Rule) declaration() *Rule {
-	if r.declared != nil {
-		return r.declared
-	}
-	return r
-}
+// AdaptiveBuckets is [rule.AdaptiveBuckets].
+func AdaptiveBuckets() Buckets { return rule.AdaptiveBuckets() }
 
-// A Mode says whether a limit denies calls.
-type Mode uint8
+// ParseKey is [rule.ParseKey].
+func ParseKey(text string) (*Key, error) { return rule.ParseKey(text) }
 
-const (
-	// ModeEnforce denies calls that the limit has no room for.
-	ModeEnforce Mode = iota
-	// ModeShadow counts calls but denies none, to try a limit on real traffic. A call that the
-	// limit has no room for goes on uncounted, as if it was denied. A shadow limit never delays
-	// or refuses a call, whatever its Wait and failure policy, its key, and its numbers are,
-	// and changes nothing for the other limits of the call, whatever fails. If its key is in
-	// another slot of a cluster than theirs the call may wait a millisecond longer for it.
-	//
-	// It counts and judges the calls that the other limits admit. Of a call that these deny it
-	// says nothing but [VerdictNotCharged].
-	ModeShadow
-	// ModeSoft is [ModeShadow] but for one thing: a call that the limit has no room for knows
-	// it, by [Exceeded], and may do less than others.
-	ModeSoft
-)
-
-// Denies reports whether a limit in the mode denies calls. One that does not only counts them.
-func (m Mode) Denies() bool { return m == ModeEnforce }
-
-// String returns the mode as the directive spells it.
-func (m Mode) String() string { return spelled("Mode", uint8(m), "enforce", "shadow", "soft") }
-
-// A FailurePolicy decides calls that the store does not.
-type FailurePolicy uint8
-
-const (
-	// FailDefault leaves the choice to the limiter, see [WithFailurePolicy].
-	FailDefault FailurePolicy = iota
-	// FailOpen lets the call through.
-	FailOpen
-	// FailClosed refuses the call with [ErrUnavailable]. For a limit in [ModeShadow] mode it is
-	// FailOpen.
-	FailClosed
-	// FailLocal lets this process decide alone, with a [MemoryStore] of the limiter's own. With
-	// n replicas up to n times Max may pass, unless [WithReplicas] gives each its share.
-	FailLocal
-)
-
-// String returns the policy as the directive spells it.
-func (p FailurePolicy) String() string {
-	return spelled("FailurePolicy", uint8(p), "default", "open", "closed", "local")
-}
-
-// An InvalidKeyPolicy decides calls whose key could not be built, see [Key.AddInvalid]. That is
-// the program's doing and not the store's, so it is no matter of a [FailurePolicy].
-type InvalidKeyPolicy uint8
-
-const (
-	// InvalidShare has calls share one budget whose keys lack the same parts and are equal
-	// else. The log tells once for each rule that there are such calls. A call whose max could
-	// not be evaluated either is refused with [ErrInvalidKey], since no budget is known.
-	InvalidShare InvalidKeyPolicy = iota
-	// InvalidRefuse refuses the call with [ErrInvalidKey]. For a limit in [ModeShadow] mode it
-	// is InvalidAdmit.
-	InvalidRefuse
-	// InvalidAdmit lets the call through, and counts it nowhere.
-	InvalidAdmit
-)
-
-// String returns the policy as the directive spells it.
-func (p InvalidKeyPolicy) String() string {
-	return spelled("InvalidKeyPolicy", uint8(p), "share", "refuse", "admit")
-}
-
-// ruleOf returns the rule that a plan is of, with its overrides.
-func ruleOf(p *plan.Plan) *Rule { return (*Rule)(p.Rule) }
-
-func (r *Rule) adapts() bool { return r != nil && r.Adaptive != nil }
-
-// keyStart returns what the rule's keys start with.
-func (r *Rule) keyStart(namespace string) string { return plan.Start(namespace, r.Prefix, r.Name) }
-
-// numbers returns what the rule says about counting.
-func (r *Rule) numbers() plan.Rule {
-	b := r.Buckets.orDefault()
-	n := plan.Rule{
-		Way: plan.Way(r.Algorithm), Packed: r.Storage == StoragePacked, Coarse: int64(b.coarse), Fine: int64(b.fine),
-		Window: r.Window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease, Reserve: r.Reserve, Debt: spec.Debt(r.Debt),
-		Burst: r.Burst, Hold: r.Hold, Shadow: !r.Mode.Denies(), Keep: int64(r.Keep),
-	}
-	if p, err := r.period(); p != nil && err == nil {
-		n.Period, n.Window = p, p.Unit.Longest()
-	}
-	return n
-}
+// The generator warns by the same timeout, or else this does not compile.
+var _ [0]struct{} = [DefaultTimeout - spec.Timeout]struct{}{}

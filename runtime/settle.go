@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/keytext"
+	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
-	"github.com/rategen/rategen/runtime/internal/settle"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // SettleTimeout is how long it may take to settle a decision on a [Store] that embeds one of
@@ -48,13 +49,13 @@ const SettleTimeout = time.Second
 // Settling does not end with ctx: it goes on when the caller's deadline has passed or the
 // caller was cancelled. The store bounds its time, or [SettleTimeout].
 func (l *Limiter) Settle(ctx context.Context, d Decision, costs ...int64) error {
-	b := settle.NewBatch()
+	b := ledger.NewSettlement()
 	defer b.Free()
 	err := l.settlement(b, &d, costs)
 	if len(b.Charges) == 0 {
 		return err
 	}
-	l.settler.Now(ctx, d.Source == SourceLocal, b)
+	l.ledger.SettleNow(ctx, b)
 	return errors.Join(err, terms.Errors(b.Charges))
 }
 
@@ -70,25 +71,13 @@ func (l *Limiter) SettleLater(ctx context.Context, d Decision, costs ...int64) {
 	if d.page == nil {
 		return // nothing was charged
 	}
-	b := settle.NewBatch()
+	b := ledger.NewSettlement()
 	defer b.Free()
 	if err := l.settlement(b, &d, costs); err != nil {
 		limit, _, _ := d.charged(0)
-		l.events.unsettled(ctx, limit.rule, err)
+		l.events.reportUnsettled(ctx, limit.Rule, err)
 	}
-	l.settleSoon(ctx, d.Source == SourceLocal, b)
-}
-
-// settleSoon settles charges, which local says were made by this process alone, and tells the
-// observers of errors.
-func (l *Limiter) settleSoon(ctx context.Context, local bool, b *settle.Batch) {
-	switch {
-	case len(b.Charges) == 0: // nothing is left to settle
-	case local || storeOf[MemoryStore](l.store) != nil:
-		l.settler.Along(ctx, local, b)
-	default:
-		l.settler.Later(ctx, b)
-	}
+	l.ledger.SettleLater(ctx, b)
 }
 
 // Refund is [Limiter.Settle] at a cost of 0 for every limit: it refunds the charges of a call
@@ -98,39 +87,43 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	return l.Settle(ctx, d, free[:]...)
 }
 
-// charged returns the i-th limit of the decision, whose at is 0 if nothing was charged to it, and
-// how much of its cost was. It reports false if there are fewer.
-func (d *Decision) charged(i int) (limit Limit, made int64, ok bool) {
-	if d.each == nil {
-		return d.one, d.one.cost, i == 0
+// charged returns the i-th limit of the decision, and what was charged to it: nothing if its At
+// is 0. It reports false if there are fewer.
+func (d *Decision) charged(i int) (limit Limit, made ledger.Made, ok bool) {
+	made = ledger.Made{Cost: d.chargedLimit.Cost, Charged: d.chargedLimit.Cost, At: d.chargeTime, Mark: d.mark,
+		Local: d.Source == SourceLocal, Left: d.leftQueue}
+	if d.items == nil {
+		return d.chargedLimit, made, i == 0
 	}
-	c := d.each
+	c := d.items
 	for ; i > 0 && c != nil; i-- {
 		c = c.Next
 	}
 	if c == nil {
-		return Limit{}, 0, false
+		return Limit{}, made, false
 	}
-	key := Key{keytext.ParsedParts(string(c.Parts))}
+	parts := keytext.ParsedParts(string(c.Parts))
 	if c.Invalid != nil {
-		key.parts.Fail(c.Invalid)
+		parts.Fail(c.Invalid)
 	}
-	return Limit{(*Rule)(c.Rule), c.Cost, c.Max, c.Period, c.At, c.Mark, key}, c.Charged, true
+	made.Cost, made.Charged, made.At, made.Mark = c.Cost, c.Charged, c.At, c.Mark
+	return rule.MakeLimit(c.Rule, parts, c.Cost, c.Max, c.Period), made, true
 }
 
 // settlement fills in what is to be settled of a decision, which then counts as settled. If
 // there is an error it is permits only, or nothing.
-func (l *Limiter) settlement(b *settle.Batch, d *Decision, costs []int64) error {
+func (l *Limiter) settlement(b *ledger.Settlement, d *Decision, costs []int64) error {
 	if d.page == nil {
 		return nil // nothing was charged
 	}
-	if d.by != l {
+	if d.owner != l {
 		return ErrOtherLimiter
 	}
+	b.Local = d.Source == SourceLocal
 	var found bool
 	var err error
 	for i := 0; ; i++ {
-		limit, charged, ok := d.charged(i)
+		limit, made, ok := d.charged(i)
 		if !ok {
 			break
 		}
@@ -138,13 +131,12 @@ func (l *Limiter) settlement(b *settle.Batch, d *Decision, costs []int64) error 
 		if i < len(costs) {
 			cost = costs[i]
 		}
-		made := settle.Made{Cost: limit.cost, Charged: charged, At: limit.at, Mark: limit.mark, Local: d.Source == SourceLocal, Left: d.left}
 		settles, invalid := l.correct(b, &limit, made, cost)
 		found, err = found || settles, cmp.Or(err, invalid)
 	}
 	if err != nil {
 		// The call's permits and reservations would be renewed for as long as the process runs.
-		b.Keep(func(_ *plan.Plan, c *terms.Charge) bool {
+		b.Filter(func(_ *plan.Plan, c *terms.Charge) bool {
 			if c.Reserve > 0 {
 				c.Cost = 0
 			}
@@ -152,14 +144,9 @@ func (l *Limiter) settlement(b *settle.Batch, d *Decision, costs []int64) error 
 		})
 		found = len(b.Charges) > 0
 	}
-	switch {
-	case !found:
-		return err
-	case !d.page.Use(d.receipt):
-		b.Keep(func(*plan.Plan, *terms.Charge) bool { return false })
+	if found && !d.page.Use(d.receipt) {
+		b.Filter(func(*plan.Plan, *terms.Charge) bool { return false })
 		return ErrSettled
-	case d.Source != SourceLocal:
-		l.settler.Return(b)
 	}
 	return err
 }
@@ -167,50 +154,33 @@ func (l *Limiter) settlement(b *settle.Batch, d *Decision, costs []int64) error 
 // correct adds what is to be settled of a limit whose charge was made. A cost below 0 leaves
 // it. It reports whether the limit is settled, if only at the cost that was reserved. The
 // error says why it cannot be settled at the cost.
-func (l *Limiter) correct(b *settle.Batch, limit *Limit, made settle.Made, cost int64) (settles bool, err error) {
-	switch reserved := limit.rule.Reserve > 0; {
-	case made.At == 0 || limit.cost == 0:
+func (l *Limiter) correct(b *ledger.Settlement, limit *Limit, made ledger.Made, cost int64) (settles bool, err error) {
+	switch reserved := limit.Rule.Reserve > 0; {
+	case made.At == 0 || limit.Cost == 0:
 		return false, nil
-	case limit.rule.Algorithm == Concurrency:
+	case limit.Rule.Algorithm == Concurrency:
 		cost = 0
 	case cost < 0 && reserved:
-		cost = limit.cost
+		cost = limit.Cost
 	case cost < 0:
 		return false, nil
 	}
-	p, err := l.planToSettle(limit)
+	p, err := l.plans.Charged(limit)
 	if err != nil {
 		return false, err
 	}
-	err = b.Correct(p, limit.key.bytes(), made, cost)
+	err = b.Correct(p, rule.PartsOf(limit).Bytes(), made, cost)
 	if err == nil {
 		if cost == 0 && p.Terms.Algorithm != terms.Permits && p.Sample != nil && p.Sample.Return() {
 			l.events.log.Find(report.AllRefunded, p.Name, "")
 		}
 		return true, nil
 	}
-	return p.Terms.Reserve > 0, ruleOf(p).invalid(err)
+	return p.Terms.Reserve > 0, rule.Invalid(p.Rule, err)
 }
 
-// planToSettle returns the plan for a limit that was charged, also if its rule is switched off
-// by now.
-func (l *Limiter) planToSettle(limit *Limit) (*plan.Plan, error) {
-	rule, max, _ := l.overridden(limit)
-	p, err := l.planFor(limit, rule, max)
-	if err != nil && rule != nil && (rule.Algorithm == Concurrency || rule.Reserve > 0) {
-		// The call's own max may be invalid, which an override has replaced before.
-		if err = rule.check(1, limit.cost); err == nil {
-			return l.plan(rule, limit.cost, limit.period), nil
-		}
-	}
-	if err == nil && p.Max == 0 && p.Numbers.Way != plan.FixedWindow {
-		return l.plan(rule, 1, limit.period), nil
-	}
-	return p, err
-}
-
-// detached returns a context with the values of ctx that does not end with it.
-func (l *Limiter) detached(ctx context.Context) (context.Context, context.CancelFunc) {
+// settleContext returns a context with the values of ctx that does not end with it.
+func (l *Limiter) settleContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	switch l.store.(type) {
 	case *MemoryStore: // has no use for it
 		return ctx, func() {}

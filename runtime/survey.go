@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/override"
+	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/server"
 )
 
@@ -48,13 +48,13 @@ type FoundKey struct {
 // force, cuts no key's window short; it may empty a bucket early whose max is lower for some
 // calls than the rule's.
 func (l *Limiter) KeysOf(r *Rule) *KeyGroup {
-	g := &KeyGroup{Prefix: r.keyStart(l.namespace)}
-	for e := range l.overrides.Load().Effective(r).All() {
+	g := &KeyGroup{Prefix: plan.Start(l.plans.Namespace, r)}
+	for e := range l.plans.Overrides().Effective(r).All() {
 		most := e.Max
-		if most == override.Unset {
+		if most == plan.Unset {
 			most = r.Max
 		}
-		n := e.Rule.numbers()
+		n := plan.NumbersOf(e.Rule)
 		g.Expiry = max(g.Expiry, n.Longest(most))
 		g.tag.Add(n.Tag())
 	}

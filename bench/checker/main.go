@@ -45,6 +45,9 @@
 //
 //	go run ./checker [flags]
 //
+// With -duration the algorithms share the time, and a process fails whose memory or
+// goroutines grow from the second third of its time to the last.
+//
 // The exit status is 0 if every algorithm is without fault and the control is
 // not, and 1 otherwise. With -control only the control runs, and so the status
 // is 1.

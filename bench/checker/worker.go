@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -122,9 +123,17 @@ func (w *worker) run(ctx context.Context) error {
 			run(w.callTogether)
 		}
 	}
+	var g growth
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	if w.duration > 0 {
+		watch.Go(func() { g.watch(watching, w.duration) })
+	}
 	wait.Wait()
+	stop()
+	watch.Wait()
 	if failed == nil {
-		failed = ctx.Err()
+		failed = cmp.Or(ctx.Err(), g.err())
 	}
 	if err := out.Flush(); failed == nil {
 		failed = err

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestParts wants parts to be as they should be, in short windows. A busy machine delays
-// requests for longer than delays are measured to differ, so the margin is long, and how
+// requests for longer than a 64th of these, so the margin is long, and how
 // much of the limit is used is for the command to say. What else hangs on the machine is
 // left to full runs.
 func TestParts(t *testing.T) {

@@ -19,7 +19,7 @@ type config struct {
 	callers  int // of each replica
 	most     int // requests in a window
 	window   time.Duration
-	margin   time.Duration // 0: measured
+	margin   time.Duration // 0: that of rateclient
 	lasts    time.Duration // of a part in which nothing happens
 }
 

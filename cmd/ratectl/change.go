@@ -3,118 +3,109 @@ package main
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
 
-// change returns the change that the flags of override set describe.
-func (o *operator) change() (c runtime.KeyOverride, err error) {
-	if o.given["max"] {
-		n, err := strconv.ParseInt(o.maxText, 10, 64)
-		if err != nil || n < 0 {
-			return c, usagef("-max %q: write a whole number, 0 to admit nobody", o.maxText)
-		}
-		c.Max = &n
-	}
-	if o.given["window"] {
-		c.Window = &o.window
-	}
-	if o.given["mode"] {
-		if c.Mode, err = modeNamed(o.mode); err != nil {
-			return c, err
-		}
-	}
-	if o.given["enabled"] {
-		on, err := strconv.ParseBool(o.enabled)
-		if err != nil {
-			return c, usagef("-enabled %q: write true or false", o.enabled)
-		}
-		c.Enabled = &on
-	}
-	if c == (runtime.KeyOverride{}) {
-		return c, usagef("what is to change? Say -max, -window, -mode or -enabled")
-	}
-	return c, nil
+// An overrideSetCommand changes an override as its flags say.
+type overrideSetCommand struct {
+	editing
+	maxText, mode, enabled, pattern string
+	window                          time.Duration
 }
 
-func modeNamed(name string) (*runtime.Mode, error) {
-	for _, mode := range []runtime.Mode{runtime.ModeEnforce, runtime.ModeSoft, runtime.ModeShadow} {
-		if mode.String() == name {
-			return &mode, nil
-		}
+const patternUsage = "for the keys of a `pattern`, such as premium-* or one key, in place of the rule"
+
+func (c *overrideSetCommand) about() about {
+	return about{
+		name: "override set", args: "RULE|*", short: "change a rule while programs run", needs: readsRules, min: 1, max: 1,
+		long: "Sets the given fields, and keeps the others. With -keys the override applies to a pattern: a key as ratectl keys shows it, or the beginning of keys and a *. The rule * stands for all limits, and has -enabled only. Writes nothing that a limiter would reject. " +
+			"Asks for confirmation before a max of 0, mode shadow and what removes a whole limit.",
+		flags: append(c.endFlags(),
+			text(&c.maxText, "max", "admit `n` in a window; 0 admits nobody"),
+			duration(&c.window, "window", 0, "the time that the max refers to"),
+			text(&c.mode, "mode", "enforce, soft or shadow"),
+			text(&c.enabled, "enabled", "`bool`, of which false removes the limit and true restores it"),
+			text(&c.pattern, "keys", patternUsage)),
 	}
-	return nil, usagef("-mode %q: write enforce, soft or shadow", name)
 }
 
-// setExpiry sets the expiry of an edit, by the clock of Redis. Without a flag an expiry that is set
-// already stays.
-func (o *operator) setExpiry(ctx context.Context, e *override.Edit) error {
-	switch {
-	case o.duration != 0 && o.until != "":
-		return usagef("-for and -until both say when it ends: leave one out")
-	case o.duration < 0:
-		return usagef("-for %v: write a duration such as 1h", o.duration)
-	case o.duration > 0:
-		now, err := o.client.Time(ctx).Result()
-		if err != nil {
-			return o.explained(err)
-		}
-		e.Until = now.Add(o.duration + time.Second - 1).Truncate(time.Second) // no earlier
-	case o.until == "never":
-		e.Endless = true
-	case o.until != "":
-		end, err := time.Parse(time.RFC3339, o.until)
-		if err != nil || !time.Now().Before(end) {
-			return usagef("-until %q: write never, or a time to come, such as %s", o.until, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
-		}
-		e.Until = end
-	}
-	return nil
-}
-
-// editCommand returns the command that changes the override of a key.
-func editCommand(e override.Edit) func(context.Context, *operator, []string) error {
-	return func(ctx context.Context, o *operator, args []string) error {
-		target, err := o.keyTarget(args)
+func (c *overrideSetCommand) run(ctx context.Context, args []string) (err error) {
+	e := override.Edit{Target: override.Target{Rule: args[0], Pattern: c.pattern, Keys: c.given("keys")}}
+	if e.Rule != override.All {
+		d, err := c.rule(args[0])
 		if err != nil {
 			return err
 		}
-		e := e
-		e.Target = target
-		return o.edit(ctx, e)
+		e.Rule = d.Name // it may be named by its prefix
+		if e.Keys {
+			if err := c.fitsPattern(d, c.pattern); err != nil {
+				return err
+			}
+		}
 	}
-}
-
-// shadow counts the calls of a rule, or of one key, and refuses none.
-func shadow(ctx context.Context, o *operator, args []string) error {
-	mode := runtime.ModeShadow
-	switch args[0] {
-	case "on":
-	case "off":
-		mode = runtime.ModeEnforce
-	default:
-		return usagef("shadow %q: write on or off", args[0])
-	}
-	d, err := o.rule(args[1])
-	if err != nil {
+	if e.Set, err = c.change(); err != nil {
 		return err
 	}
-	target := override.Target{Rule: d.Name}
-	if len(args) > 2 {
-		if target, err = o.keyTarget(args[1:]); err != nil {
-			return err
-		}
-	}
-	return o.edit(ctx, override.Edit{Target: target, Set: runtime.KeyOverride{Mode: &mode}})
+	return c.edit(ctx, e)
 }
 
-// keyTarget returns the target that is one key.
-func (o *operator) keyTarget(args []string) (override.Target, error) {
-	d, _, key, err := o.limitNamed(args)
-	if err != nil {
-		return override.Target{}, err
+// change returns the change that the flags describe.
+func (c *overrideSetCommand) change() (set runtime.KeyOverride, err error) {
+	if c.given("max") {
+		n, err := strconv.ParseInt(c.maxText, 10, 64)
+		if err != nil || n < 0 {
+			return set, usagef("-max %q: write a whole number, 0 to admit nobody", c.maxText)
+		}
+		set.Max = &n
 	}
-	return override.Target{Rule: d.Name, Pattern: key.Pattern(), Keys: true}, nil
+	if c.given("window") {
+		set.Window = &c.window
+	}
+	if c.given("mode") {
+		mode, is := map[string]runtime.Mode{"enforce": runtime.ModeEnforce, "soft": runtime.ModeSoft, "shadow": runtime.ModeShadow}[c.mode]
+		if !is {
+			return set, usagef("-mode %q: write enforce, soft or shadow", c.mode)
+		}
+		set.Mode = &mode
+	}
+	if c.given("enabled") {
+		on, err := strconv.ParseBool(c.enabled)
+		if err != nil {
+			return set, usagef("-enabled %q: write true or false", c.enabled)
+		}
+		set.Enabled = &on
+	}
+	if set == (runtime.KeyOverride{}) {
+		return set, usagef("what is to change? Say -max, -window, -mode or -enabled")
+	}
+	return set, nil
+}
+
+// An overrideRemoveCommand takes an override or some of its fields away, also that of a rule
+// which has gone.
+type overrideRemoveCommand struct {
+	editing
+	only, pattern string
+}
+
+func (c *overrideRemoveCommand) about() about {
+	return about{
+		name: "override rm", args: "RULE|*", short: "remove an override", needs: prints | needRedis | mayRules, min: 1, max: 1,
+		long: "Removes the override of a rule but not of its keys, or with -keys that of one pattern, or with -only some fields. Removes invalid overrides, too.",
+		flags: append(c.changeFlags(),
+			text(&c.only, "only", "remove only these `fields`, separated by commas: max, window, mode, enabled, block, allow"),
+			text(&c.pattern, "keys", patternUsage)),
+	}
+}
+
+func (c *overrideRemoveCommand) run(ctx context.Context, args []string) error {
+	e := override.Edit{Target: override.Target{Rule: args[0], Pattern: c.pattern, Keys: c.given("keys")}, Remove: true}
+	if c.given("only") {
+		e.Remove, e.Clear = false, strings.Split(c.only, ",")
+	}
+	return c.edit(ctx, e)
 }

@@ -1,90 +1,141 @@
 package main
 
 import (
-	"flag"
+	"context"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
 )
 
-// completion returns a script that completes commands and flags in a shell.
-func completion(args []string) (string, error) {
-	switch args[0] {
-	case "bash":
-		return bashScript(), nil
-	case "zsh":
-		return "autoload -U +X bashcompinit && bashcompinit\n" + bashScript(), nil
-	case "fish":
-		return fishScript(), nil
+// libraryScripts is the hidden command of the library with the scripts for shells. These ask
+// the command itself, by completionFlag, what may follow.
+const (
+	libraryScripts = "completion-script"
+	completionFlag = "--generate-shell-completion"
+)
+
+// bashAlone has the script for bash work without the package bash-completion.
+const bashAlone = `declare -F _comp_initialize >/dev/null || declare -F _get_comp_words_by_ref >/dev/null ||
+_get_comp_words_by_ref() { cur=${COMP_WORDS[COMP_CWORD]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; }
+`
+
+// A completionCommand prints a script that completes command lines in a shell.
+type completionCommand struct{ session }
+
+func (c *completionCommand) about() about {
+	return about{
+		name: "completion", args: "bash|zsh|fish", short: "print a script for completion in a shell", min: 1, max: 1,
+		long: "For bash: source <(ratectl completion bash). For zsh: the same, after compinit. For fish: ratectl completion fish | source.",
 	}
-	return "", usagef("completion %q: write bash, zsh or fish", args[0])
 }
 
-// flagsOf returns the flags of a command, as -name.
-func flagsOf(c *command) (names []string) {
-	c.flagSet(new(options), func(string) string { return "" }).VisitAll(func(f *flag.Flag) { names = append(names, "-"+f.Name) })
-	return names
+func (c *completionCommand) run(ctx context.Context, args []string) error {
+	if !slices.Contains([]string{"bash", "zsh", "fish"}, args[0]) {
+		return usagef("completion %q: write bash, zsh or fish", args[0])
+	}
+	if args[0] == "bash" {
+		_, _ = io.WriteString(c.out, bashAlone)
+	}
+	return c.flags.Root().Command(libraryScripts).Command(args[0]).Action(ctx, c.flags)
 }
 
-// nextWords returns what may follow words: commands by their first words.
-func nextWords() map[string][]string {
-	next := make(map[string][]string)
-	for _, c := range commands {
-		first, second, two := strings.Cut(c.name, " ")
-		if len(next[""]) == 0 || next[""][len(next[""])-1] != first {
-			next[""] = append(next[""], first)
-		}
-		if two {
-			next[first] = append(next[first], second)
-		} else if strings.Contains(c.args, "|") && !strings.HasPrefix(c.args, "RULE") {
-			choices, _, _ := strings.Cut(c.args, " ")
-			next[first] = append(next[first], strings.Split(choices, "|")...)
+// completeCommands prints the commands of a group.
+func completeCommands(_ context.Context, group *cli.Command) {
+	for _, c := range group.Commands {
+		if !c.Hidden {
+			fmt.Fprintf(group.Root().Writer, "%s:%s\n", c.Name, c.Usage)
 		}
 	}
-	return next
 }
 
-func bashScript() string {
-	var text strings.Builder
-	text.WriteString("_ratectl() {\n\tlocal word=${COMP_WORDS[COMP_CWORD]} words=\n\tcase \"${COMP_WORDS[*]:1:COMP_CWORD-1}\" in\n")
-	next := nextWords()
-	fmt.Fprintf(&text, "\t'') words=%s ;;\n", quoted(next[""]))
-	for _, c := range commands {
-		first, _, two := strings.Cut(c.name, " ")
-		if words := next[first]; len(words) > 0 {
-			fmt.Fprintf(&text, "\t%s) words=%s ;;\n", first, quoted(words))
-			next[first] = nil
-		}
-		pattern := first + "*"
-		if two {
-			pattern = "'" + c.name + "'*"
-		}
-		fmt.Fprintf(&text, "\t%s) words=%s ;;\n", pattern, quoted(flagsOf(c)))
+// complete prints what may follow the words of a command line: flags after a dash, values after
+// a flag that takes some, and otherwise arguments.
+func (s *session) complete(a about, c *cli.Command) {
+	s.flags = c
+	args := c.Args().Slice()
+	last := ""
+	if len(args) > 0 {
+		last = args[len(args)-1]
 	}
-	text.WriteString("\tesac\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\ncomplete -o default -F _ratectl ratectl\n")
-	return text.String()
+	if !strings.HasPrefix(last, "-") {
+		s.print(s.argument(a, len(args)))
+		return
+	}
+	name := strings.TrimLeft(last, "-")
+	if values := s.values(name); values != nil {
+		s.print(values)
+		return
+	}
+	for _, f := range c.Flags {
+		if flag := f.Names()[0]; strings.HasPrefix(flag, name) && flag != name {
+			usage := strings.ReplaceAll(f.(cli.DocGenerationFlag).GetUsage(), "`", "")
+			fmt.Fprintf(s.out, "%s%s:%s\n", last[:len(last)-len(name)], flag, usage)
+		}
+	}
 }
 
-func quoted(words []string) string { return "'" + strings.Join(words, " ") + "'" }
+func (s *session) print(words []string) {
+	for _, word := range words {
+		_, _ = fmt.Fprintln(s.out, word)
+	}
+}
 
-func fishScript() string {
-	var text strings.Builder
-	next := nextWords()
-	for _, c := range commands {
-		first, second, two := strings.Cut(c.name, " ")
-		seen := "__fish_seen_subcommand_from " + first
-		if two {
-			fmt.Fprintf(&text, "complete -c ratectl -n '%s' -a %s -d '%s'\n", seen, second, c.short)
-			seen += "; and __fish_seen_subcommand_from " + second
-		} else {
-			fmt.Fprintf(&text, "complete -c ratectl -n __fish_use_subcommand -f -a %s -d '%s'\n", first, c.short)
-			for _, word := range next[first] {
-				fmt.Fprintf(&text, "complete -c ratectl -n '%s' -f -a %s\n", seen, word)
-			}
-		}
-		for _, name := range flagsOf(c) {
-			fmt.Fprintf(&text, "complete -c ratectl -n '%s' -o %s\n", seen, strings.TrimPrefix(name, "-"))
+// argument returns what the n-th argument of a command may be.
+func (s *session) argument(a about, n int) (words []string) {
+	args := strings.Fields(a.args)
+	if n >= len(args) {
+		return nil
+	}
+	for word := range strings.SplitSeq(strings.Trim(args[n], "[]"), "|") {
+		switch word = strings.TrimSuffix(word, "..."); word {
+		case "RULE":
+			words = append(words, s.completeRules()...)
+		case "KEY", "CHANGE", "PREFIX", "FILE":
+		default:
+			words = append(words, word)
 		}
 	}
-	text.WriteString("complete -c ratectl -n __fish_use_subcommand -f -a override -d 'list and change overrides'\n")
-	return text.String()
+	return words
+}
+
+// values returns what the value of a flag may be, or nil if nobody knows.
+func (s *session) values(flag string) []string {
+	switch flag {
+	case "state":
+		return states
+	case "mode":
+		return []string{"enforce", "soft", "shadow"}
+	case "enabled":
+		return []string{"true", "false"}
+	case "only":
+		return []string{"max", "window", "mode", "enabled", "block", "allow"}
+	case "until":
+		return []string{"never"}
+	case "o":
+		return []string{"table", "json"}
+	case "context":
+		if s.config.load(s.program, false) == nil {
+			return s.config.names()
+		}
+	}
+	return nil
+}
+
+// completeRules returns the names of the rules, which flags, variables and contexts name.
+func (s *session) completeRules() []string {
+	for _, f := range s.flags.Flags {
+		if f.PostParse() != nil {
+			return nil
+		}
+	}
+	if s.rules == "" || s.rules == "-" { // standard input is the shell's
+		return nil
+	}
+	s.timeout = min(s.timeout, time.Second)
+	s.known, _ = s.listed(context.Background())
+	return s.ruleNames()
 }

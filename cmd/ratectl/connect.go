@@ -4,44 +4,92 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"fmt"
 	"net/url"
 	"os"
+	goruntime "runtime"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime"
 )
 
 const noPasswordHere = "-redis has a password, which every user of this machine can read in the list of processes: " +
 	"take it out, and set RATECTL_PASSWORD or name a file with -password-file"
 
-// connect returns a client of the Redis that the options name, after it has answered.
-func (o *options) connect(ctx context.Context) (redis.UniversalClient, error) {
-	u, err := o.clientOptions()
-	if err != nil {
-		return nil, err
+// A server is the Redis that flags name.
+type server struct {
+	redis, user, passwordFile                    string
+	cluster                                      bool
+	sentinel, sentinelUser, sentinelPasswordFile string
+	db                                           int
+	tls                                          bool
+	ca, cert, tlsKey, tlsName                    string
+	timeout                                      time.Duration
+	password, sentinelPassword                   string // of the environment or the files
+
+	client redis.UniversalClient
+}
+
+// secrets reads passwords from where they are allowed to be.
+func (s *server) secrets(p *program) (err error) {
+	if s.password, err = p.secret("RATECTL_PASSWORD", s.passwordFile); err == nil {
+		s.sentinelPassword, err = p.secret("RATECTL_SENTINEL_PASSWORD", s.sentinelPasswordFile)
 	}
-	client := redis.NewUniversalClient(u)
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	return err
+}
+
+func (p *program) secret(variable, file string) (string, error) {
+	if file == "" {
+		return p.getenv(variable), nil
+	}
+	if about, err := os.Stat(file); err == nil && about.Mode().Perm()&0o004 != 0 && goruntime.GOOS != "windows" {
+		p.logger().Printf("every user of this machine can read the password in %s: chmod 600 it", file)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", usagef("read the password: %v", err)
+	}
+	return strings.TrimRight(string(text), "\r\n"), nil
+}
+
+// connect makes a client, after Redis has answered.
+func (s *server) connect(ctx context.Context) error {
+	u, err := s.clientOptions()
+	if err != nil {
+		return err
+	}
+	s.client = redis.NewUniversalClient(u)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if o.cluster || o.sentinel != "" {
-		err = client.Ping(ctx).Err()
-	} else {
-		var mode string
-		mode, err = modeOf(ctx, client)
-		if mode == "cluster" && err == nil {
-			_ = client.Close()
-			o.cluster, u.IsClusterMode = true, true
-			client = redis.NewUniversalClient(u)
-			err = client.Ping(ctx).Err()
-		} else if mode == "sentinel" && err == nil {
-			err = usagef("%s is a Sentinel: say with -sentinel by which name it knows the master", o.redis)
-		}
+	if s.cluster || s.sentinel != "" {
+		return s.client.Ping(ctx).Err()
 	}
-	if err != nil {
-		_ = client.Close()
-		return nil, o.explained(err)
+	mode, err := modeOf(ctx, s.client)
+	switch {
+	case err == nil && mode == "sentinel":
+		return usagef("%s is a Sentinel: say with -sentinel by which name it knows the master", s.redis)
+	case err == nil && mode == "cluster":
+		_ = s.client.Close()
+		s.cluster, u.IsClusterMode = true, true
+		s.client = redis.NewUniversalClient(u)
+		return s.client.Ping(ctx).Err()
 	}
-	return client, nil
+	return err
+}
+
+// masters calls do for every server that holds keys.
+func (s *server) masters(ctx context.Context, do func(context.Context, *redis.Client) error) error {
+	switch c := s.client.(type) {
+	case *redis.ClusterClient:
+		return c.ForEachMaster(ctx, do)
+	case *redis.Client:
+		return do(ctx, c)
+	}
+	return nil // connect makes no other client
 }
 
 // modeOf returns the mode of a server: standalone, cluster or sentinel.
@@ -69,23 +117,23 @@ func modeOf(ctx context.Context, client redis.UniversalClient) (string, error) {
 }
 
 // clientOptions returns the options of the client.
-func (o *options) clientOptions() (*redis.UniversalOptions, error) {
+func (s *server) clientOptions() (*redis.UniversalOptions, error) {
 	u := &redis.UniversalOptions{
-		DB: o.db, Username: o.user, Password: o.password,
-		SentinelUsername: o.sentinelUser, SentinelPassword: o.sentinelPassword,
-		MasterName: o.sentinel, IsClusterMode: o.cluster,
-		ContextTimeoutEnabled: true, DialTimeout: o.timeout, ReadTimeout: o.timeout, WriteTimeout: o.timeout,
+		DB: s.db, Username: s.user, Password: s.password,
+		SentinelUsername: s.sentinelUser, SentinelPassword: s.sentinelPassword,
+		MasterName: s.sentinel, IsClusterMode: s.cluster,
+		ContextTimeoutEnabled: true, DialTimeout: s.timeout, ReadTimeout: s.timeout, WriteTimeout: s.timeout,
 		MaxRetries: 1, DialerRetries: 1, ClientName: "ratectl",
 	}
-	if o.cluster && o.sentinel != "" {
+	if s.cluster && s.sentinel != "" {
 		return nil, usagef("a cluster has no Sentinels: leave out -cluster or -sentinel")
 	}
-	if strings.Contains(o.redis, "://") {
-		if err := o.fromURL(u); err != nil {
+	if strings.Contains(s.redis, "://") {
+		if err := s.fromURL(u); err != nil {
 			return nil, err
 		}
 	} else {
-		u.Addrs = strings.Split(o.redis, ",")
+		u.Addrs = strings.Split(s.redis, ",")
 		for _, addr := range u.Addrs {
 			if user, _, has := strings.Cut(addr, "@"); has && strings.Contains(user, ":") {
 				return nil, usagef(noPasswordHere)
@@ -95,15 +143,15 @@ func (o *options) clientOptions() (*redis.UniversalOptions, error) {
 			}
 		}
 	}
-	if len(u.Addrs) > 1 && !o.cluster && o.sentinel == "" {
+	if len(u.Addrs) > 1 && !s.cluster && s.sentinel == "" {
 		return nil, usagef("-redis names several addresses: add -cluster, or -sentinel and the name of the master")
 	}
-	return u, o.secure(u)
+	return u, s.secure(u)
 }
 
 // fromURL adds the options of a URL. Its errors quote no part of the URL.
-func (o *options) fromURL(u *redis.UniversalOptions) error {
-	parsed, err := url.Parse(o.redis)
+func (s *server) fromURL(u *redis.UniversalOptions) error {
+	parsed, err := url.Parse(s.redis)
 	if err != nil {
 		return usagef("-redis is no URL: write redis://user@host:port/database, and %% / ? # and @ in a user as %%25 %%2F %%3F %%23 and %%40; the password belongs into RATECTL_PASSWORD")
 	}
@@ -113,7 +161,7 @@ func (o *options) fromURL(u *redis.UniversalOptions) error {
 	if parsed.Query().Has("skip_verify") {
 		return usagef("-redis: skip_verify would believe any server: name the authority with -tls-ca, or the certificate's name with -tls-name")
 	}
-	said, err := redis.ParseURL(o.redis)
+	said, err := redis.ParseURL(s.redis)
 	if err != nil {
 		return usagef("-redis: %v", err)
 	}
@@ -125,39 +173,78 @@ func (o *options) fromURL(u *redis.UniversalOptions) error {
 		u.Username = said.Username
 	}
 	u.TLSConfig = said.TLSConfig
-	o.redis = said.Addr // errors name it
+	s.redis = said.Addr // errors name it
 	return nil
 }
 
 // secure adds TLS.
-func (o *options) secure(u *redis.UniversalOptions) error {
-	if o.tls || o.ca != "" || o.cert != "" || o.tlsName != "" {
+func (s *server) secure(u *redis.UniversalOptions) error {
+	if s.tls || s.ca != "" || s.cert != "" || s.tlsName != "" {
 		if u.TLSConfig == nil {
 			u.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
 	}
-	if o.ca != "" {
-		pem, err := os.ReadFile(o.ca)
-		if err != nil {
-			return usagef("-tls-ca: %v", err)
-		}
-		u.TLSConfig.RootCAs = x509.NewCertPool()
-		if !u.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return usagef("-tls-ca: %s has no certificate in PEM", o.ca)
-		}
+	authorities, err := s.authorities()
+	if err != nil {
+		return err
 	}
-	if (o.cert == "") != (o.tlsKey == "") {
+	if authorities != nil {
+		u.TLSConfig.RootCAs = authorities
+	}
+	if (s.cert == "") != (s.tlsKey == "") {
 		return usagef("-tls-cert and -tls-key belong together: give both or none")
 	}
-	if o.cert != "" {
-		pair, err := tls.LoadX509KeyPair(o.cert, o.tlsKey)
+	if s.cert != "" {
+		pair, err := tls.LoadX509KeyPair(s.cert, s.tlsKey)
 		if err != nil {
 			return usagef("-tls-cert: %v", err)
 		}
 		u.TLSConfig.Certificates = []tls.Certificate{pair}
 	}
-	if o.tlsName != "" {
-		u.TLSConfig.ServerName = o.tlsName
+	if s.tlsName != "" {
+		u.TLSConfig.ServerName = s.tlsName
 	}
 	return nil
+}
+
+// authorities returns those that -tls-ca names; nil: those of the machine.
+func (s *server) authorities() (*x509.CertPool, error) {
+	if s.ca == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(s.ca)
+	if err != nil {
+		return nil, usagef("-tls-ca: %v", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, usagef("-tls-ca: %s has no certificate in PEM", s.ca)
+	}
+	return pool, nil
+}
+
+// explained returns an error of a command with its remedy, if it is Redis's.
+func (s *server) explained(err error) error {
+	var f failure
+	var other foreign
+	if err == nil || errors.As(err, &f) || errors.As(err, &other) {
+		return err
+	}
+	switch err = inFull(err); {
+	case hasReply(err, "NOAUTH"):
+		return fmt.Errorf("redis wants a password: set RATECTL_PASSWORD, or name a file with -password-file: %w", err)
+	case hasReply(err, "WRONGPASS"):
+		return fmt.Errorf("redis refuses the user or the password: check -user, and RATECTL_PASSWORD or -password-file: %w", err)
+	case hasReply(err, "NOPERM"):
+		return fmt.Errorf("redis does not allow the user %q to do this: see the rights in docs/ratectl.md: %w", s.user, err)
+	case hasReply(err, "READONLY"):
+		return fmt.Errorf("redis at %s is a replica: name its master with -redis, or the Sentinels with -sentinel: %w", s.redis, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("redis at %s gave no answer within %v, see -timeout: %w", s.redis, s.timeout, err)
+	case hasReply(err, "MOVED") || hasReply(err, "CROSSSLOT"):
+		return fmt.Errorf("redis is a cluster: add -cluster: %w", err)
+	case runtime.ClassOf(err) == runtime.ClassDial || runtime.ClassOf(err) == runtime.ClassConnection:
+		return fmt.Errorf("redis at %s: %w", s.redis, err)
+	}
+	return err
 }

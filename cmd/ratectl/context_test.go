@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,6 +44,20 @@ func TestContexts(t *testing.T) {
 	b.run("keys", "login.user", "-namespace", "nobody").wants(t, 3, "", ".*")
 	b.run("contexts").wants(t, 0, `CURRENT +NAME .*\n- +guarded .*\n- +other .*\n\* +shop +\S+ +orders +orders:limits +rules.jsonl\n`, "")
 
+	secret := filepath.Join(t.TempDir(), "config.json")
+	for written, shown := range map[string]string{
+		"redis://me:hunter2@localhost/1":     "redis://me:xxxxx@localhost/1",
+		"redis://localhost?password=hunter2": "redis://localhost",
+		"redis://me:hunter2%zz@localhost":    "no URL",
+		"redis.internal:6379":                "redis.internal:6379",
+	} {
+		if err := os.WriteFile(secret, []byte(`{"contexts": {"a": {"redis": "`+written+`"}}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		(&bench{env: map[string]string{"RATECTL_CONFIG": secret}}).run("contexts").
+			wants(t, 0, `CURRENT +NAME .*\n- +a +`+regexp.QuoteMeta(shown)+` +.*\n`, "")
+	}
+
 	b.env["RATECTL_NAMESPACE"], b.env["RATECTL_OVERRIDES"] = "nobody", "orders:limits"
 	b.run("keys", "login.user").wants(t, 3, "", `.*"nobody".*`)
 	b.run("keys", "login.user", "-context", "shop").wants(t, 0, `KEY.*\nuser-1 .*`, "")
@@ -55,7 +70,7 @@ func TestContexts(t *testing.T) {
 		`{"contexts": {"a": {"yes": true}}}`:               `unknown setting "yes"`,
 		`{"current": "b", "contexts": {"a": {}}}`:          `current is "b", and no context has that name`,
 		`{"curent": "b"}`:                                  `unknown field "curent"`,
-		`{"current": "a", "contexts": {"a": {"db": "x"}}}`: `context "a": db is "x"`,
+		`{"current": "a", "contexts": {"a": {"db": "x"}}}`: `could not parse "x" as int value from the context a for flag db: .*`,
 		``: "EOF",
 	} {
 		write("ratectl/config.json", text)

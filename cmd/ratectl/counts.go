@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -14,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// An export is lines of JSON: a header, a line for each key, and how many there were, by
-// which an import knows that it has all of them.
+// An export is lines of JSON: a header, a line for each key, override and change of these, and how
+// many there were, by which an import knows that it has all of them.
 const exportVersion = 1
 
 // A countsLine is any of these lines.
@@ -29,8 +30,15 @@ type countsLine struct {
 	Expires *time.Time `json:"expires,omitempty"` // by the clock of Redis; null: never
 	counts
 
-	Keys *int `json:"keys,omitempty"` // of the last line
+	Override *string `json:"override,omitempty"` // a field of the hash with overrides, which Says something
+	Says     string  `json:"says,omitempty"`
+	Change   string  `json:"change,omitempty"` // in the history of that, the last one first
+
+	Keys *int `json:"keys,omitempty"` // of the last line: how many lines there are beside it and the first
 }
+
+// ofOverrides reports whether the line is not about a key.
+func (l *countsLine) ofOverrides() bool { return l.Override != nil || l.Change != "" }
 
 // Counts are what Redis keeps under a key, which no command but the scripts understands.
 type counts struct {
@@ -60,25 +68,26 @@ func (c *counts) size() int { return len(c.String) + 50*len(c.Sorted) }
 // maxLine is the longest line that is read: a log of a million events takes 50 MB.
 const maxLine = 256 << 20
 
-var errLongLine = fmt.Errorf("it is longer than %d bytes", maxLine)
-
-// readCounts calls each with every line of an export about a key and its number, and returns
+// readCounts calls each with every other line of an export and its number, and returns
 // the header. Its errors name the line.
 func readCounts(in io.Reader, each func(n int, l *countsLine) error) (header countsLine, err error) {
-	lines := newLines(in)
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLine)
 	keys := 0
 	for n := 1; ; n++ {
-		text, err := lines.next()
-		switch {
-		case err == io.EOF && n == 1:
-			return header, errors.New("it is empty: no export of ratectl's")
-		case err == io.EOF:
+		if !lines.Scan() {
+			switch err := lines.Err(); {
+			case errors.Is(err, bufio.ErrTooLong):
+				return header, fmt.Errorf("line %d: it is longer than %d bytes", n, maxLine)
+			case err != nil:
+				return header, fmt.Errorf("line %d: %w", n, err)
+			case n == 1:
+				return header, errors.New("it is empty: no export of ratectl's")
+			}
 			return header, fmt.Errorf("line %d: it ends without its last line: it was cut, or the export has failed", n)
-		case err != nil:
-			return header, fmt.Errorf("line %d: %w", n, err)
 		}
 		var l countsLine
-		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder := json.NewDecoder(bytes.NewReader(lines.Bytes()))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&l); err != nil {
 			return header, fmt.Errorf("line %d: no line of an export: %w", n, err)
@@ -98,7 +107,7 @@ func readCounts(in io.Reader, each func(n int, l *countsLine) error) (header cou
 		case l.Keys != nil && *l.Keys != keys:
 			return header, fmt.Errorf("line %d: it counts %d keys, and there are %d", n, *l.Keys, keys)
 		case l.Keys != nil:
-			if _, err := lines.next(); err != io.EOF {
+			if lines.Scan() || lines.Err() != nil {
 				return header, fmt.Errorf("line %d: there is something behind the last line", n+1)
 			}
 			return header, nil
@@ -129,7 +138,8 @@ end
 return {left, time[1] * 1000 + math.floor(time[2] / 1000), value}`
 
 // writeKey writes a key. If the first argument is keep, it writes no key that exists; if it is
-// more, it adds to the sorted set. The second argument is when the key expires, in milliseconds.
+// more, it adds to the sorted set. The second argument is when the key expires, in milliseconds; the
+// third is what it holds, or nothing, to find out what a write would do.
 const writeKey = `
 local time = redis.call('TIME')
 local left = ARGV[2] - (time[1] * 1000 + math.floor(time[2] / 1000))
@@ -138,6 +148,9 @@ if left <= 0 then
 end
 if ARGV[1] == 'keep' and redis.call('EXISTS', KEYS[1]) == 1 then
   return 'kept'
+end
+if ARGV[3] == 'nothing' then
+  return 'imported'
 end
 left = string.format('%.0f', left)
 if ARGV[3] == 'string' then

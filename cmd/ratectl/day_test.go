@@ -107,7 +107,7 @@ func TestCustomersDay(t *testing.T) {
 	holds("the rule's limit", max(5))
 
 	said := get("/api/overrides")
-	for _, part := range []string{`"who":"ada","why":"an attack"`, `"why":"ticket 7"`, `"undoes":1`, `"id":8`} {
+	for _, part := range []string{`"who":"ada","why":"an attack"`, `"why":"ticket 7"`, `"undoes":2`, `"id":9`, `"did":"reset"`} {
 		if !strings.Contains(said, part) {
 			t.Errorf("the page's history lacks %s: %s", part, said)
 		}

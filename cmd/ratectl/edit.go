@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/urfave/cli/v3"
+
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -17,66 +19,156 @@ type edited struct {
 	After     *overrideEntry `json:"after"`  // null: there is none any more
 	ID        int64          `json:"id"`     // of the change in the history; 0: nothing is changed
 	DryRun    bool           `json:"dry_run,omitempty"`
-	Callers   *int64         `json:"callers,omitempty"`   // with -n: whose keys are counted now
+	*affected                // with -n
 	Processes *following     `json:"processes,omitempty"` // without -n: who was to follow the change
 }
 
+// An editing is what commands share that change an override.
+type editing struct {
+	session
+	yes, dry bool
+	why      string
+	wait     time.Duration // for the processes; 0: not at all
+	lasts    time.Duration // 0: not said
+	until    string
+}
+
+// changeFlags are those of every change.
+func (c *editing) changeFlags() []cli.Flag {
+	return []cli.Flag{dryFlag(&c.dry), whyFlag(&c.why), duration(&c.wait, "wait", 0, "how `long` to wait until it is in force in all processes that follow the hash")}
+}
+
+// endFlags are those of a change that may end, and may have to be confirmed.
+func (c *editing) endFlags() []cli.Flag {
+	return append(c.changeFlags(), yesFlag(&c.yes),
+		duration(&c.lasts, "for", 0, "for how `long`; then the previous permanent value holds"),
+		text(&c.until, "until", "`time` of expiry, as 2026-11-22T15:00:00Z, or never for none"))
+}
+
+// author returns the author of a change, for the history.
+func (p *program) author() string {
+	who := cmp.Or(p.getenv("RATECTL_WHO"), p.getenv("USER"))
+	if who == "" {
+		p.logger().Print("the history does not say who this is: set RATECTL_WHO")
+	}
+	return who
+}
+
 // edit changes an override, and prints it before and after.
-func (o *operator) edit(ctx context.Context, e override.Edit) error {
-	editor, err := o.editor()
+func (c *editing) edit(ctx context.Context, e override.Edit) error {
+	editor, err := c.editor()
 	if err != nil {
 		return err
 	}
 	if !e.Remove {
-		if err := o.setExpiry(ctx, &e); err != nil {
+		if err := c.setExpiry(ctx, &e); err != nil {
 			return err
 		}
 	}
-	e.Who, e.Why = o.author(), o.why
-	following, err := o.following(ctx)
+	e.Who, e.Why = c.author(), c.why
+	following, err := c.following(ctx)
 	if err != nil {
 		return err
 	}
-	question := o.confirmation(e)
-	if removes := e.Remove || len(e.Clear) > 0; !removes && following.Processes > 0 && following.Follow == 0 {
-		question = strings.TrimPrefix(question+", and ", ", and ") + fmt.Sprintf("write to %q, though %v", o.overrides, following)
+	question := c.question(e, following)
+	if !e.Remove && len(e.Clear) == 0 {
+		why, err := c.unlikely(ctx, e.Target)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			question = strings.TrimPrefix(question+", and ", ", and ") + "write an override for " + describe(e.Target) + ", though nothing is counted for that: " + why
+		}
 	}
-	if e.Try = true; o.dry || question != "" && !o.yes { // what is wrong is not asked about
+	if e.Try = true; c.dry || question != "" && !c.yes { // what is wrong is not asked about
 		tried, err := editor.Edit(ctx, e)
 		if err != nil {
-			return o.explained(err)
+			return err
 		}
-		if o.dry {
-			return o.printDryRun(ctx, e, tried)
+		if c.dry {
+			affected, err := c.affectedBy(ctx, e.Target, tried.After)
+			if err != nil {
+				return err
+			}
+			return c.printEdited(ctx, e, tried, edited{DryRun: true, affected: affected})
 		}
-		if err := o.confirm(ctx, "%s", question); err != nil {
+		if err := c.confirm(ctx, false, "%s", question); err != nil {
 			return err
 		}
 	}
 	e.Try = false
 	done, err := editor.Edit(ctx, e)
 	if err != nil {
-		return o.explained(err)
-	}
-	return o.printEdited(e, done, edited{ID: done.ID, Processes: &following})
-}
-
-// printDryRun prints what an edit would do.
-func (o *operator) printDryRun(ctx context.Context, e override.Edit, would override.Edited) error {
-	callers, err := o.callersOf(ctx, e.Target)
-	if err != nil {
 		return err
 	}
-	return o.printEdited(e, would, edited{DryRun: true, Callers: &callers})
+	if err := c.printEdited(ctx, e, done, edited{ID: done.ID, Processes: &following}); err != nil {
+		return err
+	}
+	return c.awaited(ctx)
+}
+
+// endsApart is how far the clock of Redis may be from the clock here before -for warns.
+const endsApart = 5 * time.Second
+
+// setExpiry sets the expiry of an edit, by the clock of Redis. Without a flag an expiry that is set
+// already stays.
+func (c *editing) setExpiry(ctx context.Context, e *override.Edit) error {
+	switch {
+	case c.lasts != 0 && c.until != "":
+		return usagef("-for and -until both say when it ends: leave one out")
+	case c.lasts < 0:
+		return usagef("-for %v: write a duration such as 1h", c.lasts)
+	case c.lasts > 0:
+		now, err := c.client.Time(ctx).Result()
+		if err != nil {
+			return err
+		}
+		if apart := time.Until(now); apart.Abs() > endsApart {
+			c.logger().Printf("the clock of Redis is %v from the clock here: -for counts from that of Redis, and programs end it by their own; -until says a time", apart.Round(time.Second))
+		}
+		e.Until = now.Add(c.lasts + time.Second - 1).Truncate(time.Second) // no earlier
+	case c.until == "never":
+		e.Endless = true
+	case c.until != "":
+		end, err := time.Parse(time.RFC3339, c.until)
+		if err != nil || !time.Now().Before(end) {
+			return usagef("-until %q: write never, or a time to come, such as %s", c.until, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+		}
+		e.Until = end
+	}
+	return nil
+}
+
+// question returns what is asked before an edit that concerns many callers, refuses all of their
+// calls, or is of a hash that nobody follows. It is empty if nothing is.
+func (c *editing) question(e override.Edit, f following) (question string) {
+	of, whole := describe(e.Target), !e.Keys || e.Pattern == "" || e.Pattern == "*"
+	switch off := e.Set.Enabled != nil && !*e.Set.Enabled; {
+	case e.Rule == override.All && off:
+		question = fmt.Sprintf("remove all limits of every program that reads %q", c.overrides)
+	case e.Set.Max != nil && *e.Set.Max == 0, e.Block && whole:
+		question = "refuse all calls of " + of
+	case e.Set.Mode != nil && !e.Set.Mode.Denies():
+		question = "refuse no call of " + of
+	case whole && (e.Allow || off):
+		question = "remove the limit of " + of
+	}
+	if !e.Remove && len(e.Clear) == 0 && f.Processes > 0 && f.Follow == 0 {
+		question = strings.TrimPrefix(question+", and ", ", and ") + fmt.Sprintf("write to %q, though %v", c.overrides, f)
+	}
+	return question
 }
 
 // printEdited prints an override before and after an edit. It returns an error if there was
 // nothing to remove.
-func (o *operator) printEdited(e override.Edit, done override.Edited, answer edited) error {
+func (c *editing) printEdited(ctx context.Context, e override.Edit, done override.Edited, answer edited) error {
 	if !done.Found && (e.Remove || len(e.Clear) > 0) {
-		return o.missingError(e, done.Before)
+		return c.missing(e, done.Before)
 	}
 	was, is := "there was none", "gone"
+	if e.Remove && done.Before.Empty() {
+		was = "it was broken"
+	}
 	if !done.Before.Empty() {
 		answer.Before = new(entryOf(e.Target, done.Before))
 		was = "it was " + done.Before.String()
@@ -85,91 +177,55 @@ func (o *operator) printEdited(e override.Edit, done override.Edited, answer edi
 		answer.After = new(entryOf(e.Target, done.After))
 		is = done.After.String()
 	}
-	if o.json() {
-		return o.printJSON(answer)
+	c.warnOfOff(ctx, e.Target, done.After)
+	if c.json() {
+		return c.printJSON(answer)
 	}
 	of := describe(e.Target)
 	if answer.DryRun {
-		o.printf("%s: the override would be %s; %s; callers that are counted now: %d; nothing is changed", of, is, was, *answer.Callers)
+		c.printf("%s: the override would be %s; %s; %v; nothing is changed", of, is, was, answer.affected)
 		return nil
 	}
 	undo := "nothing is changed"
 	switch {
 	case e.Remove && done.Before.Empty():
-		was, undo = "it was broken", "it is not written back"
+		undo = "it is not written back"
 	case answer.ID > 0:
 		undo = fmt.Sprintf("to undo: ratectl undo %d", answer.ID)
 	}
-	o.printf("%s: the override is %s; %s; %s", of, is, was, undo)
-	o.printf("%v", answer.Processes)
+	c.printf("%s: the override is %s; %s; %s", of, is, was, undo)
+	c.printf("%v", answer.Processes)
 	if done.After.Block && e.Allow {
-		o.printf("it is still blocked, which goes before: see ratectl unblock")
+		c.printf("it is still blocked, which goes before: see ratectl unblock")
 	}
 	return nil
 }
 
-// missingError returns the error of an edit that was to remove something that does not exist.
-func (o *operator) missingError(e override.Edit, before override.Change) error {
-	of, what := describe(e.Target), strings.Join(e.Clear, " or ")
-	has := ", and no override"
+// warnOfOff warns of an override that has no effect, since all limits or those of its rule are
+// switched off.
+func (c *editing) warnOfOff(ctx context.Context, t override.Target, after override.Change) {
+	says, err := c.overridesNow(ctx)
+	off := func(enabled *bool) bool { return enabled != nil && !*enabled }
+	switch {
+	case err != nil || t.Rule == override.All || after.Empty():
+	case off(says.Enabled):
+		c.logger().Print("it has no effect yet: all limits are switched off, until ratectl override rm '*'")
+	case t.Keys && !after.Block && after.Enabled == nil && off(says.Rules[t.Rule].Enabled):
+		c.logger().Printf("it has no effect yet: rule %[1]s is switched off, until ratectl override rm %[1]s -only enabled", printable(t.Rule))
+	}
+}
+
+// missing returns the error of an edit that was to remove something that does not exist.
+func (c *editing) missing(e override.Edit, before override.Change) error {
+	of, has := describe(e.Target), ", and no override"
 	if !before.Empty() {
 		has = fmt.Sprintf(": its override is %v", before)
 	}
 	switch {
 	case e.Remove:
-		return nothingf("%s has no override in %q; ratectl override ls lists them", of, o.overrides)
+		return nothingf("%s has no override in %q; ratectl override ls lists them", of, c.overrides)
 	case slices.Equal(e.Clear, []string{"block"}):
 		has += "; if the rule itself blocks it, ratectl reset ends that"
 	}
-	return nothingf("%s has no %s in %q%s", of, what, o.overrides, has)
+	return nothingf("%s has no %s in %q%s", of, strings.Join(e.Clear, " or "), c.overrides, has)
 }
-
-// confirmation returns the question before an edit that concerns many callers, or refuses all of
-// their calls. It is empty if none is needed.
-func (o *operator) confirmation(e override.Edit) string {
-	of, whole := describe(e.Target), !e.Keys || e.Pattern == "" || e.Pattern == "*"
-	switch {
-	case e.Rule == override.All && e.Set.Enabled != nil && !*e.Set.Enabled:
-		return fmt.Sprintf("remove all limits of every program that reads %q", o.overrides)
-	case e.Set.Max != nil && *e.Set.Max == 0, e.Block && whole:
-		return "refuse all calls of " + of
-	case e.Set.Mode != nil && !e.Set.Mode.Denies():
-		return "refuse no call of " + of
-	case whole && (e.Allow || e.Set.Enabled != nil && !*e.Set.Enabled):
-		return "remove the limit of " + of
-	}
-	return ""
-}
-
-// describe names what an override is for.
-func describe(t override.Target) string {
-	switch {
-	case t.Rule == override.All:
-		return "all limits"
-	case t.Keys && t.Pattern != "":
-		return fmt.Sprintf("%s of rule %s", printable(t.Pattern), printable(t.Rule))
-	}
-	return "rule " + printable(t.Rule)
-}
-
-// callersOf counts the callers of a target that something is counted for.
-func (o *operator) callersOf(ctx context.Context, t override.Target) (callers int64, err error) {
-	groups := o.groups(func(d declared, group *runtime.KeyGroup) {
-		if t.Rule == override.All || d.Name == t.Rule {
-			group.Each = func(found runtime.FoundKey) {
-				key, err := runtime.ParseKey(found.Text)
-				if err != nil {
-					return
-				}
-				if _, is := matching(map[string]bool{t.Pattern: true}, key.Pattern()); is || !t.Keys {
-					callers++
-				}
-			}
-		}
-	})
-	err = o.surveyed(ctx, groups)
-	return callers, err
-}
-
-// author returns the author of a change, for the history.
-func (o *operator) author() string { return cmp.Or(o.getenv("RATECTL_WHO"), o.getenv("USER")) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,19 +21,25 @@ func TestDryRun(t *testing.T) {
 		b.take(t, 1, "login", 0, user)
 	}
 	b.take(t, 1, "all", 0)
+	b.take(t, 6, "login", 0, "user-2")
+	b.take(t, 4, "login", 0, "user-3")
+	b.take(t, 2, "reports", 50, "acme")
 	b.run("override", "set", "login.user", "-keys", "vip-*", "-max", "9").wants(t, 0, ".*", "")
 	b.client.Set(ctx, "orders:rate_limit:login:lost%block", "x", 0)
 	before := b.dump(t)
 	for _, test := range []struct{ line, out string }{
-		{"block login.user user-1 -n", `user-1 of rule login.user: the override would be {"block":true}; there was none; callers that are counted now: 1; nothing is changed`},
-		{"block login.user nobody -n", `callers that are counted now: 0`},
+		{"block login.user user-1 -n", `user-1 of rule login.user: the override would be {"block":true}; there was none; callers that are counted now: 1, refused now: 0, with the change: 1; nothing is changed`},
+		{"block login.user nobody -n", `callers that are counted now: 0, refused now: 0, with the change: 0; that is not all: those for whom nothing is counted are refused too; nothing is changed`},
 		{"block model.all -n", `callers that are counted now: 1`},
 		{"allow login.user user-1 -n -for 1h", `would be {"allow":true,"until":`},
-		{"shadow -n on login.user", `rule login.user: the override would be {"mode":"shadow"}; there was none; callers that are counted now: 4`},
-		{"override set login.user -keys vip-* -max 0 -n", `would be {"max":0}; it was {"max":9}; callers that are counted now: 2`},
-		{"override set * -enabled false -n", `all limits: the override would be {"enabled":false}; there was none; callers that are counted now: 5`},
+		{"shadow -n on login.user", `rule login.user: the override would be {"mode":"shadow"}; there was none; callers that are counted now: 6, refused now: 1, with the change: 0; nothing`},
+		{"override set login.user -keys vip-* -max 0 -n", `would be {"max":0}; it was {"max":9}; callers that are counted now: 2, refused now: 0, with the change: 2; that is not all: those for whom nothing is counted`},
+		{"override set login.user -max 4 -n", `callers that are counted now: 6, refused now: 1, with the change: 2; nothing`},
+		{"override set reports -max 2 -n", `callers that are counted now: 1, refused now: 0, with the change: 1; nothing`},
+		{"override set reports -mode shadow -n", `callers that are counted now: 1, refused now: 0, with the change: 0; that is not all: callers who bring their max are judged by no max; nothing`},
+		{"override set * -enabled false -n", `all limits: the override would be {"enabled":false}; there was none; callers that are counted now: 8, refused now: 1, with the change: 0; that is not all: callers who bring`},
 		{"override rm login.user -keys vip-* -n", `would be gone; it was {"max":9}; callers that are counted now: 2`},
-		{"override rm login.user -keys vip-* -only max -n -o json", `{"before":{"rule":"login.user","pattern":"vip-*","max":9,"says":{"max":9}},"after":null,"id":0,"dry_run":true,"callers":2}`},
+		{"override rm login.user -keys vip-* -only max -n -o json", `{"before":{"rule":"login.user","pattern":"vip-*","max":9,"says":{"max":9}},"after":null,"id":0,"dry_run":true,"callers":2,"refused":0,"would_be_refused":0}`},
 		{"undo -n", `vip-* of rule login.user: the override would be gone again; 1, by ada, had made it {"max":9}; nothing is changed`},
 		{"reset login.user user-1 -n", `user-1 of rule login.user would be reset; it is ok, with 1 used; nothing is changed`},
 		{"reset login.user user-1 -n -o json", `"dry_run":true`},
@@ -46,8 +53,10 @@ func TestDryRun(t *testing.T) {
 	// What would be refused is refused.
 	b.run("override", "set", "login.user", "-max", "1000001", "-n").wants(t, 1, "", ".*the maximum of a sliding-log.*")
 	b.run("unblock", "login.user", "user-1", "-n").wants(t, 3, "", ".*")
-	if now := b.dump(t); len(now) != len(before) {
-		t.Errorf("%d keys, and there were %d", len(now), len(before))
+	for key := range b.dump(t) { // but those that are gone in a moment
+		if _, was := before[key]; !was && !strings.Contains(key, "%check:") {
+			t.Errorf("%s is new", key)
+		}
 	}
 	for key, was := range before {
 		if b.dump(t)[key] != was {
@@ -55,10 +64,10 @@ func TestDryRun(t *testing.T) {
 		}
 	}
 	// A command that can change something has the flag.
-	for _, c := range commands {
-		f := c.flagSet(new(options), os.Getenv)
-		if changes := f.Lookup("yes") != nil || f.Lookup("m") != nil; changes != (f.Lookup("n") != nil) {
-			t.Errorf("%s: changes something %t, has -n %t", c.name, changes, !changes)
+	for _, c := range commands() {
+		flags := flagNames(c.about().flags)
+		if changes := slices.Contains(flags, "-yes") || slices.Contains(flags, "-m"); changes != slices.Contains(flags, "-n") {
+			t.Errorf("%s: changes something %t, has -n %t", c.about().name, changes, !changes)
 		}
 	}
 }
@@ -74,7 +83,9 @@ func TestTwoOperators(t *testing.T) {
 	bob.run("override", "set", "login.user", "-max", "80").wants(t, 0, `.*it was \{"max":50\}.*`, "")
 	ada.run("undo", "1").wants(t, 1, "", `.*it has been changed again since: by bob in 2, which is to be undone first\n`)
 	ada.run("history").wants(t, 0, `CHANGE +AT +WHO +OF +BEFORE +AFTER +WHY\n2 +\S+Z +bob +rule login.user +\{"max":50\} +\{"max":80\} +-\n1 +\S+Z +ada +rule login.user +- +\{"max":50\} +ticket 7\n`, "")
-	ada.run("undo").wants(t, 0, `rule login.user: the override is \{"max":50\} again; 2, by bob, had made it \{"max":80\}\n`, "")
+	ada.run("undo").wants(t, 4, "", `.*say -yes to undo change 2 of rule login.user, by bob\n`)
+	ada.run("undo", "-n").wants(t, 0, `.*would be \{"max":50\} again; 2, by bob, .*`, "")
+	ada.run("undo", "-yes").wants(t, 0, `rule login.user: the override is \{"max":50\} again; 2, by bob, had made it \{"max":80\}\n`, "")
 	ada.run("undo").wants(t, 0, `.* is gone again; 1, by ada, .*`, "")
 	ada.run("undo").wants(t, 3, "", `.*no such change.*ratectl history lists.*`)
 	ada.run("undo", "77").wants(t, 3, "", `ratectl: undo 77: .*`)
@@ -89,6 +100,7 @@ func TestCommandLine(t *testing.T) {
 	b := newBench(t, server.Client(t), server.Addr)
 	for _, line := range []string{
 		"-o json override ls", "override -o json ls", "override ls -o json", "-o=json override ls", "-timeout 3s override -o json ls",
+		"--o json override ls", "--o=json override ls --timeout 3s",
 	} {
 		if a := b.run(strings.Fields(line)...); a.code != 0 || a.out != "" {
 			t.Errorf("%s: exit code %d, %q, %q", line, a.code, a.out, a.err)
@@ -107,6 +119,8 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 	b.run("-o", "json", "inspect", "nobody", "x", "-o", "table").wants(t, 2, "", "ratectl: .*")
+	b.run("keys", "login.user", "-limt", "3").wants(t, 2, "", `ratectl: flag provided but not defined: -limt: did you mean "-limit"\?; ratectl keys -h lists the flags\n`)
+	b.run("memory", "-1", "-o", "json").wants(t, 2, "", `\{"error":"flag provided but not defined: -1; .*\n`) // and not a prefix
 	for _, line := range []string{"version", "-version", "--version"} {
 		b.run(line).wants(t, 0, `ratectl \S+, go1\.\S+\n`, "")
 	}

@@ -2,9 +2,10 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
-	"io"
+	"maps"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
@@ -14,37 +15,80 @@ import (
 
 // An exporting writes keys to standard output.
 type exporting struct {
-	*operator
+	*session
 	encoder *json.Encoder
 	keys    int
 	foreign int // not the limiter's
 	seen    map[string]bool
 }
 
-// export prints the counts of rules, or of all.
-func export(ctx context.Context, o *operator, args []string) error {
-	rules, err := o.rulesNamed(args)
-	if err != nil {
-		return err
+// An exportCommand prints the counts of rules, or of all.
+type exportCommand struct{ session }
+
+func (c *exportCommand) about() about {
+	return about{
+		name: "export", args: "[RULE...]", short: "print the counts of rules, to keep or to move them", needs: judgesKeys, max: -1,
+		long: "Prints every key of the rules, or of all, as lines of JSON: what is counted, whether a block is on, and until when. Of all rules it prints the overrides and their history too. The last line says how many there were. Charges that are made meanwhile may be missing. Walks over the database.",
 	}
-	o.warnOfClocks(ctx)
-	out := bufio.NewWriter(o.out)
-	e := &exporting{operator: o, encoder: json.NewEncoder(out), seen: make(map[string]bool)}
+}
+
+func (c *exportCommand) run(ctx context.Context, args []string) error {
+	rules := c.known
+	if len(args) > 0 {
+		rules = nil
+	}
+	for _, name := range args {
+		d, err := c.rule(name)
+		if err != nil {
+			return err
+		}
+		rules = append(rules, d)
+	}
+	c.warnOfClocks(ctx)
+	if len(rules) == 0 {
+		return usagef("the listing has no rule: an export of it would be empty")
+	}
+	out := bufio.NewWriter(c.out)
+	e := &exporting{session: &c.session, encoder: json.NewEncoder(out), seen: make(map[string]bool)}
 	e.encoder.SetEscapeHTML(false)
-	if err := e.encoder.Encode(countsLine{Export: new(exportVersion), Namespace: o.namespace}); err != nil {
+	if err := e.encoder.Encode(countsLine{Export: new(exportVersion), Namespace: c.namespace}); err != nil {
 		return err
 	}
-	err = o.visit(ctx, rules, e.write)
-	if err == nil {
-		err = e.encoder.Encode(countsLine{Keys: &e.keys})
+	err := c.visit(ctx, rules, e.write)
+	lines := e.keys
+	if err == nil && len(args) == 0 {
+		lines, err = e.overridesToo(ctx)
 	}
-	if flushed := out.Flush(); err == nil {
-		err = flushed
+	if err == nil {
+		err = e.encoder.Encode(countsLine{Keys: &lines})
+	}
+	if err = cmp.Or(err, out.Flush()); err == nil && e.keys == 0 {
+		err = c.wrongNamespace(ctx, rules)
 	}
 	if err == nil && e.foreign > 0 {
-		o.logger().Printf("%d keys are left out: they are not what the limiter writes; see ratectl keys RULE -state broken", e.foreign)
+		c.logger().Printf("%d keys are left out: they are not what the limiter writes; see ratectl keys RULE -state broken", e.foreign)
 	}
 	return err
+}
+
+// overridesToo prints the overrides and their history, and returns how many lines there are now.
+func (e *exporting) overridesToo(ctx context.Context) (lines int, err error) {
+	if e.overrides == "" {
+		e.logger().Print("overrides and their history are not exported: name the hash with -overrides")
+		return e.keys, nil
+	}
+	editor, err := e.editor()
+	if err != nil {
+		return e.keys, err
+	}
+	b, err := editor.Backup(ctx)
+	for _, field := range slices.Sorted(maps.Keys(b.Fields)) {
+		err = cmp.Or(err, e.encoder.Encode(countsLine{Override: &field, Says: b.Fields[field]}))
+	}
+	for _, change := range b.History {
+		err = cmp.Or(err, e.encoder.Encode(countsLine{Change: change}))
+	}
+	return e.keys + len(b.Fields) + len(b.History), err
 }
 
 // write reads some keys of a rule, and prints them.
@@ -107,58 +151,13 @@ func (e *exporting) write(ctx context.Context, d declared, prefix string, found 
 	return nil
 }
 
-// rulesNamed returns the rules that arguments name, or all.
-func (o *operator) rulesNamed(names []string) (rules []declared, err error) {
-	if len(names) == 0 {
-		return o.known, nil
-	}
-	for _, name := range names {
-		d, err := o.rule(name)
-		if err != nil {
-			return nil, err
-		}
-		rules = append(rules, d)
-	}
-	return rules, nil
-}
-
-// reference returns by what [operator.rule] finds a rule.
-func (o *operator) reference(d declared) string {
-	if found, err := o.rule(d.Name); err == nil && found.Rule == d.Rule {
-		return d.Name
-	}
-	return d.Prefix
-}
-
 // warnOfClocks warns if the clocks of Redis and of this machine are apart: counts have the times
 // of the clock that they were made by.
-func (o *operator) warnOfClocks(ctx context.Context) {
-	_ = o.masters(ctx, func(ctx context.Context, c *redis.Client) error {
+func (s *session) warnOfClocks(ctx context.Context) {
+	_ = s.masters(ctx, func(ctx context.Context, c *redis.Client) error {
 		if _, apart, err := answers(ctx, c); err == nil && apart > clocksApart {
-			o.logger().Printf("the clock of %s is %v from the clock here: counts mean times of the Redis that they were made in, so windows end early or late in another", c.Options().Addr, apart)
+			s.logger().Printf("the clock of %s is %v from the clock here: counts mean times of the Redis that they were made in, so windows end early or late in another", c.Options().Addr, apart)
 		}
 		return nil
 	})
-}
-
-// lines reads lines of any length up to maxLine.
-type lines struct{ in *bufio.Reader }
-
-func newLines(in io.Reader) *lines { return &lines{bufio.NewReaderSize(in, 1<<16)} }
-
-// next returns a line without its end, or io.EOF.
-func (l *lines) next() (line []byte, err error) {
-	for {
-		part, err := l.in.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case len(line) > maxLine:
-			return nil, errLongLine
-		case err == bufio.ErrBufferFull:
-		case err == io.EOF && len(line) > 0, err == nil:
-			return line, nil
-		default:
-			return nil, err
-		}
-	}
 }

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/rategen/rategen/runtime"
 )
 
 // The exit codes.
@@ -63,30 +60,10 @@ func inFull(err error) error {
 	return err
 }
 
-// explained returns an error of Redis's with its remedy.
-func (o *options) explained(err error) error {
-	err = inFull(err)
-	var f failure
-	switch {
-	case err == nil || errors.As(err, &f):
-		return err
-	case hasReply(err, "NOAUTH"):
-		return fmt.Errorf("redis wants a password: set RATECTL_PASSWORD, or name a file with -password-file: %w", err)
-	case hasReply(err, "WRONGPASS"):
-		return fmt.Errorf("redis refuses the user or the password: check -user, and RATECTL_PASSWORD or -password-file: %w", err)
-	case hasReply(err, "NOPERM"):
-		return fmt.Errorf("redis does not allow the user %q to do this: see the rights in docs/ratectl.md: %w", o.user, err)
-	case hasReply(err, "READONLY"):
-		return fmt.Errorf("redis at %s is a replica: name its master with -redis, or the Sentinels with -sentinel: %w", o.redis, err)
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("redis at %s gave no answer within %v, see -timeout: %w", o.redis, o.timeout, err)
-	case hasReply(err, "MOVED") || hasReply(err, "CROSSSLOT"):
-		return fmt.Errorf("redis is a cluster: add -cluster: %w", err)
-	case runtime.ClassOf(err) == runtime.ClassDial || runtime.ClassOf(err) == runtime.ClassConnection:
-		return fmt.Errorf("redis at %s: %w", o.redis, err)
-	}
-	return err
-}
+// A foreign error is none of Redis's.
+type foreign struct{ error }
+
+func (f foreign) Unwrap() error { return f.error }
 
 // hasReply reports whether an error is one that Redis has replied, and begins with
 // a word.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime/ratepage"
 )
 
 // What is wrong is said clearly, has its exit code, and changes nothing.
@@ -88,8 +90,6 @@ func TestFailures(t *testing.T) {
 		{"override set login.user -keys a*b -max 1", 1, "a * before the end", nil},
 		{"shadow maybe login.user", 2, `shadow "maybe": write on or off`, nil},
 		{"override ls -overrides broken", 1, `field "login.user": line 1: max is text`, nil},
-		{"top -overrides broken", 1, "ratectl: the limiters reject the overrides, and go on with those before", nil},
-		{"top -overrides text", 1, "ratectl: the limiters reject the overrides, and go on with those before", nil},
 		{"top -user reader", 1, `ratectl: redis does not allow the user "reader" to do this`, map[string]string{"RATECTL_PASSWORD": "hunter2"}},
 		{"override set login.user -max 1 -overrides text", 1, "WRONGTYPE", nil},
 		{"override ls", 2, "which hash has the overrides?", map[string]string{"RATECTL_OVERRIDES": ""}},
@@ -218,6 +218,13 @@ func TestTLS(t *testing.T) {
 	addr := inFront(t, server.Addr, &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: believes.RootCAs})
 	b.run("keys", "login.user", "-redis", addr, "-tls-ca", certFile, "-tls-cert", certFile, "-tls-key", keyFile).wants(t, 0, `KEY.*\nuser-1 +blocked.*`, "")
 	b.run("keys", "login.user", "-redis", "rediss://"+addr, "-tls-ca", certFile, "-tls-cert", certFile, "-tls-key", keyFile).wants(t, 0, `KEY.*\nuser-1 +blocked.*`, "")
+	page := httptest.NewUnstartedServer(ratepage.New())
+	page.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	page.StartTLS()
+	defer page.Close()
+	believed := []string{"-redis", addr, "-tls-ca", certFile, "-tls-cert", certFile, "-tls-key", keyFile}
+	b.run(append(believed, "rules", "-rules", page.URL)...).wants(t, 1, "", `ratectl: page https://\S+: the program has no rules: .*`) // it answers
+	b.run("top", "-page", page.URL).wants(t, 1, "", `ratectl: .*(certificate|authority).*`)
 	b.run("keys", "login.user", "-redis", addr, "-tls", "-timeout", "3s").wants(t, 1, "", `ratectl: .*(certificate|authority).*`)
 }
 
@@ -227,6 +234,19 @@ func inFront(t *testing.T, server string, config *tls.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return relayed(t, listener, server, func(replies []byte) []byte { return replies })
+}
+
+// between changes what a server replies, and returns where.
+func between(t *testing.T, server string, change func([]byte) []byte) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return relayed(t, listener, server, change)
+}
+
+func relayed(t *testing.T, listener net.Listener, server string, change func([]byte) []byte) string {
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -240,7 +260,15 @@ func inFront(t *testing.T, server string, config *tls.Config) string {
 				continue
 			}
 			all.Go(func() { _, _ = io.Copy(inner, outer); inner.Close() })
-			all.Go(func() { _, _ = io.Copy(outer, inner); outer.Close() })
+			all.Go(func() {
+				defer outer.Close()
+				for replies := make([]byte, 64<<10); ; {
+					n, err := inner.Read(replies)
+					if _, failed := outer.Write(change(replies[:n])); err != nil || failed != nil {
+						return
+					}
+				}
+			})
 		}
 	})
 	t.Cleanup(func() { listener.Close(); all.Wait() })
@@ -285,7 +313,7 @@ func TestInterrupted(t *testing.T) {
 func TestWideKeys(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	o := &operator{program: &program{out: &out}, options: &options{}}
+	o := &printer{program: &program{out: &out}}
 	if err := o.printTable("KEY USED STATE", [][]string{{"张三", "1", "ok"}, {"user-1", "12", "near"}, {"🍵e\u0301", "3", "ok"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,27 +1,46 @@
 package main
 
 import (
-	"flag"
+	"context"
 	"fmt"
-	"runtime"
+	"io"
+	"regexp"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
-	"github.com/rategen/rategen/internal/buildversion"
+	"github.com/urfave/cli/v3"
 )
 
-// overview returns the list of commands.
-func overview() string {
-	var text strings.Builder
-	text.WriteString("ratectl shows and changes the rate limits of running programs.\n\nUsage: ratectl COMMAND [flags] [arguments]\n\n")
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, c := range commands {
-		fmt.Fprintf(table, "  %s\t%s\n", strings.TrimSpace(c.name+" "+c.args), c.short)
+// The help that the library prints: of ratectl, and of a command.
+const (
+	rootHelp = `{{define "row"}}  {{trim (printf "%s %s" (name .) .ArgsUsage)}}	{{.Usage}}
+{{end}}ratectl shows and changes the rate limits of running programs.
+
+Usage: ratectl COMMAND [flags] [arguments]
+
+{{range .Commands}}{{if .Hidden}}{{else if .Commands}}{{range .Commands}}{{template "row" .}}{{end}}{{else}}{{template "row" .}}{{end}}{{end}}
+ratectl COMMAND -h says more, and lists the flags.
+` + exitCodes
+	commandHelp = `Usage: {{.FullName}} [flags]{{with .ArgsUsage}} {{.}}{{end}}
+
+{{wrap .Description 0}}
+{{range .VisibleFlagCategories}}
+{{or .Name "Flags"}}:
+{{range .Flags}}  {{wrap .String 6}}
+{{end}}{{end}}`
+)
+
+func init() { // the library has these in one place for all programs
+	cli.RootCommandHelpTemplate, cli.SubcommandHelpTemplate, cli.CommandHelpTemplate = rootHelp, rootHelp, commandHelp
+	cli.HelpFlag = &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Hidden: true, Local: true}
+	cli.FlagStringer = func(f cli.Flag) string { return strings.Join(described(f), "\n") }
+	cli.HelpPrinter = func(out io.Writer, template string, of any) {
+		cli.HelpPrinterCustom(out, template, of, map[string]any{
+			"wrapAt": func() int { return 78 },
+			"name":   func(c *cli.Command) string { return strings.TrimPrefix(c.FullName(), "ratectl ") },
+		})
 	}
-	_ = table.Flush() // a Builder has no errors
-	text.WriteString("\nratectl COMMAND -h says more, and lists the flags.\n" + exitCodes)
-	return text.String()
+	cli.VersionPrinter = func(c *cli.Command) { _, _ = io.WriteString(c.Root().Writer, version()) }
 }
 
 const exitCodes = `
@@ -30,101 +49,80 @@ command line is wrong; 3 there is no such key or override; 4 not confirmed; 130
 interrupted.
 `
 
-// help returns the manual of one command.
-func (c *command) help() string {
-	var text strings.Builder
-	long := c.long
-	if slices.Contains(c.flags, "parts") {
-		long += " " + aboutKeys
+// aboutKeys is part of the help of commands with a KEY.
+const aboutKeys = "KEY is the key as it stands in Redis after the prefix, its parts joined by colons, or all of the Redis key; a rule without a key has none. With -parts the parts are arguments of their own, without escapes: an IPv6 address, for instance."
+
+var backquoted = regexp.MustCompile("`([^`]*)`")
+
+// described returns how a flag is written, and what it is for.
+func described(flag cli.Flag) []string {
+	f := flag.(cli.DocGenerationFlag)
+	name, usage := "-"+flag.Names()[0], f.GetUsage()
+	switch quoted := backquoted.FindStringSubmatch(usage); {
+	case quoted != nil:
+		name += " " + quoted[1]
+		usage = backquoted.ReplaceAllString(usage, "$1")
+	case f.TakesValue():
+		name += " " + f.TypeName()
 	}
-	fmt.Fprintf(&text, "Usage: ratectl %s\n\n%s\n", strings.TrimSpace(c.name+" [flags] "+c.args), wrapped(long, 78))
-	own, shared := c.split()
-	for _, part := range []struct {
-		title string
-		flags []*flag.Flag
-	}{{"Flags", own}, {"Flags of every command", shared}} {
-		if len(part.flags) > 0 {
-			text.WriteString("\n" + part.title + ":\n")
-		}
-		for _, f := range part.flags {
-			name, usage := flag.UnquoteUsage(f)
-			fmt.Fprintf(&text, "  -%s\n      %s\n", strings.TrimSpace(f.Name+" "+name), strings.ReplaceAll(wrapped(usage+defaultOf(f), 72), "\n", "\n      "))
-		}
+	if value := strings.Trim(f.GetValue(), `"`); !slices.Contains([]string{"", "0", "0s", "false"}, value) {
+		usage += " (default " + value + ")"
 	}
-	return text.String()
+	return []string{name, usage}
 }
 
-func defaultOf(f *flag.Flag) string {
-	switch f.DefValue {
-	case "", "0", "0s", "false":
-		return ""
-	}
-	return " (default " + f.DefValue + ")"
-}
-
-// split returns the flags that are the command's own, and those that it shares.
-func (c *command) split() (own, shared []*flag.Flag) {
-	common := make(map[string]bool)
-	nowhere := func(string) string { return "" }
-	(&command{needs: needRedis | needRules, run: rules}).flagSet(new(options), nowhere).VisitAll(func(f *flag.Flag) { common[f.Name] = true })
-	c.flagSet(new(options), nowhere).VisitAll(func(f *flag.Flag) {
-		if common[f.Name] {
-			shared = append(shared, f)
-		} else {
-			own = append(own, f)
-		}
-	})
-	return own, shared
-}
-
-// wrapped breaks lines at blanks.
-func wrapped(text string, width int) string {
-	var lines strings.Builder
-	length := 0
-	for i, word := range strings.Fields(text) {
-		switch {
-		case i == 0:
-		case length+1+len(word) > width:
-			lines.WriteByte('\n')
-			length = 0
-		default:
-			lines.WriteByte(' ')
-			length++
-		}
-		lines.WriteString(word)
-		length += len(word)
-	}
-	return lines.String()
-}
-
-// manual returns the help of one command or of all, with markdown the table of the
+// A helpCommand prints the help of one command or of all, with markdown the table of the
 // documentation, and with man a page for man.
-func manual(args []string) (string, error) {
-	if len(args) == 0 {
-		return overview(), nil
+type helpCommand struct {
+	session
+	all func() []command
+}
+
+func (c *helpCommand) about() about {
+	return about{
+		name: "help", args: "[man|markdown]", short: "list the commands, or print the manual", max: 2,
+		long: "With the argument man it prints a page for man, with markdown the table in docs/ratectl.md.",
 	}
-	switch args[0] {
-	case "markdown":
-		return markdown(), nil
-	case "man":
-		return manPage(), nil
+}
+
+func (c *helpCommand) run(_ context.Context, args []string) error {
+	root := c.flags.Root()
+	of := root
+	for _, name := range args {
+		if of != nil {
+			of = of.Command(name)
+		}
 	}
-	c, _, err := find(args)
-	if err != nil {
-		return "", err
+	switch name := strings.Join(args, " "); {
+	case name == "markdown":
+		_, _ = io.WriteString(c.out, markdown(c.all()))
+	case name == "man":
+		_, _ = io.WriteString(c.out, manPage(c.all()))
+	case name == "" || name == "help":
+		cli.HelpPrinter(c.out, rootHelp, root)
+	case of == nil || len(of.Commands) > 0:
+		return unknownCommand(c.all(), name)
+	default:
+		cli.HelpPrinter(c.out, commandHelp, of)
 	}
-	if c == nil { // help about help
-		return overview(), nil
+	return nil
+}
+
+// unknownCommand returns an error with the command that may be meant.
+func unknownCommand(all []command, name string) error {
+	var names []string
+	for _, c := range all {
+		names = append(names, c.about().name)
 	}
-	return c.help(), nil
+	return usagef("unknown command %q%s; ratectl -h lists them", name, suggest(name, names))
 }
 
 // markdown returns the commands as a table, as the documentation has them.
-func markdown() string {
+func markdown(all []command) string {
 	var text strings.Builder
 	text.WriteString("| command | what it does |\n|---|---|\n")
-	for _, c := range commands {
-		fmt.Fprintf(&text, "| `%s` | %s |\n", strings.ReplaceAll(strings.TrimSpace(c.name+" "+c.args), "|", `\|`), c.short)
+	for _, c := range all {
+		fmt.Fprintf(&text, "| `%s` | %s |\n", strings.ReplaceAll(c.about().usage(), "|", `\|`), c.about().short)
 	}
 	return text.String()
 }
@@ -133,29 +131,23 @@ func markdown() string {
 var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'")
 
 // manPage returns the help of all commands as a page for man.
-func manPage() string {
+func manPage(all []command) string {
 	var text strings.Builder
 	text.WriteString(".TH RATECTL 1\n.SH NAME\nratectl \\- show and change the rate limits of running programs\n" +
 		".SH SYNOPSIS\n.B ratectl\nCOMMAND [flags] [arguments]\n")
-	list := func(flags []*flag.Flag) {
+	list := func(flags []cli.Flag) {
+		slices.SortFunc(flags, func(a, b cli.Flag) int { return strings.Compare(a.Names()[0], b.Names()[0]) })
 		for _, f := range flags {
-			name, usage := flag.UnquoteUsage(f)
-			text.WriteString(".TP\n.B " + roff.Replace(strings.TrimSpace("-"+f.Name+" "+name)+"\n"+usage+defaultOf(f)) + "\n")
+			text.WriteString(".TP\n.B " + roff.Replace(f.String()) + "\n")
 		}
 	}
-	for _, c := range commands {
-		own, _ := c.split()
-		text.WriteString(".SH " + roff.Replace(strings.ToUpper(c.name)+"\nratectl "+strings.TrimSpace(c.name+" "+c.args)+": "+c.short+".\n\n"+c.long) + "\n")
-		list(own)
+	for _, c := range all {
+		a := c.about()
+		text.WriteString(".SH " + roff.Replace(strings.ToUpper(a.name)+"\nratectl "+a.usage()+": "+a.short+".\n\n"+a.long) + "\n")
+		list(a.flags)
 	}
-	_, shared := (&command{needs: needRedis | needRules, run: rules}).split()
 	text.WriteString(".SH FLAGS OF EVERY COMMAND\n")
-	list(shared)
+	list(all[0].base().sharedFlags(readsRules))
 	text.WriteString(".SH EXIT STATUS\n" + roff.Replace(strings.TrimSpace(exitCodes)) + "\n")
 	return text.String()
-}
-
-// printVersion returns which ratectl this is.
-func printVersion([]string) (string, error) {
-	return fmt.Sprintf("ratectl %s, %s\n", buildversion.Version(), runtime.Version()), nil
 }

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/urfave/cli/v3"
 
 	"github.com/rategen/rategen/runtime/override"
 )
@@ -23,11 +26,12 @@ type historyEntry struct {
 	Before  json.RawMessage `json:"before"`
 	After   json.RawMessage `json:"after"`
 	Undoes  int64           `json:"undoes,omitempty"`
+	Did     string          `json:"did,omitempty"` // if it was no change of overrides
 	of      string
 }
 
 func historyEntryOf(r override.Record) historyEntry {
-	e := historyEntry{ID: r.ID, At: r.At, Who: r.Who, Why: r.Why, Rule: r.Rule, Undoes: r.Undoes, Before: jsonOf(r.Before), After: jsonOf(r.After), of: describe(r.Target)}
+	e := historyEntry{ID: r.ID, At: r.At, Who: r.Who, Why: r.Why, Rule: r.Rule, Undoes: r.Undoes, Did: r.Did, Before: jsonOf(r.Before), After: jsonOf(r.After), of: describe(r.Target)}
 	if r.Keys {
 		e.Pattern = &r.Pattern
 	}
@@ -54,7 +58,7 @@ func (e historyEntry) row() []string {
 		}
 		why = fmt.Sprintf("undo %d%s", e.Undoes, why)
 	}
-	return []string{strconv.FormatInt(e.ID, 10), e.At.UTC().Format(time.RFC3339), cmp.Or(e.Who, "-"), e.of, dash(e.Before), dash(e.After), cmp.Or(why, "-")}
+	return []string{strconv.FormatInt(e.ID, 10), e.At.UTC().Format(time.RFC3339), cmp.Or(e.Who, "-"), e.of, dash(e.Before), cmp.Or(e.Did, dash(e.After)), cmp.Or(why, "-")}
 }
 
 func dash(text json.RawMessage) string {
@@ -64,54 +68,100 @@ func dash(text json.RawMessage) string {
 	return string(text)
 }
 
-// historyList prints the last changes of the hash.
-func historyList(ctx context.Context, o *operator, _ []string) error {
-	editor, err := o.editor()
+// A historyCommand prints the last changes of the hash.
+type historyCommand struct {
+	session
+	limit int
+}
+
+func (c *historyCommand) about() about {
+	return about{
+		name: "history", short: "list what operators have changed, the last one first", needs: prints | needRedis, flags: []cli.Flag{limitFlag(&c.limit)},
+		long: "Lists the last 500 changes of overrides, resets, releases, imports and expiries by ratectl, live pages and override.Editor: who, when, why, before and after. Changes by other programs are not recorded.",
+	}
+}
+
+func (c *historyCommand) run(ctx context.Context, _ []string) error {
+	editor, err := c.editor()
 	if err != nil {
 		return err
 	}
-	records, err := editor.History(ctx, o.most)
+	records, err := editor.History(ctx, c.limit)
 	if err != nil {
-		return o.explained(err)
+		return err
 	}
 	entries := make([]historyEntry, len(records))
 	for i, r := range records {
 		entries[i] = historyEntryOf(r)
 	}
-	return printEach(o, "CHANGE AT WHO OF BEFORE AFTER WHY", entries, historyEntry.row)
+	return printEach(&c.printer, "CHANGE AT WHO OF BEFORE AFTER WHY", entries, historyEntry.row)
 }
 
-// undo takes a change back.
-func undo(ctx context.Context, o *operator, args []string) error {
+// An undoCommand takes a change back.
+type undoCommand struct{ editing }
+
+func (c *undoCommand) about() about {
+	return about{
+		name: "undo", args: "[CHANGE]", short: "undo a change of overrides", needs: prints | needRedis | mayRules, max: 1, flags: append(c.changeFlags(), yesFlag(&c.yes)),
+		long: "Restores the override from before the CHANGE, a number of history, by default the last change that is no undo and is not undone. Asks for confirmation if somebody else has made it. Refuses, and says who, if the same was changed since. An undo can be undone by its number; what was done to counts cannot.",
+	}
+}
+
+func (c *undoCommand) run(ctx context.Context, args []string) (err error) {
 	id := int64(0)
 	if len(args) > 0 {
-		var err error
 		if id, err = strconv.ParseInt(args[0], 10, 64); err != nil || id < 1 {
 			return usagef("undo %q: write the number of a change, as ratectl history shows it", args[0])
 		}
 	}
-	editor, err := o.editor()
+	editor, err := c.editor()
 	if err != nil {
 		return err
 	}
-	undone, err := editor.Undo(ctx, id, override.Edit{Who: o.author(), Why: o.why, Try: o.dry})
+	by := override.Edit{Who: c.author(), Why: c.why, Try: true}
+	undone, err := editor.Undo(ctx, id, by)
+	if err == nil && !c.dry {
+		if undone.Who != by.Who {
+			if err := c.confirm(ctx, c.yes, "undo change %d of %s, by %s%s", undone.ID, describe(undone.Target), cmp.Or(undone.Who, "somebody"), strings.TrimSuffix(": "+undone.Why, ": ")); err != nil {
+				return err
+			}
+		}
+		by.Try = false
+		undone, err = editor.Undo(ctx, undone.ID, by) // and none that was made meanwhile
+	}
 	switch {
 	case errors.Is(err, override.ErrNoRecord):
 		return nothingf("%v; ratectl history lists those that there are", err)
 	case err != nil:
-		return o.explained(err)
+		return err
 	}
 	e := historyEntryOf(undone)
-	if o.json() {
-		return o.printJSON(struct {
+	if c.json() {
+		return cmp.Or(c.printJSON(struct {
 			Undone historyEntry `json:"undone"`
 			DryRun bool         `json:"dry_run,omitempty"`
-		}{e, o.dry})
+		}{e, c.dry}), c.awaited(ctx))
 	}
 	verb, end := "is", ""
-	if o.dry {
+	if c.dry {
 		verb, end = "would be", "; nothing is changed"
 	}
-	o.printf("%s: the override %s %s again; %d, by %s, had made it %s%s", e.of, verb, cmp.Or(undone.Before, "gone"), e.ID, cmp.Or(e.Who, "somebody"), cmp.Or(undone.After, "go"), end)
-	return nil
+	c.printf("%s: the override %s %s again; %d, by %s, had made it %s%s", e.of, verb, cmp.Or(undone.Before, "gone"), e.ID, cmp.Or(e.Who, "somebody"), cmp.Or(undone.After, "go"), end)
+	return c.awaited(ctx)
+}
+
+// note adds to the history what is about to be done to counts.
+func (s *session) note(ctx context.Context, t override.Target, did, before, why string) error {
+	if s.overrides == "" {
+		if why != "" {
+			return usagef("-m is for the history, which is kept beside the overrides: name the hash with -overrides")
+		}
+		s.logger().Printf("this is in no history: that is kept beside the overrides, see -overrides")
+		return nil
+	}
+	editor, err := s.editor()
+	if err == nil {
+		_, err = editor.Note(ctx, override.Record{Target: t, Who: s.author(), Why: why, Did: did, Before: before})
+	}
+	return err
 }

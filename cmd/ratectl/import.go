@@ -1,102 +1,145 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v3"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
 )
 
-// An importLine is what has become of the keys of a rule.
-type importLine struct {
-	Rule     string `json:"rule"`
-	Imported int    `json:"imported"`
-	Kept     int    `json:"kept"`   // there is one already
-	Lapsed   int    `json:"lapsed"` // it would have expired meanwhile
-	Bad      int    `json:"bad"`
-	DryRun   bool   `json:"dry_run,omitempty"`
+// An importCommand puts what export has printed into Redis.
+type importCommand struct {
+	session
+	overwrite, yes, dry, skip bool
+	why                       string
+	renames                   []string
 }
 
-func (l importLine) row() []string {
-	n := strconv.Itoa
-	return []string{l.Rule, n(l.Imported), n(l.Kept), n(l.Lapsed), n(l.Bad)}
+func (c *importCommand) about() about {
+	return about{
+		name: "import", args: "FILE|-", short: "put exported counts into Redis", needs: judgesKeys, min: 1, max: 1,
+		long: "Puts what export has printed into this Redis, in this namespace. Each key expires when it would have. Keys that are there already stay as they are, unless -overwrite. Import before programs count in the new Redis, then restart them: what they hold of leases and refusals is of the old one. " +
+			"Overrides that are there already stay as well, and so does a history. Nothing is imported if a line is no line of an export, or not of a rule that counts alike, unless -skip; the error names the lines. A rule that is called otherwise here is named by -rename. Counts that the scripts do not understand are left out and named. Asks for confirmation.",
+		flags: []cli.Flag{yesNo(&c.overwrite, "overwrite", "replace counts that are there, though they may be newer"), yesNo(&c.skip, "skip", "leave out the lines that do not fit, and name them"), &cli.StringSliceFlag{Name: "rename", Usage: "`OLD=NEW`: what the file says of one rule is of another", Destination: &c.renames, Local: true}, yesFlag(&c.yes), dryFlag(&c.dry), whyFlag(&c.why)},
+	}
 }
 
-// An imported line is one of a key, found to be of a rule.
-type importedLine struct {
-	*countsLine
-	number   int
-	declared declared
-	redisKey string
-	expires  time.Time
-	outcome  string // as writeKey replies it, or bad
+// renamed returns rules by the names that they have in the file.
+func (c *importCommand) renamed() (map[string]declared, error) {
+	rules := make(map[string]declared)
+	for _, text := range c.renames {
+		old, name, ok := strings.Cut(text, "=")
+		if !ok || old == "" {
+			return nil, usagef("-rename %s: write OLD=NEW", text)
+		}
+		if _, twice := rules[old]; twice {
+			return nil, usagef("-rename %s: %s is renamed twice", text, old)
+		}
+		d, err := c.rule(name)
+		if err != nil {
+			return nil, err
+		}
+		rules[old] = d
+	}
+	return rules, nil
 }
 
-// An importing puts counts into Redis.
-type importing struct {
-	*operator
-	seen    map[string]int // lines by Redis keys
-	hashed  int            // a line whose key is a hash
-	results map[string]*importLine
-	bad     int
-}
-
-// maxBad is how many bad lines are told.
-const maxBad = 20
-
-// importCounts puts what export has printed into Redis.
-func importCounts(ctx context.Context, o *operator, args []string) error {
-	file, done, err := o.countsFile(args[0])
+func (c *importCommand) run(ctx context.Context, args []string) error {
+	file, done, err := c.countsFile(args[0])
 	if err != nil {
 		return err
 	}
 	defer done()
-	i := &importing{operator: o, seen: make(map[string]int), results: make(map[string]*importLine)}
+	renamed, err := c.renamed()
+	if err != nil {
+		return err
+	}
+	i := &importing{session: &c.session, renamed: renamed, named: make(map[string]bool), dry: c.dry, overwrite: c.overwrite, skip: c.skip, left: make(map[int]bool), seen: make(map[string]int), results: make(map[string]*importLine)}
 	keys, err := i.examine(file)
 	if err != nil {
 		return usagef("%s: %v; nothing is imported", args[0], err)
 	}
-	o.warnOfClocks(ctx)
-	if !o.dry {
+	c.warnOfClocks(ctx)
+	n := len(i.backup.Fields) + len(i.backup.History)
+	if n > 0 && c.overrides == "" && !c.skip {
+		return usagef("%s: it has overrides and their history: name the hash with -overrides, or leave them out by -skip; nothing is imported", args[0])
+	}
+	if !c.dry {
 		how := "keep those that are there"
-		if o.overwrite {
+		if c.overwrite {
 			how = "overwrite those that are there, with all that was counted since"
 		}
-		if err := o.confirm(ctx, "import the counts of %d keys of %d rules in %s, and %s", keys, len(i.results), namespaces(o.namespace), how); err != nil {
+		if err := c.confirm(ctx, c.yes, "import the counts of %d keys of %d rules and %d overrides in %s, and %s", keys, len(i.results), len(i.backup.Fields), namespaces(c.namespace), how); err != nil {
+			return err
+		}
+	}
+	var lines []importLine
+	if n > 0 && c.overrides != "" {
+		if lines, err = i.restore(ctx, c.why); err != nil {
+			return err
+		}
+	}
+	if !c.dry {
+		did := "import"
+		if c.overwrite {
+			did += " -overwrite"
+		}
+		did = fmt.Sprintf("%s of %d keys of %s", did, keys, strings.Join(slices.Sorted(maps.Keys(i.results)), ", "))
+		if err := c.note(ctx, override.Target{Rule: override.All}, did[:min(len(did), 500)], "", c.why); err != nil {
 			return err
 		}
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	err = i.run(ctx, file)
-	var lines []importLine
-	for _, d := range o.known {
-		if l := i.results[o.reference(d)]; l != nil {
+	err = i.all(ctx, file)
+	for _, d := range c.known {
+		if l := i.results[c.reference(d)]; l != nil {
 			lines = append(lines, *l)
 		}
 	}
-	if printed := printEach(o, "RULE IMPORTED KEPT LAPSED BAD", lines, importLine.row); err == nil {
-		err = printed
-	}
-	if err == nil && i.bad > 0 {
+	if err = cmp.Or(err, printEach(&c.printer, "RULE IMPORTED KEPT LAPSED BAD", lines, importLine.row)); err == nil && i.bad > 0 {
 		err = fmt.Errorf("%d keys are not imported: their counts are none of their rules'", i.bad)
+	}
+	if err == nil && len(i.left) > 0 {
+		err = fmt.Errorf("%d lines are left out, which do not fit", len(i.left))
 	}
 	return err
 }
 
-// run imports all lines, some at a time.
-func (i *importing) run(ctx context.Context, file io.Reader) error {
+// restore imports the overrides and their history.
+func (i *importing) restore(ctx context.Context, why string) ([]importLine, error) {
+	editor, err := i.editor()
+	if err != nil {
+		return nil, err
+	}
+	fields, records, err := editor.Restore(ctx, i.backup, i.overwrite, override.Edit{Who: i.author(), Why: strings.TrimSuffix("import: "+why, ": "), Try: i.dry})
+	return []importLine{
+		{Rule: "(overrides)", Imported: fields, Kept: len(i.backup.Fields) - fields, DryRun: i.dry},
+		{Rule: "(history)", Imported: records, Kept: len(i.backup.History) - records, DryRun: i.dry},
+	}, err
+}
+
+// all imports all lines, some at a time.
+func (i *importing) all(ctx context.Context, file io.Reader) error {
 	var some []*importedLine
 	bytes := 0
 	_, err := readCounts(file, func(n int, l *countsLine) error {
+		if l.ofOverrides() || i.left[n] {
+			return nil
+		}
 		line, err := i.line(n, l)
 		if err != nil {
 			return fmt.Errorf("line %d: the file has changed: %w", n, err)
@@ -118,34 +161,31 @@ func (i *importing) run(ctx context.Context, file io.Reader) error {
 // put imports some keys. Each is tried first under a key that nobody uses: what the scripts
 // do not understand would let its caller pass.
 func (i *importing) put(ctx context.Context, some []*importedLine) error {
-	tried := make([]string, len(some))
 	keys := make([]*runtime.Key, len(some))
-	var write []*importedLine
 	for j, l := range some {
 		keys[j] = runtime.NewKey().AddString("ratectl import " + strconv.FormatUint(rand.Uint64(), 36))
-		tried[j] = i.limiter.RedisKey(i.limitOf(l.declared, keys[j]))
+		l.tried = i.limiter.RedisKey(i.limitOf(l.declared, keys[j]))
 	}
-	if err := i.write(ctx, some, "", func(j int) (string, time.Time) { return tried[j], time.Now().Add(time.Minute) }); err != nil {
+	if err := i.write(ctx, some, true); err != nil {
 		return err
 	}
-	errs := make([]error, len(some))
-	var all sync.WaitGroup
-	for j, l := range some {
-		all.Go(func() { _, errs[j] = i.state(ctx, l.declared, keys[j]) })
-	}
-	all.Wait()
+	errs := together(len(some), func(j int) error {
+		_, err := i.state(ctx, some[j].declared, keys[j])
+		return err
+	})
 	if _, err := i.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for _, key := range tried {
-			pipe.Unlink(ctx, key)
+		for _, l := range some {
+			pipe.Unlink(ctx, l.tried)
 		}
 		return nil
 	}); err != nil {
-		return i.explained(err)
+		return err
 	}
+	var good []*importedLine
 	for j, l := range some {
 		switch {
 		case errs[j] == nil:
-			write = append(write, l)
+			good = append(good, l)
 		case runtime.ClassOf(errs[j]) == runtime.ClassWrongType:
 			l.outcome = "bad"
 			if i.bad++; i.bad <= maxBad {
@@ -155,15 +195,7 @@ func (i *importing) put(ctx context.Context, some []*importedLine) error {
 			return errs[j]
 		}
 	}
-	how := "keep"
-	if i.overwrite {
-		how = "overwrite"
-	}
-	if i.dry {
-		if err := i.look(ctx, write); err != nil {
-			return err
-		}
-	} else if err := i.write(ctx, write, how, func(j int) (string, time.Time) { return write[j].redisKey, write[j].expires }); err != nil {
+	if err := i.write(ctx, good, false); err != nil {
 		return err
 	}
 	for _, l := range some {
@@ -173,60 +205,40 @@ func (i *importing) put(ctx context.Context, some []*importedLine) error {
 	return nil
 }
 
-// write writes the counts of some lines, each to a key that expires at a time.
-func (i *importing) write(ctx context.Context, some []*importedLine, how string, to func(j int) (string, time.Time)) error {
-	replies := make([]*redis.Cmd, len(some))
-	var rest []func(pipe redis.Pipeliner)
+// write writes the counts of some lines, or tries them under other keys. With -n it finds out
+// what a write would do.
+func (i *importing) write(ctx context.Context, some []*importedLine, try bool) error {
+	how := "keep"
+	if i.overwrite || try {
+		how = "overwrite"
+	}
+	replies, rest := make([]*redis.Cmd, len(some)), make([][][]any, len(some))
 	_, err := i.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for j, l := range some {
-			key, expires := to(j)
-			for n, args := range l.writes(how, expires) {
-				if n == 0 {
-					replies[j] = pipe.Eval(ctx, writeKey, []string{key}, args...)
-					continue
-				}
-				rest = append(rest, func(pipe redis.Pipeliner) {
-					if some[j].outcome == "imported" {
-						pipe.Eval(ctx, writeKey, []string{key}, args...)
-					}
-				})
+			l.to = l.redisKey
+			pages := l.writes(how, l.expires)
+			switch {
+			case try:
+				l.to, pages = l.tried, l.writes(how, time.Now().Add(time.Minute))
+			case i.dry:
+				pages = [][]any{{how, l.expires.UnixMilli(), "nothing"}}
 			}
+			replies[j], rest[j] = pipe.Eval(ctx, writeKey, []string{l.to}, pages[0]...), pages[1:]
 		}
 		return nil
 	})
 	if err != nil {
-		return i.explained(err)
+		return err
 	}
 	for j, l := range some {
 		l.outcome, _ = replies[j].Text()
-	}
-	for _, more := range rest { // one at a time: they are large
-		if _, err := i.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { more(pipe); return nil }); err != nil {
-			return i.explained(err)
-		}
-	}
-	return nil
-}
-
-// look finds out what a write would do.
-func (i *importing) look(ctx context.Context, some []*importedLine) error {
-	there := make([]*redis.IntCmd, len(some))
-	if _, err := i.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for j, l := range some {
-			there[j] = pipe.Exists(ctx, l.redisKey)
-		}
-		return nil
-	}); err != nil {
-		return i.explained(err)
-	}
-	for j, l := range some {
-		switch {
-		case !l.expires.After(time.Now()):
-			l.outcome = "lapsed"
-		case there[j].Val() == 1 && !i.overwrite:
-			l.outcome = "kept"
-		default:
-			l.outcome = "imported"
+		for _, page := range rest[j] { // one at a time: they are large
+			if l.outcome != "imported" {
+				break
+			}
+			if err := i.client.Eval(ctx, writeKey, []string{l.to}, page...).Err(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -4,15 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
 )
 
 // countsFile opens a file, or keeps standard input in one: it is read twice.
-func (o *operator) countsFile(path string) (file *os.File, done func(), err error) {
+func (s *session) countsFile(path string) (file *os.File, done func(), err error) {
 	if path != "-" {
 		if file, err = os.Open(path); err != nil {
 			return nil, nil, usagef("%v", err)
@@ -26,7 +30,7 @@ func (o *operator) countsFile(path string) (file *os.File, done func(), err erro
 		_ = file.Close()
 		_ = os.Remove(file.Name())
 	}
-	if _, err = io.Copy(file, o.in); err == nil {
+	if _, err = io.Copy(file, s.in); err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
 	if err != nil {
@@ -42,9 +46,24 @@ func (i *importing) examine(file io.Reader) (keys int, err error) {
 	tell := func(n int, format string, args ...any) {
 		bad = append(bad, fmt.Sprintf("line %d: ", n)+fmt.Sprintf(format, args...))
 	}
+	i.backup.Fields = make(map[string]string)
+	var hashed []int
 	header, err := readCounts(file, func(n int, l *countsLine) error {
+		switch {
+		case l.Override != nil:
+			i.backup.Fields[*l.Override] = l.Says
+			return nil
+		case l.Change != "":
+			i.backup.History = append(i.backup.History, l.Change)
+			return nil
+		}
 		keys++
 		line, err := i.line(n, l)
+		if err != nil && i.skip {
+			keys--
+			i.leave(n, err.Error())
+			return nil
+		}
 		if err != nil {
 			tell(n, "%v", err)
 			if len(bad) == maxBad {
@@ -60,12 +79,23 @@ func (i *importing) examine(file io.Reader) (keys int, err error) {
 		}
 		i.seen[line.redisKey] = n
 		if strings.HasPrefix(*l.Key, "%sha256-") {
-			i.hashed = n
+			hashed = append(hashed, n)
 		}
 		return nil
 	})
-	if i.hashed > 0 && header.Namespace != i.namespace {
-		tell(i.hashed, "the key is a hash of one that was too long in %s: it is none in %s", namespaces(header.Namespace), namespaces(i.namespace))
+	for _, n := range hashed {
+		why := fmt.Sprintf("the key is a hash of one that was too long in %s: it is none in %s", namespaces(header.Namespace), namespaces(i.namespace))
+		switch {
+		case header.Namespace == i.namespace:
+		case i.skip:
+			keys--
+			i.leave(n, why)
+		case len(bad) < maxBad:
+			tell(n, "%s", why)
+		}
+	}
+	if err := i.renameOverrides(); err != nil {
+		bad = append(bad, err.Error())
 	}
 	if len(bad) > 0 && err != nil {
 		bad = append(bad, err.Error())
@@ -76,10 +106,36 @@ func (i *importing) examine(file io.Reader) (keys int, err error) {
 	return keys, err
 }
 
+// renameOverrides has overrides be of renamed rules. The error says which of these the file does not name.
+func (i *importing) renameOverrides() error {
+	names := make(map[string]string)
+	for old, d := range i.renamed {
+		names[old] = d.Name
+	}
+	found, err := i.backup.Rename(names)
+	for _, old := range slices.Sorted(maps.Keys(names)) {
+		if err == nil && !found[old] && !i.named[old] {
+			err = fmt.Errorf("-rename %s: the file says nothing of such a rule", old)
+		}
+	}
+	return err
+}
+
+// leave leaves a line out, and says why.
+func (i *importing) leave(n int, why string) {
+	if i.left[n] = true; len(i.left) <= maxBad {
+		i.logger().Printf("line %d is left out: %s", n, visible(why))
+	}
+}
+
 // line finds the rule and the Redis key of a line.
 func (i *importing) line(n int, l *countsLine) (*importedLine, error) {
 	if l.Rule == "" || l.Key == nil {
 		return nil, errors.New("it has no rule or no key")
+	}
+	i.named[l.Rule] = true
+	if d, is := i.renamed[l.Rule]; is {
+		l.Rule = i.reference(d)
 	}
 	d, err := i.rule(l.Rule)
 	if err != nil {
@@ -123,3 +179,47 @@ func (i *importing) tagOf(d declared, redisKey string) string {
 	text, _ := group.Text(redisKey)
 	return redisKey[len(group.Prefix)+len(text):]
 }
+
+// An importLine is what has become of the keys of a rule.
+type importLine struct {
+	Rule     string `json:"rule"`
+	Imported int    `json:"imported"`
+	Kept     int    `json:"kept"`   // there is one already
+	Lapsed   int    `json:"lapsed"` // it would have expired meanwhile
+	Bad      int    `json:"bad"`
+	DryRun   bool   `json:"dry_run,omitempty"`
+}
+
+func (l importLine) row() []string {
+	n := strconv.Itoa
+	return []string{l.Rule, n(l.Imported), n(l.Kept), n(l.Lapsed), n(l.Bad)}
+}
+
+// An imported line is one of a key, found to be of a rule.
+type importedLine struct {
+	*countsLine
+	number   int
+	declared declared
+	redisKey string
+	tried    string // a key that nobody uses
+	to       string // the one of both that is written
+	expires  time.Time
+	outcome  string // as writeKey replies it, or bad
+}
+
+// An importing puts counts into Redis.
+type importing struct {
+	*session
+	dry, overwrite bool
+	skip           bool                // leave out what does not fit
+	renamed        map[string]declared // rules by their names in the file
+	named          map[string]bool     // in the file
+	left           map[int]bool        // lines that are left out
+	seen           map[string]int      // lines by Redis keys
+	backup         override.Backup
+	results        map[string]*importLine
+	bad            int
+}
+
+// maxBad is how many bad lines are told.
+const maxBad = 20

@@ -1,162 +1,65 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v3"
 )
 
-// peeks is how many keys are looked at at the same time.
-const peeks = 128
-
-// atOnce is about how many bytes of counts are in memory at a time.
-const atOnce = 16 << 20
-
-// visit calls do with the keys of rules, some at a time: up to peeks keys, or those of about
-// atOnce bytes. It ends with the first error of do.
-func (o *operator) visit(ctx context.Context, rules []declared, do func(ctx context.Context, d declared, prefix string, keys []runtime.FoundKey) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var failed error
-	var rest []func()
-	groups := o.groups(func(d declared, group *runtime.KeyGroup) {
-		if !slices.ContainsFunc(rules, func(r declared) bool { return r.Rule == d.Rule }) {
-			return
-		}
-		var keys []runtime.FoundKey
-		bytes := int64(0)
-		flush := func() {
-			if failed == nil {
-				if failed = do(ctx, d, group.Prefix, keys); failed != nil {
-					cancel()
-				}
-			}
-			keys, bytes = nil, 0
-		}
-		group.Each = func(key runtime.FoundKey) {
-			if keys, bytes = append(keys, key), bytes+key.Bytes; len(keys) == peeks || bytes > atOnce {
-				flush()
-			}
-		}
-		rest = append(rest, flush)
-	})
-	err := o.surveyed(ctx, groups)
-	for _, flush := range rest {
-		flush()
-	}
-	if failed != nil {
-		return o.explained(failed)
-	}
-	return err
+// A keysCommand lists the keys of a rule, the most refused first.
+type keysCommand struct {
+	session
+	filter string
+	limit  int
 }
 
-// groups returns the keys of all rules, for a key counts for the longest prefix. They keep
-// their expiries unless change sets one.
-func (o *operator) groups(change func(declared, *runtime.KeyGroup)) []*runtime.KeyGroup {
-	groups := make([]*runtime.KeyGroup, len(o.known))
-	for i, d := range o.known {
-		groups[i] = o.limiter.KeysOf(d.Rule)
-		groups[i].Expiry = 0
-		change(d, groups[i])
+func (c *keysCommand) about() about {
+	return about{
+		name: "keys", args: "RULE", short: "list the callers of a rule, the most refused first", needs: judgesKeys, min: 1, max: 1,
+		long: "Walks over the database and shows what a call of each key would find, without charging it. A rule in shadow mode is shown as if it refused.",
+		flags: []cli.Flag{
+			text(&c.filter, "state", "only keys in these `states`, separated by commas: near, refused, held (since a peer has asked for it), blocked, broken (by another program), ok, off"),
+			limitFlag(&c.limit), c.nearFlag(), c.maxFlag(),
+		},
 	}
-	return groups
 }
 
-// surveyed looks at keys, and shows how far it is.
-func (o *operator) surveyed(ctx context.Context, groups []*runtime.KeyGroup) error {
-	if len(groups) == 0 {
-		return nil
-	}
-	defer o.progress(ctx)()
-	return o.explained(o.store.Survey(ctx, groups...))
-}
-
-// walk calls found with the state of every key of rules. It asks Redis about several keys at
-// the same time, so that they share trips.
-func (o *operator) walk(ctx context.Context, rules []declared, found func(declared, keyState)) error {
-	return o.visit(ctx, rules, func(ctx context.Context, d declared, _ string, keys []runtime.FoundKey) error {
-		states := make([]keyState, len(keys))
-		errs := make([]error, len(keys))
-		var all sync.WaitGroup
-		for i, k := range keys {
-			all.Go(func() {
-				key, err := runtime.ParseKey(k.Text)
-				if err != nil {
-					return // some other key that begins alike
-				}
-				states[i], errs[i] = o.state(ctx, d, key)
-				if runtime.ClassOf(errs[i]) == runtime.ClassWrongType { // of this key alone
-					states[i], errs[i] = keyState{Rule: d.Name, Key: key.Pattern(), State: "broken"}, nil
-				}
-			})
-		}
-		all.Wait()
-		if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
-			return errs[i]
-		}
-		for _, s := range states {
-			if s.State != "" {
-				found(d, s)
-			}
-		}
-		return nil
-	})
-}
-
-// keys prints the keys of a rule, the most refused first.
-func keys(ctx context.Context, o *operator, args []string) error {
-	d, err := o.rule(args[0])
+func (c *keysCommand) run(ctx context.Context, args []string) error {
+	d, err := c.rule(args[0])
 	if err != nil {
 		return err
 	}
-	wanted, err := wantedStates(o.filter)
+	wanted, err := wantedStates(c.filter)
 	if err != nil {
 		return err
 	}
-	if d.byCall != "" && o.max == 0 && o.filter != "" {
+	if d.byCall != "" && c.max == 0 && c.filter != "" {
 		return usagef("calls of rule %s bring a max of their own, %s: say with -max which one to judge by", d.Name, d.byCall)
 	}
-	top, matched, total, err := o.keysOf(ctx, d, wanted)
+	top, matched, total, err := c.keysOf(ctx, d, wanted, c.limit)
 	if err != nil {
 		return err
 	}
 	if total == 0 {
-		return o.noKeys(ctx, d)
+		return c.noKeys(ctx, d)
 	}
-	if err := printEach(o, keyHead, top, keyState.row); err != nil {
+	if err := printEach(&c.printer, keyHead, top, keyState.row); err != nil {
 		return err
 	}
 	if len(top) < matched {
-		o.logger().Printf("these are the first %d of %d keys, see -limit and -state", len(top), matched)
+		c.logger().Printf("these are the first %d of %d keys, see -limit and -state", len(top), matched)
 	}
 	return nil
 }
 
 // keyHead are the headings of keys.
 const keyHead = "KEY STATE USED RETRY RESET"
-
-// keysOf returns the first keys of a rule in some states, how many are in these, and how
-// many there are.
-func (o *operator) keysOf(ctx context.Context, d declared, wanted map[string]bool) (top []keyState, matched, total int, err error) {
-	cut := func(most int) {
-		slices.SortFunc(top, worse)
-		top = top[:min(len(top), most)]
-	}
-	err = o.walk(ctx, []declared{d}, func(_ declared, s keyState) {
-		total++
-		if wanted[s.State] {
-			matched++
-			if top = append(top, s); len(top) >= 2*o.most+1000 {
-				cut(o.most)
-			}
-		}
-	})
-	cut(o.most)
-	return top, matched, total, err
-}
 
 // wantedStates returns the states that a filter names.
 func wantedStates(filter string) (map[string]bool, error) {
@@ -176,19 +79,65 @@ func wantedStates(filter string) (map[string]bool, error) {
 	return wanted, nil
 }
 
-// worse orders states: what keeps callers out comes first.
-func worse(a, b keyState) int {
-	rank := func(s keyState) int { return -slices.Index(states, s.State) }
-	switch {
-	case rank(a) != rank(b):
-		return rank(a) - rank(b)
-	case a.share != b.share:
-		if a.share > b.share {
-			return -1
-		}
-		return 1
-	case a.Used != b.Used:
-		return int(min(max(b.Used-a.Used, -1), 1))
+// noKeys returns an error that says under which other namespaces a rule has keys.
+func (s *session) noKeys(ctx context.Context, d declared) error {
+	others, err := s.otherNamespaces(ctx, d)
+	if err != nil {
+		return err
 	}
-	return strings.Compare(a.Key, b.Key)
+	where := "there is none in any other either: no call is counted now"
+	if len(others) > 0 {
+		where = "there are some in " + namespaces(others...)
+	}
+	return nothingf("no key of rule %s in %s: %s", d.Name, namespaces(s.namespace), where)
 }
+
+// wrongNamespace returns an error if none of some rules, which have no keys, has any but in other
+// namespaces. It looks for a few of them.
+func (s *session) wrongNamespace(ctx context.Context, rules []declared) error {
+	for _, d := range rules[:min(len(rules), 20)] {
+		if others, err := s.otherNamespaces(ctx, d); err != nil || len(others) > 0 {
+			return cmp.Or(err, nothingf("no rule has a key in %s: those of %s are in %s", namespaces(s.namespace), d.Name, namespaces(others...)))
+		}
+	}
+	return nil
+}
+
+// otherNamespaces returns the other namespaces in which a rule has keys, ten at most.
+func (s *session) otherNamespaces(ctx context.Context, d declared) ([]string, error) {
+	var mu sync.Mutex
+	seen := make(map[string]bool)
+	err := s.masters(ctx, func(ctx context.Context, server *redis.Client) error {
+		for cursor := uint64(0); ; {
+			keys, next, err := server.Scan(ctx, cursor, "*"+literally.Replace(d.Prefix)+"*", surveyBatch).Result()
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			for _, key := range keys {
+				if before, _, _ := strings.Cut(key, d.Prefix); before != s.namespace+":" && len(seen) < 10 {
+					seen[strings.TrimSuffix(before, ":")] = true
+				}
+			}
+			mu.Unlock()
+			if cursor = next; cursor == 0 {
+				return nil
+			}
+		}
+	})
+	return slices.Sorted(maps.Keys(seen)), err
+}
+
+// namespaces names namespaces.
+func namespaces(names ...string) string {
+	for i, name := range names {
+		names[i] = `the namespace "` + printable(name) + `"`
+		if name == "" {
+			names[i] = "no namespace"
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// literally escapes what has a meaning in a pattern of SCAN.
+var literally = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)

@@ -1,15 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 )
@@ -45,32 +45,8 @@ type listed struct {
 	Message                                               string
 	TZ, Anchor                                            string
 	AnyKey                                                bool `json:"any_key"`
+	KeyParts                                              int  `json:"key_parts"` // of any key, if they are known
 	Hold                                                  any  // the expression of the directive, or true
-}
-
-// readListing returns the rules of a file, or of standard input.
-func (p *program) readListing(path string) ([]declared, error) {
-	const remedy = "make one with: rategen list -json ./... > rules.jsonl"
-	if path == "" {
-		return nil, usagef("which rules are there? Name the file with -rules or RATECTL_RULES; %s", remedy)
-	}
-	in := p.in
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, usagef("-rules: %v; %s", err, remedy)
-		}
-		defer file.Close()
-		in = file
-	}
-	rules, err := parseListing(in)
-	if err == nil && len(rules) == 0 {
-		err = errors.New("there is no rule in it")
-	}
-	if err != nil {
-		return nil, usagef("-rules %s: %v; %s", path, err, remedy)
-	}
-	return rules, nil
 }
 
 func parseListing(in io.Reader) (rules []declared, err error) {
@@ -98,6 +74,9 @@ func (l *listed) rule() (declared, error) {
 	}
 	r := &runtime.Rule{Name: l.Name, Prefix: l.Prefix, Burst: l.Burst, Keep: l.Keep, Hold: l.Hold != nil, Message: l.Message, Source: fmt.Sprintf("%s: %s", l.File, l.Interface)}
 	d := declared{Rule: r, place: fmt.Sprintf("%s:%d", l.File, l.Line), parts: l.Key, anyKey: l.AnyKey}
+	for n := range l.KeyParts {
+		d.parts, d.anyKey = append(d.parts, fmt.Sprintf("part %d", n+1)), false
+	}
 	if l.AnyKey {
 		d.place, r.Source = l.File, l.File // it names the method
 	}
@@ -121,60 +100,17 @@ func (l *listed) rule() (declared, error) {
 			return declared{}, err
 		}
 	}
+	var mode runtime.Mode
 	var err error
-	if r.Algorithm, err = named[runtime.Algorithm](l.Algorithm); err != nil {
+	if r.Buckets, err = record.BucketsOf(l.Buckets); err != nil {
 		return declared{}, err
 	}
-	if r.Storage, err = named[runtime.Storage](l.Storage); err != nil {
-		return declared{}, err
-	}
-	if r.Debt, err = named[runtime.Debt](l.Debt); err != nil {
-		return declared{}, err
-	}
-	mode, err := named[runtime.Mode](l.Mode)
-	if err != nil {
+	if err := cmp.Or(record.Named(l.Algorithm, &r.Algorithm), record.Named(l.Storage, &r.Storage), record.Named(l.Debt, &r.Debt), record.Named(l.Mode, &mode)); err != nil {
 		return declared{}, err
 	}
 	d.shadow = !mode.Denies()
-	if r.Buckets, err = bucketsOf(l.Buckets); err != nil {
-		return declared{}, err
-	}
 	if r.Max, err = strconv.ParseInt(l.Max, 10, 64); err != nil {
 		d.byCall = l.Max
 	}
 	return d, nil
-}
-
-// named returns the value that has a name; the zero one for an empty name.
-func named[T interface {
-	~uint8
-	String() string
-}](name string) (T, error) {
-	for v := range T(16) {
-		if v.String() == name {
-			return v, nil
-		}
-	}
-	if name == "" {
-		return 0, nil
-	}
-	return 0, fmt.Errorf("this version of ratectl does not know %q", name)
-}
-
-func bucketsOf(text string) (runtime.Buckets, error) {
-	coarse, fine, layered := strings.Cut(text, "x")
-	n, err := strconv.Atoi(coarse)
-	switch {
-	case text == "":
-		return runtime.Buckets{}, nil
-	case text == "auto":
-		return runtime.AdaptiveBuckets(), nil
-	case err == nil && !layered:
-		return runtime.EqualBuckets(n), nil
-	}
-	m, err2 := strconv.Atoi(fine)
-	if err != nil || err2 != nil {
-		return runtime.Buckets{}, fmt.Errorf("unknown buckets %q", text)
-	}
-	return runtime.LayeredBuckets(n, m), nil
 }

@@ -28,13 +28,12 @@ package main
 
 import (
 	"context"
-	"io"
-	"log"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
+	"golang.org/x/term"
 
 	"github.com/rategen/rategen/internal/progress"
 )
@@ -54,16 +53,21 @@ func main() {
 	os.Exit(code)
 }
 
-// A program is what the command is given by the system.
-type program struct {
-	in       io.Reader
-	out, err io.Writer
-	getenv   func(string) string
-	asks     bool     // somebody can be asked
-	shows    bool     // somebody sees progress
-	clears   bool     // standard output is a screen
-	terminal terminal // with a keyboard; nil: there is none
+// A console is the terminal that a program was started on.
+type console struct{ in, out *os.File }
+
+func (c console) raw() (restore func(), err error) {
+	was, err := term.MakeRaw(int(c.in.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = term.Restore(int(c.in.Fd()), was) }, nil
 }
 
-// logger returns a logger of lines on standard error.
-func (p *program) logger() *log.Logger { return log.New(p.err, "ratectl: ", 0) }
+func (c console) size() (width, height int) {
+	width, height, err := term.GetSize(int(c.out.Fd()))
+	if err != nil {
+		return 80, 24
+	}
+	return width, height
+}

@@ -22,7 +22,18 @@ import (
 	"github.com/rategen/rategen/runtime/override"
 )
 
-func TestMain(m *testing.M) { limittest.Main(m) }
+// asCommand is a variable by which the program with the tests is ratectl itself.
+const asCommand = "RATECTL_TEST"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	if nodes := os.Getenv(asService); nodes != "" {
+		serve(nodes)
+	}
+	limittest.Main(m)
+}
 
 // listing is what rategen list -json prints of some rules.
 const listing = `{"file":"a.go","line":1,"interface":"Accounts","methods":["LogIn"],"key":["#user"],"window":"15m0s","max":"5","algorithm":"sliding-log","storage":"zset","prefix":"rate_limit:login:","name":"login.user","block":"1h0m0s","mode":"enforce"}
@@ -120,6 +131,7 @@ func TestCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	// Each is told one node, and finds out that this is a cluster.
 	t.Run("command", func(t *testing.T) { story(t, newBench(t, cluster.Client(t), cluster.Nodes[1].Addr)) })
+	t.Run("find", func(t *testing.T) { testFind(t, newBench(t, cluster.Client(t), cluster.Nodes[2].Addr)) })
 	t.Run("doctor", func(t *testing.T) { testDoctorOfCluster(t, newBench(t, cluster.Client(t), cluster.Nodes[0].Addr)) })
 	t.Run("scans", func(t *testing.T) { testScansOfWalk(t, newBench(t, cluster.Client(t), cluster.Nodes[0].Addr)) })
 }
@@ -163,18 +175,18 @@ func story(t *testing.T, b *bench) {
 	b.terminal, b.in = true, "no\n"
 	b.run("reset", "login.user", "user-7").wants(t, 4, "", `.*Forget all .*\? \[y/N\] ratectl: nothing is changed\n`)
 	b.in = "y\n"
-	b.run("reset", "login.user", "user-7").wants(t, 0, "user-7 of rule login.user is reset; it was blocked, with 5 used\n", `Forget .*\? \[y/N\] `)
+	b.run("reset", "login.user", "user-7", "-m", "ticket 7").wants(t, 0, "user-7 of rule login.user is reset; it was blocked, with 5 used\n", `Forget .*\? \[y/N\] `)
 	b.terminal, b.in = false, ""
 	b.run("reset", "-yes", "login.user", "user-7").wants(t, 3, "", `ratectl: nothing is counted for user-7 of rule login.user in the namespace "orders".*`)
 	b.take(t, 1, "login", 0, "user-7")
 	b.run("inspect", "login.user", "user-7").wants(t, 0, `.*limit +5, 4 left\n.*`, "")
 
-	b.run("block", "login.user", "user-1", "-for", "1h").wants(t, 0, `user-1 of rule login.user: the override is \{"block":true,"until":"[^"]+Z"\}; there was none; to undo: ratectl undo 1\nno process reports .*\n`, "")
+	b.run("block", "login.user", "user-1", "-for", "1h").wants(t, 0, `user-1 of rule login.user: the override is \{"block":true,"until":"[^"]+Z"\}; there was none; to undo: ratectl undo 2\nno process reports .*\n`, "")
 	b.run("allow", "login.user", "user-14").wants(t, 0, `user-14 .* is \{"allow":true\}; there was none; .*`, "")
 	b.run("shadow", "on", "login.user").wants(t, 4, "", `.*say -yes to refuse no call of rule login.user\n`)
 	b.run("shadow", "on", "login.user", "-yes").wants(t, 0, `rule login.user: .*\{"mode":"shadow"\}; there was none; .*`, "")
 	b.run("override", "set", "login.user", "-max", "7", "-o", "json").wants(t, 0,
-		`\{"before":\{"rule":"login.user","pattern":null,"mode":"shadow","says":\{"mode":"shadow"\}\},"after":\{"rule":"login.user","pattern":null,"max":7,"mode":"shadow","says":\{"max":7,"mode":"shadow"\}\},"id":4,"processes":\{"report":0,"follow":0\}\}\n`, "")
+		`\{"before":\{"rule":"login.user","pattern":null,"mode":"shadow","says":\{"mode":"shadow"\}\},"after":\{"rule":"login.user","pattern":null,"max":7,"mode":"shadow","says":\{"max":7,"mode":"shadow"\}\},"id":5,"processes":\{"report":0,"follow":0\}\}\n`, "")
 	b.run("override", "set", "login.user", "-keys", "vip-*", "-max", "100", "-window", "1h").wants(t, 0, `vip-\* of .*; there was none; .*`, "")
 	b.run("override", "ls").wants(t, 0, `RULE +KEYS +OVERRIDE +UNTIL\nlogin.user +- +\{"max":7,"mode":"shadow"\} +-\nlogin.user +user-1 .*Z\nlogin.user +user-14 +\{"allow":true\} +-\nlogin.user +vip-\* +\{"max":100,"window":"1h0m0s"\} +-\nno process reports .*\n`, "")
 	b.run("rules").wants(t, 0, `RULE.*\nlogin.user +7 per 15m +shadow +sliding-log +\{"max":7,"mode":"shadow"\} +3 +a.go:1\n.*reports +#plan.PerHour per 1h .*`, "")
@@ -183,7 +195,7 @@ func story(t *testing.T, b *bench) {
 	b.run("inspect", "login.user", "user-14").wants(t, 0, `.*state +off\nlimit +the limit is removed\n.*`, "")
 	b.follows(t, map[string]bool{"user-1": false, "user-14": true, "user-23": true}) // 23: only the shadow
 	b.run("override", "set", "login.user", "-max", "8", "-for", "1h").wants(t, 0, `.*is \{"max":8,"max_then":7,"max_until":"[^"]+Z","mode":"shadow"\}; it was .*`, "")
-	b.run("undo", "-m", "a slip").wants(t, 0, `rule login.user: the override is \{"max":7,"mode":"shadow"\} again; 6, by ada, had made it .*`, "")
+	b.run("undo", "-m", "a slip").wants(t, 0, `rule login.user: the override is \{"max":7,"mode":"shadow"\} again; 7, by ada, had made it .*`, "")
 	b.run("override", "set", "*", "-enabled", "false").wants(t, 4, "", `.*say -yes to remove all limits.*`)
 	b.run("override", "set", "*", "-enabled", "false", "-yes").wants(t, 0, `all limits: the override is \{"enabled":false\}; there was none; .*`, "")
 	b.run("keys", "login.user", "-limit", "1").wants(t, 0, `KEY.*\n\S+ +off +- .*`, "ratectl: these .*")
@@ -200,7 +212,7 @@ func story(t *testing.T, b *bench) {
 	if left := b.client.HGetAll(ctx, "orders:limits").Val(); len(left) != 1 { // of user-14
 		t.Errorf("overrides that are left: %v", left)
 	}
-	b.run("history", "-limit", "8").wants(t, 0, `CHANGE +AT .*\n13 .* ada +rule login.user +\{"max":7,"mode":"enforce"\} +- +-\n.*\n7 .* rule login.user .* undo 6: a slip\n6 .*`, "")
+	b.run("history", "-limit", "8").wants(t, 0, `CHANGE +AT .*\n14 .* ada +rule login.user +\{"max":7,"mode":"enforce"\} +- +-\n.*\n8 .* rule login.user .* undo 7: a slip\n7 .*`, "")
 
 	for i := range 3 {
 		b.client.Set(ctx, fmt.Sprint("orders:rate_limit:login:lost-", i, "%block"), "x", 0)
@@ -223,14 +235,32 @@ func story(t *testing.T, b *bench) {
 	b.run("fix-expiry", "other:", "-expiry", "48h", "-yes").wants(t, 0, `KEYS.*\n3 +\d+ +3 +3 +other:\n`, "")
 	b.in = b.run("export", "model.tokens").out
 	b.run("import", "-yes", "-").wants(t, 0, `RULE.*model.tokens +0 +2 +0 +0\n`, "")
-	b.run("import", "-yes", "-overwrite", "-").wants(t, 0, `RULE.*model.tokens +2 +0 +0 +0\n`, "")
+	b.run("import", "-yes", "-overwrite", "-", "-m", "a slip").wants(t, 0, `RULE.*model.tokens +2 +0 +0 +0\n`, "")
+
+	// What was done to counts is in the history as well, and says so to who would undo it.
+	b.run("history").wants(t, 0, `CHANGE.*
+19 .* ada +all limits +- +import -overwrite of 2 keys of model.tokens +a slip
+18 .* ada +all limits +- +import of 2 keys of model.tokens +-
+17 .* ada +all limits +"3 keys without an expiry other:" +fix-expiry +-
+16 .* ada +all limits +"3 keys without an expiry" +fix-expiry +-
+15 .* ada +lost-9 of rule login.user +"broken, 0 used" +reset +-
+14 .*
+1 .* ada +user-7 of rule login.user +"blocked, 5 used" +reset +ticket 7
+`, "")
+	b.run("undo").wants(t, 1, "", `ratectl: undo 19: it was "import -overwrite .*", which cannot be undone: the counts of before are not kept; name .*`)
+	b.run("history", "-o", "json", "-limit", "5").wants(t, 0, `.*"before":"broken, 0 used","after":null,"did":"reset"\}\n`, "")
+	b.env["RATECTL_OVERRIDES"] = ""
+	b.run("fix-expiry", "other:", "-expiry", "48h", "-yes", "-m", "x").wants(t, 0, `KEYS.*`, "") // there is none to give
+	b.client.Persist(ctx, "other:1")
+	b.run("fix-expiry", "other:", "-expiry", "48h", "-yes", "-m", "x").wants(t, 2, "", `ratectl: -m is for the history.*`)
+	b.run("fix-expiry", "other:", "-expiry", "48h", "-yes").wants(t, 0, `KEYS.*`, `ratectl: this is in no history: .*\n`)
 }
 
 // dump returns all keys and what they hold.
 func (b *bench) dump(t *testing.T) map[string]string {
 	var mu sync.Mutex // masters are asked at the same time
 	all := make(map[string]string)
-	o := &operator{client: b.client}
+	o := &server{client: b.client}
 	err := o.masters(context.Background(), func(ctx context.Context, c *redis.Client) error {
 		keys, err := c.Keys(ctx, "orders:*").Result()
 		mu.Lock()

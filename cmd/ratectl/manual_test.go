@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"flag"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/urfave/cli/v3"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratepage"
@@ -38,12 +40,12 @@ func TestManual(t *testing.T) {
 		t.Fatalf("%s has no %s", page, begins)
 	}
 	if *write {
-		if err := os.WriteFile(page, []byte(before+begins+markdown()+ends+after), 0o644); err != nil {
+		if err := os.WriteFile(page, []byte(before+begins+markdown(commands())+ends+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if diff := cmp.Diff(markdown(), is); diff != "" {
+	if diff := cmp.Diff(markdown(commands()), is); diff != "" {
 		t.Errorf("run: go test ./cmd/ratectl -run Manual -write\n(-want +got):\n%s", diff)
 	}
 }
@@ -52,7 +54,9 @@ func TestManual(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	b := &bench{}
-	for _, c := range commands {
+	list := b.run("-h").out
+	for _, command := range commands() {
+		c := command.about()
 		for _, args := range [][]string{append(strings.Fields(c.name), "-h"), append([]string{"help"}, strings.Fields(c.name)...)} {
 			a := b.run(args...)
 			if c.name == "help" && args[0] == "help" {
@@ -62,16 +66,16 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%q: exit code %d, %q, %q", args, a.code, a.out, a.err)
 			}
 		}
-		if !strings.Contains(overview(), "  "+strings.TrimSpace(c.name+" "+c.args)+" ") {
+		if !strings.Contains(list, "  "+strings.TrimSpace(c.name+" "+c.args)+" ") {
 			t.Errorf("the overview lacks %s", c.name)
 		}
 	}
 	b.run("-h").wants(t, 0, "ratectl shows.*Exit codes:.*", "")
 	b.run("help", "markdown").wants(t, 0, ".*override set.*", "")
 	page := b.run("help", "man").out
-	for _, c := range commands {
-		if !strings.Contains(page, "\n.SH "+roff.Replace(strings.ToUpper(c.name))+"\n") {
-			t.Errorf("the page for man lacks %s", c.name)
+	for _, c := range commands() {
+		if name := c.about().name; !strings.Contains(page, "\n.SH "+roff.Replace(strings.ToUpper(name))+"\n") {
+			t.Errorf("the page for man lacks %s", name)
 		}
 	}
 	if check, err := exec.LookPath("groff"); err == nil {
@@ -101,9 +105,17 @@ func TestDocumentedCommands(t *testing.T) {
 		prose, _, _ := strings.Cut(string(text), "<!-- commands -->\n| command") // that is made from the table
 		for _, m := range shown.FindAllStringSubmatch(prose, -1) {
 			line, _, _ := strings.Cut(m[1], " | ")
-			c, args, err := find(strings.Fields(strings.ReplaceAll(line, "'", "")))
-			if err == nil && c != nil {
-				_, err = parse(c.flagSet(new(options), func(string) string { return "" }), args)
+			p := &program{out: io.Discard, err: io.Discard, getenv: func(string) string { return "" }}
+			tree, args := p.tree(), strings.Fields(strings.ReplaceAll(line, "'", ""))
+			args, err := cut(tree, args).inOrder(tree, args)
+			if err == nil {
+				_ = tree.Walk(func(c *cli.Command) error {
+					if len(c.Commands) == 0 {
+						c.Action = func(context.Context, *cli.Command) error { return nil }
+					}
+					return nil
+				})
+				err = tree.Run(t.Context(), append([]string{"ratectl"}, args...))
 			}
 			if checked++; err != nil {
 				t.Errorf("%s: ratectl %s: %v", page, line, err)
@@ -115,12 +127,21 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// A shell completes commands and flags.
+// A shell completes commands, flags and their values.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
+	dir := t.TempDir()
+	b := &bench{env: map[string]string{"RATECTL_RULES": filepath.Join(dir, "rules.jsonl"), "RATECTL_CONFIG": filepath.Join(dir, "config.json")}}
+	for name, text := range map[string]string{"rules.jsonl": listing, "config.json": `{"contexts": {"orders": {}, "shop": {}}}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scripts := make(map[string]string)
 	for _, shell := range []string{"bash", "zsh", "fish"} {
-		script := (&bench{}).run("completion", shell)
-		script.wants(t, 0, ".*fix-expiry.*override.*", "")
+		script := b.run("completion", shell)
+		script.wants(t, 0, ".*"+completionFlag+".*", "")
+		scripts[shell] = script.out
 		path, err := exec.LookPath(shell)
 		if err != nil {
 			continue
@@ -135,23 +156,35 @@ func TestCompletion(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no bash")
 	}
-	script, _ := completion([]string{"bash"})
 	for line, want := range map[string]string{
-		"re":                     "reset release",
-		"override ":              "set ls rm",
-		"override r":             "rm",
-		"override set x -un":     "-until",
-		"shadow ":                "on off",
-		"keys login.user -sta":   "-state",
-		"completion f":           "fish",
-		"inspect login.user -pa": "-parts -password-file",
+		"re":                                "refused reset release",
+		"override ":                         "set ls rm",
+		"override r":                        "rm",
+		"override set x -un":                "-until",
+		"override set x --un":               "--until",
+		"override set x -mode s":            "soft shadow",
+		"override set x -max 9 -until ":     "never",
+		"shadow ":                           "on off",
+		"shadow on model.":                  "model.tokens model.all",
+		"keys ":                             "login.user model.tokens model.all reports jobs twin twin",
+		"keys login.user -sta":              "-state",
+		"keys login.user -state b":          "blocked broken",
+		"completion f":                      "fish",
+		"help m":                            "man markdown",
+		"inspect login.user -pa":            "-parts -password-file",
+		"-o json inspect -context sh":       "shop",
+		"export login.user ":                "",
+		"import ":                           "-",
+		"keys login.user -limit 3 -o json ": "",
 	} {
 		words := append(strings.Fields(line), "")
 		if !strings.HasSuffix(line, " ") {
 			words = words[:len(words)-1]
 		}
-		ask := exec.Command(bash, "--norc", "-c", script+`COMP_WORDS=(ratectl "$@"); COMP_CWORD=$#; _ratectl; echo "${COMPREPLY[*]}"`, "bash")
+		ask := exec.Command(bash, "--norc", "-c", scripts["bash"]+`ratectl() { "$RATECTL_TEST" "$@"; }
+COMP_WORDS=(ratectl "$@"); COMP_CWORD=$#; __ratectl_bash_autocomplete; echo "${COMPREPLY[*]}"`, "bash")
 		ask.Args = append(ask.Args, words...)
+		ask.Env = append(os.Environ(), asCommand+"="+os.Args[0], "RATECTL_RULES="+b.env["RATECTL_RULES"], "RATECTL_CONFIG="+b.env["RATECTL_CONFIG"])
 		out, err := ask.CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {
 			t.Errorf("%q: completed by %q, %v, want %q", line, got, err, want)

@@ -3,10 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
 )
 
 // A memoryLine is what is found of the keys of a rule, or with a prefix.
@@ -19,29 +24,52 @@ type memoryLine struct {
 	Healed  int64  `json:"healed"`
 }
 
+const memoryHead = "KEYS BYTES ENDLESS HEALED RULE"
+
 func (l memoryLine) row() []string {
 	n := func(i int64) string { return strconv.FormatInt(i, 10) }
 	return []string{n(l.Keys), n(l.Bytes), n(l.Endless), n(l.Healed), cmp.Or(l.Rule, printable(l.Prefix))}
 }
 
-// memory counts the keys of rules, and the memory that they take.
-func memory(ctx context.Context, o *operator, args []string) error {
-	lines, err := o.survey(ctx, args, 0, false)
+// A memoryCommand counts the keys of rules, and the memory that they take.
+type memoryCommand struct{ session }
+
+func (c *memoryCommand) about() about {
+	return about{
+		name: "memory", args: "[PREFIX...]", short: "count keys and their memory", needs: prints | needRedis | mayRules, max: -1,
+		long: "Counts the keys of each rule, or those that start with a PREFIX; a key counts for the longest. ENDLESS keys have no expiry; the limiter leaves none.",
+	}
+}
+
+func (c *memoryCommand) run(ctx context.Context, args []string) error {
+	lines, err := c.survey(ctx, args, 0, false)
 	if lines == nil {
 		return err // not one key was looked at
 	}
-	if printed := printEach(o, "KEYS BYTES ENDLESS HEALED RULE", lines, memoryLine.row); err == nil {
-		err = printed
-	}
-	return err
+	return cmp.Or(err, printEach(&c.printer, memoryHead, lines, memoryLine.row))
 }
 
-// fixExpiry gives keys without an expiry one.
-func fixExpiry(ctx context.Context, o *operator, args []string) error {
-	if o.expiry < 0 || len(args) > 0 && o.expiry == 0 {
+// A fixExpiryCommand gives keys without an expiry one.
+type fixExpiryCommand struct {
+	session
+	expiry   time.Duration
+	yes, dry bool
+	why      string
+}
+
+func (c *fixExpiryCommand) about() about {
+	return about{
+		name: "fix-expiry", args: "[PREFIX...]", short: "set an expiry for keys that have none", needs: prints | needRedis | mayRules, max: -1,
+		long:  "Keys of rules live on for as long as they can have an effect, those of a PREFIX for -expiry: name a prefix that only the limiter uses. Asks for confirmation.",
+		flags: []cli.Flag{duration(&c.expiry, "expiry", 0, "keep keys for this long (default: as long as the rule's keys may need)"), yesFlag(&c.yes), dryFlag(&c.dry), whyFlag(&c.why)},
+	}
+}
+
+func (c *fixExpiryCommand) run(ctx context.Context, args []string) error {
+	if c.expiry < 0 || len(args) > 0 && c.expiry == 0 {
 		return usagef("say with -expiry how long the keys of a PREFIX may live on, longer than any window: -expiry 48h, for instance")
 	}
-	lines, err := o.survey(ctx, args, 0, false)
+	lines, err := c.survey(ctx, args, 0, false)
 	if err != nil {
 		return err
 	}
@@ -49,38 +77,38 @@ func fixExpiry(ctx context.Context, o *operator, args []string) error {
 	for _, l := range lines {
 		endless += l.Endless
 	}
-	if endless > 0 && !o.dry {
-		if err := o.confirm(ctx, "give %d keys an expiry", endless); err != nil {
+	if endless > 0 && !c.dry {
+		if err := c.confirm(ctx, c.yes, "give %d keys an expiry", endless); err != nil {
 			return err
 		}
-		lines, err = o.survey(ctx, args, o.expiry, true)
+		before := strings.TrimSpace(fmt.Sprintf("%d keys without an expiry %s", endless, strings.Join(args, " ")))
+		if err := c.note(ctx, override.Target{Rule: override.All}, "fix-expiry", before, c.why); err != nil {
+			return err
+		}
+		lines, err = c.survey(ctx, args, c.expiry, true)
 	}
-	if printed := printEach(o, "KEYS BYTES ENDLESS HEALED RULE", lines, memoryLine.row); err == nil {
-		err = printed
-	}
-	return err
+	return cmp.Or(err, printEach(&c.printer, memoryHead, lines, memoryLine.row))
 }
 
 // survey looks at the keys of all rules, or with prefixes. With heal those that
 // have no expiry are given one: by default that which the rule's keys may have.
-func (o *operator) survey(ctx context.Context, prefixes []string, expiry time.Duration, heal bool) ([]memoryLine, error) {
+func (s *session) survey(ctx context.Context, prefixes []string, expiry time.Duration, heal bool) ([]memoryLine, error) {
 	var groups []*runtime.KeyGroup
 	var lines []memoryLine
-	if len(prefixes) > 0 {
-		for _, prefix := range prefixes {
-			if prefix == "" {
-				return nil, usagef("a PREFIX is empty: it would stand for every key of the database")
-			}
-			groups = append(groups, &runtime.KeyGroup{Prefix: prefix})
-			lines = append(lines, memoryLine{Prefix: prefix})
+	for _, prefix := range prefixes {
+		if prefix == "" {
+			return nil, usagef("a PREFIX is empty: it would stand for every key of the database")
 		}
-	} else {
-		if len(o.known) == 0 {
-			return nil, usagef("whose keys? Name the rules with -rules, or a PREFIX that only the limiter uses")
-		}
-		groups = o.groups(func(d declared, group *runtime.KeyGroup) {
+		groups, lines = append(groups, &runtime.KeyGroup{Prefix: prefix}), append(lines, memoryLine{Prefix: prefix})
+	}
+	switch {
+	case len(prefixes) > 0:
+	case len(s.known) == 0:
+		return nil, usagef("whose keys? Name the rules with -rules, or a PREFIX that only the limiter uses")
+	default:
+		groups = s.groups(func(d declared, group *runtime.KeyGroup) {
 			if heal {
-				group.Expiry = o.limiter.KeysOf(d.Rule).Expiry
+				group.Expiry = s.limiter.KeysOf(d.Rule).Expiry
 				if d.byCall != "" { // a bucket with a lower max may drain for longer
 					group.Expiry = max(group.Expiry, 48*time.Hour)
 				}
@@ -93,7 +121,7 @@ func (o *operator) survey(ctx context.Context, prefixes []string, expiry time.Du
 			group.Expiry = expiry
 		}
 	}
-	err := o.surveyed(ctx, groups)
+	err := s.surveyed(ctx, groups)
 	for i, g := range groups {
 		l := &lines[i]
 		l.Keys, l.Bytes, l.Endless, l.Healed = g.Keys, g.Bytes, g.Endless, g.Healed

@@ -21,7 +21,7 @@ func TestNumbers(t *testing.T) {
 		{"keys", "reports", "-max", "-5"},
 		{"inspect", "reports", "x", "-max", "0"},
 	} {
-		b.run(args...).wants(t, 2, "", "ratectl: -max is 1 or more, and -limit not negative\n")
+		b.run(args...).wants(t, 2, "", `ratectl: invalid value "\S+" for flag -(limit|max): write [01] or more; .*\n`)
 	}
 	b.run("memory", "").wants(t, 2, "", "ratectl: a PREFIX is empty: .*")
 	b.run("keys", "login.user", "-limit", "0").wants(t, 0, "KEY.*\n", "ratectl: these are the first 0 of 1 keys, .*")

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +51,10 @@ func (e overrideEntry) describe() string {
 	if e.Pattern != nil {
 		return fmt.Sprintf("%v for %s", e.change, printable(*e.Pattern))
 	}
-	return fmt.Sprintf("%v for %s", e.change, map[bool]string{true: "all limits", false: "the rule"}[e.Rule == override.All])
+	if e.Rule == override.All {
+		return fmt.Sprintf("%v for all limits", e.change)
+	}
+	return fmt.Sprintf("%v for the rule", e.change)
 }
 
 func (e overrideEntry) row() []string {
@@ -70,22 +75,29 @@ func (e overrideEntry) row() []string {
 	return []string{e.Rule, pattern, said.String(), until}
 }
 
-// entries returns the overrides in the hash.
-func (o *operator) entries(ctx context.Context) ([]override.Entry, error) {
-	edit, err := o.editor()
-	if err != nil {
-		return nil, err
+// describe names what an override is for.
+func describe(t override.Target) string {
+	switch {
+	case t.Rule == override.All:
+		return "all limits"
+	case t.Keys && t.Pattern != "":
+		return fmt.Sprintf("%s of rule %s", printable(t.Pattern), printable(t.Rule))
 	}
-	entries, err := edit.List(ctx)
-	if err != nil {
-		return nil, o.explained(err)
-	}
-	return entries, nil
+	return "rule " + printable(t.Rule)
 }
 
-// overrideList prints the overrides in the hash.
-func overrideList(ctx context.Context, o *operator, _ []string) error {
-	entries, err := o.entries(ctx)
+// An overrideListCommand prints the overrides in the hash.
+type overrideListCommand struct{ session }
+
+func (c *overrideListCommand) about() about {
+	return about{
+		name: "override ls", short: "list the overrides", needs: prints | needRedis,
+		long: "Lists the hash, with expired overrides, and in how many of the processes that report it is in force. If a limiter would reject the hash, the error says why.",
+	}
+}
+
+func (c *overrideListCommand) run(ctx context.Context, _ []string) error {
+	entries, err := c.entries(ctx)
 	if err != nil {
 		return err
 	}
@@ -93,60 +105,106 @@ func overrideList(ctx context.Context, o *operator, _ []string) error {
 	for i, e := range entries {
 		shown[i] = entryOf(e.Target, e.Change)
 	}
-	if err := printEach(o, "RULE KEYS OVERRIDE UNTIL", shown, overrideEntry.row); err != nil || o.json() {
+	if err := printEach(&c.printer, "RULE KEYS OVERRIDE UNTIL", shown, overrideEntry.row); err != nil || c.json() {
 		return err
 	}
-	switch f, err := o.following(ctx); {
+	f, err := c.following(ctx)
+	switch {
 	case err != nil:
 		return err
 	case f.Follow == 0:
-		o.printf("%v", f)
+		c.printf("%v", f)
 	default:
-		o.printf("in force in %d of the %d processes that report and follow the hash", o.current(ctx, f), f.Follow)
+		c.printf("in force in %d of the %d processes that report and follow the hash", c.current(ctx, f), f.Follow)
 	}
 	return nil
 }
 
-// overrideSet changes an override as the flags say.
-func overrideSet(ctx context.Context, o *operator, args []string) (err error) {
-	var e override.Edit
-	if e.Target, err = o.target(args[0]); err != nil {
-		return err
-	}
-	if e.Set, err = o.change(); err != nil {
-		return err
-	}
-	return o.edit(ctx, e)
+// A following says which of the processes that report to Redis follow the hash with overrides.
+type following struct {
+	Processes int `json:"report"` // that report
+	Follow    int `json:"follow"`
+
+	versions []string // of the overrides in force, of each that follows
+	others   []string // what the others follow
 }
 
-// overrideRemove takes an override or some of its fields away, also that of a rule
-// which has gone.
-func overrideRemove(ctx context.Context, o *operator, args []string) error {
-	e := override.Edit{Target: override.Target{Rule: args[0], Pattern: o.pattern, Keys: o.given["keys"]}, Remove: true}
-	if o.given["only"] {
-		e.Remove, e.Clear = false, strings.Split(o.only, ",")
-	}
-	return o.edit(ctx, e)
+// processes returns what the processes report to Redis.
+func (s *session) processes(ctx context.Context) ([]runtime.Process, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return s.store.Processes(ctx, s.namespace)
 }
 
-// target returns what an override is for.
-func (o *operator) target(rule string) (override.Target, error) {
-	t := override.Target{Rule: rule, Pattern: o.pattern, Keys: o.given["keys"]}
-	if rule == override.All {
-		return t, nil
-	}
-	d, err := o.rule(rule)
-	if err == nil {
-		t.Rule = d.Name // it may be named by its prefix
-	}
-	return t, err
+// following asks Redis who follows the hash.
+func (s *session) following(ctx context.Context) (following, error) {
+	processes, err := s.processes(ctx)
+	return s.followed(processes), err
 }
 
-// ownText returns what an override says of the rule, without its keys.
-func ownText(o runtime.Override) string {
-	c := override.Change{Values: override.Values{KeyOverride: runtime.KeyOverride{Enabled: o.Enabled, Max: o.Max, Window: o.Window, Mode: o.Mode}}}
-	if c.KeyOverride == (runtime.KeyOverride{}) {
-		return ""
+// followed counts the processes that follow the hash.
+func (s *session) followed(processes []runtime.Process) (f following) {
+	f.Processes = len(processes)
+	hash := override.NewEditor(s.client, s.overrides).Source()
+	for _, p := range processes {
+		if p.Overrides == hash {
+			f.Follow, f.versions = f.Follow+1, append(f.versions, p.Version)
+		} else {
+			f.others = append(f.others, cmp.Or(p.Overrides, "no overrides"))
+		}
 	}
-	return c.String()
+	slices.Sort(f.others)
+	f.others = slices.Compact(f.others)
+	return f
+}
+
+// current counts the processes that have in force what the hash says now: none if that is
+// rejected.
+func (s *session) current(ctx context.Context, f following) (n int) {
+	says, err := s.overridesNow(ctx)
+	for _, v := range f.versions {
+		if err == nil && v == says.Version() {
+			n++
+		}
+	}
+	return n
+}
+
+// String says it in words.
+func (f following) String() string {
+	switch {
+	case f.Processes == 0:
+		return "no process reports to this Redis, in this namespace, which overrides it follows"
+	case f.Follow == 0:
+		return fmt.Sprintf("none of the %d processes that report follows the hash: they follow %s", f.Processes, strings.Join(f.others, ", "))
+	}
+	return fmt.Sprintf("%d of the %d processes that report follow the hash", f.Follow, f.Processes)
+}
+
+// awaited waits, if that is wanted, until a change is in force in all processes that follow the hash.
+func (c *editing) awaited(ctx context.Context) error {
+	if c.wait <= 0 || c.dry {
+		return nil
+	}
+	over := time.After(c.wait)
+	for {
+		f, err := c.following(ctx)
+		if err != nil {
+			return err
+		}
+		n := c.current(ctx, f)
+		if n == f.Follow && n > 0 {
+			if !c.json() {
+				c.printf("in force in %d of the %d processes that report and follow the hash", n, n)
+			}
+			return nil
+		}
+		select {
+		case <-over:
+			return foreign{fmt.Errorf("after %v it is in force in %d of the %d processes that report and follow the hash: see ratectl doctor", c.wait, n, f.Follow)}
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }

@@ -64,7 +64,7 @@ func TestRulesOfLivePage(t *testing.T) {
 	b.run("doctor").wants(t, 0, `(?s).*\nprogram +warn +- +rule_changed log: .*override.*`, "")
 	rules[0].Window = time.Hour
 	b.run("rules").wants(t, 0, `(?s).*log .*a\.go: A\.B\n.*`, "")
-	b.run("reset", "log", "a:b", "-yes").wants(t, 0, `(?s).*`, "")
+	b.run("reset", "log", "a:b", "-yes").wants(t, 0, `(?s).*`, "ratectl: this is in no history: .*")
 	b.run("keys", "log", "-o", "json").wants(t, 3, "", `\{"error":"no key of rule log .*","exit_code":3\}\n`)
 
 	peer := rules[len(rules)-1].Limit(runtime.NewKey().AddString("a").AddString("b"))
@@ -73,13 +73,22 @@ func TestRulesOfLivePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.run("top", "-count", "1").wants(t, 0, `RULE .*\npeer +1 +0 +0 +1 +a:b\n.*`, "")
-	b.run("keys", "peer", "-state", "held").wants(t, 0, `KEY .*\na:b +held +3/3 +(59m\S+|1h) .*`, "")
+	b.run("keys", "peer", "-state", "held").wants(t, 0, `KEY .*\na:b +held +- +(59m\S+|1h) .*`, "")
 	b.run("inspect", "peer", "a:b").wants(t, 0, `.*\nstate +held, since the peer of these calls has asked for it: ratectl release ends that\n.*`, "")
 	b.run("release", "peer", "a:b", "-n").wants(t, 0, `a:b of rule peer would be released; nothing is changed; it was held back for another (59m\S+|1h)\n`, "")
 	b.run("release", "peer", "a:b").wants(t, 4, "", `ratectl: nothing is changed: there is no terminal to ask on; say -yes to send calls again .*\n`)
-	b.run("release", "peer", "a:b", "-yes").wants(t, 0, `a:b of rule peer is released; it was held back for another (59m\S+|1h)\n`, "")
+	b.run("release", "peer", "a:b", "-yes").wants(t, 0, `a:b of rule peer is released; it was held back for another (59m\S+|1h)\n`, "ratectl: this is in no history: .*")
 	b.run("inspect", "peer", "a:b", "-o", "json").wants(t, 0, `.*"state":"ok".*"remaining":2,.*`, "") // what was counted stays
 	b.run("release", "log", "a:b").wants(t, 2, "", `ratectl: rule log holds back no calls: .*\n`)
+
+	for _, command := range []string{"block", "allow", "unblock", "inspect", "reset"} {
+		b.run(command, "log").wants(t, 2, "", `ratectl: rule log has a limit for each part 1,part 2: name the KEY\n`)
+		b.run(command, "log", "a").wants(t, 2, "", `ratectl: the number of parts of a key of rule log \(part 1,part 2\) is 2, and not 1 as in "a": .*\n`)
+		b.run(command, "log", "-parts", "a", "b", "c").wants(t, 2, "", `ratectl: the keys of rule log are part 1,part 2: give 2 parts, not 3\n`)
+	}
+
+	limiter.Register(&runtime.Rule{Name: "new", Window: time.Hour, Max: 3}) // which nobody has called yet
+	b.run("inspect", "new").wants(t, 2, "", `ratectl: the rules of a live page do not say whose limit new is: .*\n`)
 
 	b.env["RATECTL_RULES"] = web.URL + "/elsewhere/"
 	b.run("rules").wants(t, 1, "", `ratectl: page http.*: no live page answers there: 404.*\n`)

@@ -66,7 +66,7 @@ func TestUsagePast(t *testing.T) {
 	b.run("usage", "plan", "acme").wants(t, 0, head+`100 +0 +100 +year +\d+h\S* +ok\n`+past+row(year-1, "0")+row(year-2, "0"), "")
 	// What no limit writes is told, and nothing is made of it.
 	b.client.Append(t.Context(), "orders:rate_limit:plan:acme%calendar", "x")
-	b.run("usage", "plan", "acme").wants(t, 1, "", `.*WRONGTYPE.*`)
+	b.run("usage", "plan", "acme").wants(t, 1, "", `ratectl: acme of rule plan is broken, since another program has written this key: ratectl reset removes it\n`)
 }
 
 // lastYear has the counts be those of another year.

@@ -1,40 +1,66 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
+	"net"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 	"unicode"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/printed"
+	"github.com/rategen/rategen/internal/progress"
+	"github.com/rategen/rategen/internal/spec"
 )
 
+// A printer prints what a command answers.
+type printer struct {
+	*program
+	format string // table or json
+}
+
 // printJSON prints a value on a line of its own.
-func (o *operator) printJSON(v any) error {
-	encoder := json.NewEncoder(o.out)
+func (p *printer) printJSON(v any) error {
+	encoder := json.NewEncoder(p.out)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(v)
 }
 
-func (o *operator) json() bool { return o.format == "json" }
+func (p *printer) json() bool { return p.format == "json" }
 
-// printTable prints rows, below their headings if there are some. Nobody's key moves the cursor.
-func (o *operator) printTable(head string, rows [][]string) error {
-	for _, row := range rows {
-		for i, cell := range row {
-			row[i] = printable(cell)
-		}
-	}
+// printTable prints rows, below their headings if there are some.
+func (p *printer) printTable(head string, rows [][]string) error {
+	rows = cells(rows, func(row []string) []string { return row })
 	if head != "" {
 		rows = append([][]string{strings.Split(head, " ")}, rows...)
 	}
 	for _, line := range printed.Lines(rows) {
-		if _, err := fmt.Fprintln(o.out, line); err != nil {
+		if _, err := fmt.Fprintln(p.out, line); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// cells returns values as rows of a table. Nobody's key moves the cursor.
+func cells[T any](values []T, row func(T) []string) [][]string {
+	rows := make([][]string, len(values))
+	for i, v := range values {
+		for _, cell := range row(v) {
+			rows[i] = append(rows[i], printable(cell))
+		}
+	}
+	return rows
 }
 
 // printable returns text with what is not to be seen as Go writes it.
@@ -58,25 +84,123 @@ func visible(text string) string {
 
 // printf prints a line for a reader; in JSON there is none. Nobody's name of a rule
 // moves the cursor.
-func (o *operator) printf(format string, args ...any) {
-	if !o.json() {
-		fmt.Fprintln(o.out, visible(fmt.Sprintf(format, args...)))
+func (p *printer) printf(format string, args ...any) {
+	if !p.json() {
+		fmt.Fprintln(p.out, visible(fmt.Sprintf(format, args...)))
 	}
 }
 
 // printEach prints values as lines of JSON, or as a table.
-func printEach[T any](o *operator, head string, values []T, row func(T) []string) error {
-	if o.json() {
+func printEach[T any](p *printer, head string, values []T, row func(T) []string) error {
+	if p.json() {
 		for _, v := range values {
-			if err := o.printJSON(v); err != nil {
+			if err := p.printJSON(v); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	rows := make([][]string, len(values))
-	for i, v := range values {
-		rows[i] = row(v)
+	var rows [][]string
+	for _, v := range values {
+		rows = append(rows, row(v))
 	}
-	return o.printTable(head, rows)
+	return p.printTable(head, rows)
+}
+
+// confirm asks whether to do something, unless that is settled by -yes. An interrupt counts as no.
+func (p *program) confirm(ctx context.Context, yes bool, question string, args ...any) error {
+	if yes {
+		return nil
+	}
+	question = visible(fmt.Sprintf(question, args...))
+	if !p.asks {
+		return failure{unconfirmed, "nothing is changed: there is no terminal to ask on; say -yes to " + question}
+	}
+	fmt.Fprintf(p.err, "%s? [y/N] ", strings.ToUpper(question[:1])+question[1:])
+	lines, answers := bufio.NewReader(p.in), make(chan string, 1)
+	go func() { // an interrupt does not end the read: it lasts as long as the program
+		answer, _ := lines.ReadString('\n')
+		answers <- strings.ToLower(strings.TrimSpace(answer))
+	}()
+	select {
+	case answer := <-answers:
+		if (answer == "y" || answer == "yes") && ctx.Err() == nil {
+			return nil
+		}
+	case <-ctx.Done():
+		fmt.Fprintln(p.err)
+	}
+	return failure{unconfirmed, "nothing is changed"}
+}
+
+// suggest returns a hint at the candidate that is nearest to what was written, or
+// nothing if none is near.
+func suggest(written string, candidates []string) string {
+	if best := nearest.Name(written, candidates); best != "" {
+		return fmt.Sprintf(": did you mean %q?", best)
+	}
+	return ""
+}
+
+// shortDuration writes a duration with no more digits than an operator reads.
+func shortDuration(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		d = d.Round(time.Second)
+	case d >= time.Minute:
+		d = d.Round(100 * time.Millisecond)
+	default:
+		d = d.Round(time.Millisecond)
+	}
+	return spec.DurationText(d)
+}
+
+// A program is what the command is given by the system.
+type program struct {
+	in       io.Reader
+	out, err io.Writer
+	getenv   func(string) string
+	asks     bool     // somebody can be asked
+	shows    bool     // somebody sees progress
+	clears   bool     // standard output is a screen
+	terminal terminal // with a keyboard; nil: there is none
+	began    bool     // the command line is understood
+}
+
+// logger returns a logger of lines on standard error.
+func (p *program) logger() *log.Logger { return log.New(p.err, "ratectl: ", 0) }
+
+// A terminal is a screen with a keyboard.
+type terminal interface {
+	// raw has keys come one by one, and not shown, until restore is called.
+	raw() (restore func(), err error)
+	// size returns how many columns and lines the screen has.
+	size() (width, height int)
+}
+
+// A scans is a hook that counts SCAN, and shows how far a walk is.
+type scans struct {
+	hooked   sync.Map                      // clients that have it: a client keeps its hooks, and top walks again and again
+	n, total atomic.Int64                  // SCANs so far, and keys
+	line     atomic.Pointer[progress.Line] // nil: nobody is shown
+}
+
+// surveyBatch is how many keys a SCAN of a survey goes over.
+const surveyBatch = 200
+
+func (s *scans) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (s *scans) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "scan" {
+			s.line.Load().Show("looked at about %d of %d keys", min(s.n.Add(1)*surveyBatch, s.total.Load()), s.total.Load())
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (s *scans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }

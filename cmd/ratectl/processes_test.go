@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,16 @@ func TestFollowing(t *testing.T) {
 	b.run("override", "ls").wants(t, 0, `.*in force in 1 of the 1 processes that report and follow the hash\n`, "")
 	b.run("block", "login.user", "user-2").wants(t, 0, `.*1 of the 2 processes that report follow the hash\n`, "")
 	b.run("override", "ls").wants(t, 0, `.*in force in 0 of the 1 processes .*`, "")
+	b.run("block", "login.user", "user-3", "-wait", "300ms").wants(t, 1, `.*1 of the 2 processes that report follow the hash\n`, `ratectl: after 300ms it is in force in 0 of the 1 processes that report and follow the hash: see ratectl doctor\n`)
+	b.run("unblock", "login.user", "user-3").wants(t, 0, `.*`, "")
+	limiter := runtime.New(runtime.NewRedisStore(b.client), runtime.WithNamespace("waited"), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		runtime.WithOverrides(override.Redis(b.client, "orders:limits"), 100*time.Millisecond))
+	defer limiter.Close()
+	limiter.Register(b.rules["login"])
+	waited := newBench(t, b.client, server.Addr)
+	waited.env["RATECTL_NAMESPACE"] = "waited"
+	waited.run("block", "login.user", "user-3", "-wait", "1m").wants(t, 0, `.*in force in 1 of the 1 processes that report and follow the hash\n`, "")
+	waited.run("undo", "-wait", "1m").wants(t, 0, `.*in force in 1 of the 1 processes that report and follow the hash\n`, "")
 	a := b.run("doctor")
 	for _, want := range []string{
 		"the overrides are in force in 0 of 1 that follow the hash",

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
 )
 
 // A resetAnswer is what reset or release has done.
@@ -14,84 +17,108 @@ type resetAnswer struct {
 	RedisKey string   `json:"redis_key"`
 	Before   keyState `json:"before"`
 	DryRun   bool     `json:"dry_run,omitempty"`
+
+	d     declared
+	limit runtime.Limit
+	of    string // how the key is called
 }
 
-// reset gives a key its whole limit back, and ends its block.
-func reset(ctx context.Context, o *operator, args []string) error {
-	d, limit, key, err := o.limitNamed(args)
-	if err != nil {
-		return err
-	}
-	answer := resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: o.limiter.RedisKey(limit)}
-	there, err := o.client.Exists(ctx, answer.RedisKey).Result()
-	switch {
-	case err != nil:
-		return o.explained(err)
-	case there == 0:
-		return nothingf("nothing is counted for %s of rule %s in %s, under %s: there is nothing to reset",
-			printable(answer.Key), d.Name, namespaces(o.namespace), printable(answer.RedisKey))
-	}
-	answer.Before, err = o.state(ctx, d, key)
-	if runtime.ClassOf(err) == runtime.ClassWrongType { // that is a reason for a reset
-		answer.Before, err = keyState{Rule: d.Name, Key: answer.Key, State: "broken", RetryMS: new(int64)}, nil
-	}
-	if err != nil {
-		return err
-	}
-	if answer.DryRun = o.dry; o.dry {
-		if o.json() {
-			return o.printJSON(answer)
-		}
-		o.printf("%s of rule %s would be reset; it is %s, with %d used; nothing is changed", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
-		return nil
-	}
-	err = o.confirm(ctx, "forget all that is counted for %s of rule %s (%s, %d used)", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
-	if err != nil {
-		return err
-	}
-	if err := o.limiter.Reset(ctx, limit); err != nil {
-		return o.explained(err)
-	}
-	if o.json() {
-		return o.printJSON(answer)
-	}
-	o.printf("%s of rule %s is reset; it was %s, with %d used", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
-	if answer.Before.RetryMS == nil {
-		o.printf("it is still blocked, by an override: see ratectl unblock")
-	}
-	return nil
+// A resetCommand gives a key its whole limit back, and ends its block.
+type resetCommand struct {
+	session
+	yes, dry bool
+	why      string
 }
 
-// release ends a hold of a key, and nothing else.
-func release(ctx context.Context, o *operator, args []string) error {
-	d, limit, key, err := o.limitNamed(args)
+func (c *resetCommand) about() about {
+	return about{
+		name: "reset", args: "RULE [KEY]", short: "forget the counts of one caller", needs: judgesKeys, min: 1, max: 2, flags: c.flagsOfReset(),
+		long: "Forgets the counts of one key, and ends its block. Asks for confirmation, and is in the history, but cannot be undone. A process that has refused the caller may do so for another second, see runtime.WithDenialMemory.",
+	}
+}
+
+func (c *resetCommand) flagsOfReset() []cli.Flag {
+	return []cli.Flag{c.partsFlag(), yesFlag(&c.yes), dryFlag(&c.dry), whyFlag(&c.why)}
+}
+
+// named returns the key that arguments name as it is now, also if that is broken.
+func (c *resetCommand) named(ctx context.Context, args []string) (*resetAnswer, error) {
+	d, limit, key, err := c.limitNamed(args)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	answer := resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: o.limiter.RedisKey(limit), DryRun: o.dry}
-	if !d.Hold {
-		return usagef("rule %s holds back no calls: it is not for calls that go out to a peer", d.Name)
-	}
-	if answer.Before, err = o.state(ctx, d, key); err != nil {
-		return err
-	}
-	of := fmt.Sprintf("%s of rule %s", printable(answer.Key), d.Name)
-	if answer.Before.State != "held" {
-		return nothingf("%s is not held back: it is %s%s", of, answer.Before.State, answer.Before.because())
-	}
-	is := "would be released; nothing is changed"
-	if !o.dry {
-		is = "is released"
-		if err := o.confirm(ctx, "send calls again to a peer that has asked to hold back %s for another %s", of, answer.Before.retry()); err != nil {
+	a := &resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: c.limiter.RedisKey(limit), DryRun: c.dry, d: d, limit: limit}
+	a.of = fmt.Sprintf("%s of rule %s", printable(a.Key), d.Name)
+	a.Before, err = c.stateOrBroken(ctx, d, key)
+	return a, err
+}
+
+// does changes something after a question, or says what it would change.
+func (c *resetCommand) does(ctx context.Context, a *resetAnswer, did string, do func(context.Context, runtime.Limit) error, question, would, is string) error {
+	if !c.dry {
+		if err := c.confirm(ctx, c.yes, "%s", question); err != nil {
 			return err
 		}
-		if err := o.limiter.Release(ctx, limit); err != nil {
-			return o.explained(err)
+		before := fmt.Sprintf("%s, %d used", a.Before.State, a.Before.Used)
+		if err := c.note(ctx, override.Target{Rule: a.Rule, Pattern: a.Key, Keys: true}, did, before, c.why); err != nil {
+			return err
 		}
+		if err := do(ctx, a.limit); err != nil {
+			return err
+		}
+		would = is
 	}
-	if o.json() {
-		return o.printJSON(answer)
+	if c.json() {
+		return c.printJSON(a)
 	}
-	o.printf("%s %s; it was held back for another %s", of, is, answer.Before.retry())
+	c.printf("%s %s", a.of, would)
 	return nil
+}
+
+func (c *resetCommand) run(ctx context.Context, args []string) error {
+	a, err := c.named(ctx, args)
+	if err != nil {
+		return err
+	}
+	there, err := c.client.Exists(ctx, a.RedisKey).Result()
+	switch {
+	case err != nil:
+		return err
+	case there == 0:
+		return nothingf("nothing is counted for %s in %s, under %s: there is nothing to reset", a.of, namespaces(c.namespace), printable(a.RedisKey))
+	case a.Before.State == "broken": // that is a reason for a reset
+		a.Before.RetryMS = new(int64)
+	}
+	state, used := a.Before.State, a.Before.Used
+	err = c.does(ctx, a, "reset", c.limiter.Reset, fmt.Sprintf("forget all that is counted for %s (%s, %d used)", a.of, state, used),
+		fmt.Sprintf("would be reset; it is %s, with %d used; nothing is changed", state, used), fmt.Sprintf("is reset; it was %s, with %d used", state, used))
+	if err == nil && a.Before.RetryMS == nil && !c.dry {
+		c.printf("it is still blocked, by an override: see ratectl unblock")
+	}
+	return err
+}
+
+// A releaseCommand ends a hold of a key, and nothing else.
+type releaseCommand struct{ resetCommand }
+
+func (c *releaseCommand) about() about {
+	return about{
+		name: "release", args: "RULE [KEY]", short: "end a hold that a peer has asked for", needs: judgesKeys, min: 1, max: 2, flags: c.flagsOfReset(),
+		long: "Ends the hold of one key of a rule for calls that go out, and leaves what is counted. Asks for confirmation, since the peer may mind. Waiting calls go on within a second or two. Such rules are in the listing of a live page.",
+	}
+}
+
+func (c *releaseCommand) run(ctx context.Context, args []string) error {
+	a, err := c.named(ctx, args)
+	switch {
+	case err != nil:
+		return err
+	case !a.d.Hold:
+		return usagef("rule %s holds back no calls: it is not for calls that go out to a peer", a.Rule)
+	case a.Before.State != "held":
+		return nothingf("%s is not held back: it is %s%s", a.of, a.Before.State, a.Before.because())
+	}
+	retry := "; it was held back for another " + a.Before.retry()
+	return c.does(ctx, a, "release", c.limiter.Release, fmt.Sprintf("send calls again to a peer that has asked to hold back %s for another %s", a.of, a.Before.retry()),
+		"would be released; nothing is changed"+retry, "is released"+retry)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
 )
 
 // A ruleLine is a rule and what holds for it.
@@ -24,33 +25,37 @@ type ruleLine struct {
 	Keys      int      `json:"overridden_keys"`    // patterns
 }
 
-// rules prints the rules.
-func rules(_ context.Context, o *operator, _ []string) error {
-	lines := make([]ruleLine, len(o.known))
-	for i, d := range o.known {
-		lines[i] = o.ruleLine(d)
+// A rulesCommand lists the rules.
+type rulesCommand struct{ session }
+
+func (c *rulesCommand) about() about {
+	return about{
+		name: "rules", short: "list the rules, with the overrides in force", needs: judgesKeys,
+		long: "Lists the rules of the listing. With -overrides it shows the override of each rule, and how many patterns of keys have one.",
 	}
-	return printEach(o, "RULE LIMIT MODE ALGORITHM OVERRIDE KEYS DECLARED", lines, ruleLine.row)
 }
 
-func (o *operator) ruleLine(d declared) ruleLine {
-	l := ruleLine{
-		Name: d.Name, Declared: d.place, Algorithm: d.Algorithm.String(), Key: append([]string{}, d.parts...), Enabled: o.modes.Enabled == nil || *o.modes.Enabled,
-		MaxText: d.byCall, Window: d.per(), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix,
+func (c *rulesCommand) run(context.Context, []string) error {
+	lines := make([]ruleLine, len(c.known))
+	for i, d := range c.known {
+		lines[i] = c.line(d)
 	}
+	return printEach(&c.printer, "RULE LIMIT MODE ALGORITHM OVERRIDE KEYS DECLARED", lines, ruleLine.row)
+}
+
+func (c *rulesCommand) line(d declared) ruleLine {
+	of := c.modes.Rules[d.Name]
+	l := ruleLine{
+		Name: d.Name, Declared: d.place, Algorithm: d.Algorithm.String(), Key: append([]string{}, d.parts...),
+		MaxText: d.byCall, Window: d.per(), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix, Keys: len(of.Keys),
+	}
+	on := func(is *bool) bool { return is == nil || *is }
+	l.Enabled = on(c.modes.Enabled) && on(of.Enabled)
 	if d.shadow {
 		l.Mode = runtime.ModeShadow.String()
 	}
 	if d.byCall == "" {
 		l.Max = &d.Max
-	}
-	of, is := o.modes.Rules[d.Name]
-	if !is {
-		return l
-	}
-	l.Keys = len(of.Keys)
-	if of.Enabled != nil && !*of.Enabled {
-		l.Enabled = false
 	}
 	if of.Max != nil {
 		l.Max, l.MaxText = of.Max, ""
@@ -61,7 +66,9 @@ func (o *operator) ruleLine(d declared) ruleLine {
 	if of.Mode != nil {
 		l.Mode = of.Mode.String()
 	}
-	l.Override = ownText(of)
+	if own := (runtime.KeyOverride{Enabled: of.Enabled, Max: of.Max, Window: of.Window, Mode: of.Mode}); own != (runtime.KeyOverride{}) {
+		l.Override = override.Change{Values: override.Values{KeyOverride: own}}.String()
+	}
 	return l
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,14 +13,6 @@ import (
 
 	"github.com/rategen/rategen/internal/printed"
 )
-
-// A terminal is a screen with a keyboard.
-type terminal interface {
-	// raw has keys come one by one, and not shown, until restore is called.
-	raw() (restore func(), err error)
-	// size returns how many columns and lines the screen has.
-	size() (width, height int)
-}
 
 // A view is rows of a table below a title and headings.
 type view struct {
@@ -33,7 +26,7 @@ type view struct {
 type screen struct {
 	out   io.Writer
 	size  func() (width, height int)
-	wake  chan struct{} // receives a value when another table is wanted at once
+	wake  chan struct{}
 	quits context.CancelFunc
 
 	mu       sync.Mutex
@@ -70,6 +63,14 @@ func (s *screen) rule() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.opened
+}
+
+// wakes receives when another table is wanted at once.
+func (s *screen) wakes() <-chan struct{} {
+	if s == nil {
+		return nil
+	}
+	return s.wake
 }
 
 // listen reads keys until there are no more.
@@ -182,13 +183,21 @@ func (s *screen) visible() [][]string {
 func compareCells(a, b string) int {
 	x, isX := weight(a)
 	y, isY := weight(b)
-	switch {
-	case isX && isY && x != y:
-		return map[bool]int{true: -1, false: 1}[x > y]
-	case isX != isY:
-		return map[bool]int{true: -1, false: 1}[isX]
+	if isX && isY {
+		return cmp.Or(cmp.Compare(y, x), strings.Compare(a, b))
 	}
-	return strings.Compare(a, b)
+	return cmp.Or(trueFirst(isX, isY), strings.Compare(a, b))
+}
+
+// trueFirst orders what is true before what is not.
+func trueFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // weight returns how much a cell says: a number, a share such as 3/5, or a time.
@@ -217,18 +226,37 @@ func (s *screen) draw() {
 	room := max(1, height-3)
 	first := max(0, at-room+1)
 	shown := rows[min(first, len(rows)):min(first+room, len(rows))]
-	lines := append([]string{s.table.title}, printed.Lines(append([][]string{head}, shown...))...)
+	lines := append([]string{s.table.title}, printed.Lines(fit(append([][]string{head}, shown...), width))...)
 	var out strings.Builder
 	out.WriteString("\x1b[H")
 	for i, line := range lines {
-		style := map[bool]string{true: "\x1b[1m"}[i == 1]
-		if i == 2+at-first && len(shown) > 0 {
+		style := ""
+		switch {
+		case i == 2+at-first && len(shown) > 0:
 			style = "\x1b[7m"
+		case i == 1:
+			style = "\x1b[1m"
 		}
 		fmt.Fprintf(&out, "%s%s\x1b[0m\x1b[K\r\n", style, printed.Start(line, width))
 	}
 	fmt.Fprintf(&out, "\x1b[J\x1b[%d;1H%s\x1b[0m\x1b[K", height, printed.Start(s.status(len(rows)), width))
 	_, _ = io.WriteString(s.out, out.String())
+}
+
+// fit returns rows whose first cells are shortened, as far as the others need room in so many
+// columns. What a row is about is still told by twelve.
+func fit(rows [][]string, columns int) [][]string {
+	if len(rows[0]) == 0 {
+		return rows // there is no table yet
+	}
+	for _, w := range printed.Widths(rows)[1:] {
+		columns -= w + printed.Gap
+	}
+	fits := make([][]string, len(rows))
+	for i, row := range rows {
+		fits[i] = append([]string{printed.Middle(row[0], max(12, columns))}, row[1:]...)
+	}
+	return fits
 }
 
 // status is the last line: what went wrong, or which keys there are.

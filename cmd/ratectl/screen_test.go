@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/printed"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
@@ -114,6 +115,28 @@ func TestCompareCells(t *testing.T) {
 		for i := range list[1:] {
 			if compareCells(list[i], list[i+1]) >= 0 || compareCells(list[i+1], list[i]) <= 0 || compareCells(list[i], list[i]) != 0 {
 				t.Errorf("%q is not before %q", list[i], list[i+1])
+			}
+		}
+	}
+}
+
+// TestLongNames wants the numbers beside long names of rules to be seen, and names to be told apart.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	long := "github.com.example.gateway.requests.of.everybody.beyond.all.bounds.Orders."
+	y := &typist{size_: [2]int{60, 10}}
+	s := newScreen(y, y.size, func() {})
+	s.show(view{"title", []string{"RULE", "BLOCKED", "WORST"}, [][]string{{long + "Place", "17", "ada"}, {long + "Cancel", "4", "bob"}, {"短い名前", "3", "-"}}}, nil)
+	lines := strings.Split(y.screen(), "\n")
+	for i, want := range []string{"title", `RULE +BLOCKED +WORST`, `github.*….*s.Place +17 +ada`, `github.*….*.Cancel +4 +bob`, `短い名前 +3 +-`} {
+		if line := strings.TrimPrefix(lines[i], "\x1b[7m"); !regexp.MustCompile("^"+want+"$").MatchString(line) || printed.Width(line) > 60 {
+			t.Errorf("%q, want %q in 60 columns", line, want)
+		}
+	}
+	for columns := range 40 {
+		for _, name := range []string{long, "短い名前は短くない", "", "a", "e\u0301e\u0301e\u0301e\u0301"} {
+			if got := printed.Middle(name, columns); printed.Width(got) > columns {
+				t.Errorf("%q in %d columns is %q", name, columns, got)
 			}
 		}
 	}

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
 )
 
 // A keyState is what is known about a key of a rule.
@@ -39,6 +42,8 @@ var states = []string{"off", "ok", "near", "refused", "held", "blocked", "broken
 // because says what a key is kept out by, other than its count, and what ends that.
 func (s keyState) because() string {
 	switch {
+	case s.State == "broken":
+		return ", since another program has written this key: ratectl reset removes it"
 	case s.State == "held":
 		return ", since the peer of these calls has asked for it: ratectl release ends that"
 	case s.State == "blocked" && s.RetryMS == nil:
@@ -50,52 +55,48 @@ func (s keyState) because() string {
 }
 
 // state returns what a call of a cost of 1 would find now.
-func (o *operator) state(ctx context.Context, d declared, key *runtime.Key) (keyState, error) {
-	usages, err := o.limiter.Usage(ctx, o.limitOf(d, key))
+func (s *session) state(ctx context.Context, d declared, key *runtime.Key) (keyState, error) {
+	usages, err := s.limiter.Usage(ctx, s.limitOf(d, key))
 	if err != nil {
-		return keyState{}, o.explained(err)
+		return keyState{}, err
 	}
-	s := keyState{Rule: d.Name, Key: key.Pattern(), Shadow: o.shadows(d, key), Window: d.per()}
-	if off := o.modes.Enabled; len(usages) == 0 || off != nil && !*off {
-		s.State, s.RetryMS = "off", new(int64)
-		return s, nil
+	k := keyState{Rule: d.Name, Key: key.Pattern(), Shadow: s.shadows(d, key), Window: d.per()}
+	if on := s.modes.Enabled; len(usages) == 0 || on != nil && !*on {
+		k.State, k.RetryMS = "off", new(int64)
+		return k, nil
 	}
 	found := usages[0]
-	s.ResetMS = found.ResetAfter.Milliseconds()
-	s.Used = found.Limit - found.Remaining
+	k.ResetMS, k.Used = found.ResetAfter.Milliseconds(), found.Limit-found.Remaining
 	for _, p := range found.Past {
-		s.Past = append(s.Past, past(p))
+		k.Past = append(k.Past, past(p))
 	}
-	unknown := d.byCall != "" && o.max == 0 && found.Limit == runtime.MaxLog
-	if !unknown {
-		s.Limit, s.Remaining = &found.Limit, &found.Remaining
-		s.share = 1
+	if d.byCall == "" || s.max > 0 || found.Limit != runtime.MaxLog {
+		k.Limit, k.Remaining, k.share = &found.Limit, &found.Remaining, 1
 		if found.Limit > 0 {
-			s.share = float64(s.Used) / float64(found.Limit)
+			k.share = float64(k.Used) / float64(found.Limit)
 		}
 	}
 	if found.RetryAfter != runtime.Never {
-		s.RetryMS = new(found.RetryAfter.Milliseconds())
+		k.RetryMS = new(found.RetryAfter.Milliseconds())
 	}
 	switch {
-	case found.Blocked && d.Hold && s.RetryMS != nil:
-		s.State = "held"
-	case found.Blocked || s.RetryMS == nil:
-		s.State = "blocked"
+	case found.Blocked && d.Hold && k.RetryMS != nil:
+		k.State = "held"
+	case found.Blocked || k.RetryMS == nil:
+		k.State = "blocked"
 	case found.RetryAfter > 0:
-		s.State = "refused"
-	case s.share >= o.near:
-		s.State = "near"
+		k.State = "refused"
+	case k.share >= s.near:
+		k.State = "near"
 	default:
-		s.State = "ok"
+		k.State = "ok"
 	}
-	return s, nil
+	return k, nil
 }
 
 // shadows reports whether a rule refuses no call with a key.
-func (o *operator) shadows(d declared, key *runtime.Key) bool {
-	shadow := d.shadow
-	of := o.modes.Rules[d.Name]
+func (s *session) shadows(d declared, key *runtime.Key) bool {
+	shadow, of := d.shadow, s.modes.Rules[d.Name]
 	if of.Mode != nil {
 		shadow = !of.Mode.Denies()
 	}
@@ -119,6 +120,12 @@ func matching[T any](patterns map[string]T, key string) (best string, is bool) {
 	return "", false
 }
 
+// worse orders states: what keeps callers out comes first.
+func worse(a, b keyState) int {
+	rank := func(s keyState) int { return -slices.Index(states, s.State) }
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.share, a.share), cmp.Compare(b.Used, a.Used), strings.Compare(a.Key, b.Key))
+}
+
 // row returns the state as cells of a table.
 func (s keyState) row() []string {
 	state := s.State
@@ -128,13 +135,21 @@ func (s keyState) row() []string {
 	if s.State == "broken" { // it is not what the rule writes
 		return []string{s.Key, state, "-", "-", "-"}
 	}
-	used := strconv.FormatInt(s.Used, 10)
-	if s.Limit != nil {
+	used := s.used()
+	if s.Limit != nil && used != "-" {
 		used = fmt.Sprintf("%d/%d", s.Used, *s.Limit)
 	} else if s.State == "off" {
 		used = "-"
 	}
 	return []string{s.Key, state, used, s.retry(), shortDuration(time.Duration(s.ResetMS) * time.Millisecond)}
+}
+
+// used returns what is used, if that is known: while a key is held nothing is left of it.
+func (s keyState) used() string {
+	if s.State == "held" || s.State == "broken" {
+		return "-"
+	}
+	return strconv.FormatInt(s.Used, 10)
 }
 
 func (s keyState) retry() string {
@@ -147,21 +162,21 @@ func (s keyState) retry() string {
 	return shortDuration(time.Duration(*s.RetryMS) * time.Millisecond)
 }
 
-// shortDuration writes a duration with no more digits than an operator reads.
-func shortDuration(d time.Duration) string {
-	switch {
-	case d >= time.Hour:
-		d = d.Round(time.Second)
-	case d >= time.Minute:
-		d = d.Round(100 * time.Millisecond)
-	default:
-		d = d.Round(time.Millisecond)
-	}
-	text := d.String()
-	for _, zero := range []struct{ long, short string }{{"m0s", "m"}, {"h0m", "h"}} {
-		if len(text) > len(zero.long) && text[len(text)-len(zero.long):] == zero.long {
-			text = text[:len(text)-len(zero.long)] + zero.short
+// inForce returns which overrides a key is subject to.
+func inForce(entries []override.Entry, d declared, key *runtime.Key) []overrideEntry {
+	now := time.Now()
+	found, patterns := []overrideEntry{}, make(map[string]bool)
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e override.Entry) bool { return e.At(now) == runtime.KeyOverride{} })
+	for _, e := range entries {
+		if e.Rule == d.Name && e.Keys {
+			patterns[e.Pattern] = true
 		}
 	}
-	return text
+	best, is := matching(patterns, key.Pattern())
+	for _, e := range entries {
+		if e.Rule == override.All || e.Rule == d.Name && (!e.Keys || is && e.Pattern == best) {
+			found = append(found, entryOf(e.Target, e.Change))
+		}
+	}
+	return found
 }

@@ -18,21 +18,30 @@ func TestTopInterrupted(t *testing.T) {
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
 	b.take(t, 1, "login", 0, "user-1")
-	o := &operator{program: &program{out: new(strings.Builder)}, options: &options{redis: server.Addr, timeout: time.Minute, rules: b.env["RATECTL_RULES"], every: time.Second, count: 5, format: "table"}}
-	o.getenv = func(name string) string { return b.env[name] }
-	var err error
-	if o.known, err = o.readListing(o.rules); err != nil {
-		t.Fatal(err)
-	}
-	defer o.close()
-	if err := o.open(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
+	o := b.top(t, &program{out: new(strings.Builder)})
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	if err := top(ctx, o, nil); err != nil {
+	if err := o.run(ctx, nil); err != nil {
 		t.Errorf("interrupted: %v", err)
 	}
+}
+
+// top returns the command top with a connection.
+func (b *bench) top(t *testing.T, p *program) *topCommand {
+	t.Helper()
+	p.getenv = func(name string) string { return b.env[name] }
+	c := &topCommand{live{every: time.Second, count: 5}}
+	c.program, c.format, c.rules, c.near = p, "table", b.env["RATECTL_RULES"], nearShare
+	c.redis, c.timeout = b.env["RATECTL_REDIS"], time.Minute
+	t.Cleanup(c.close)
+	var err error
+	if c.known, err = c.listed(t.Context()); err == nil {
+		err = c.open(t.Context(), true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // A page that accepts and says nothing is waited for no longer than -timeout says.
@@ -77,8 +86,11 @@ func TestTopSurvives(t *testing.T) {
 	if err := b.client.HSet(context.Background(), "orders:limits", "login.user", `{"max": "x"}`).Err(); err != nil {
 		t.Fatal(err)
 	}
-	b.run("top", "-count", "2", "-every", "100ms").wants(t, 1, "", "ratectl: .*") // the first has to be right
+	b.run("top", "-count", "2", "-every", "100ms").wants(t, 0, "(?s)RULE .*RULE .*", "ratectl: the limiters reject the overrides, .*\n")
 	b.client.Del(context.Background(), "orders:limits")
+	server.Pause()
+	b.run("top", "-count", "2", "-every", "100ms", "-timeout", "200ms").wants(t, 1, "", "ratectl: .*") // the first has to be right
+	server.Resume()
 	var out, errs limittest.Lines
 	p := &program{out: &out, err: &errs, getenv: func(name string) string { return b.env[name] }}
 	ctx, interrupt := context.WithCancel(t.Context())

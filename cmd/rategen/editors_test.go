@@ -17,7 +17,7 @@ type task struct {
 // tasks returns the tasks of VS Code that docs/wiring.md links.
 func tasks(t *testing.T) []task {
 	t.Helper()
-	text, err := os.ReadFile("../../examples/wiring/tasks.json")
+	text, err := os.ReadFile("../../examples/frameworks/wiring/tasks.json")
 	if err != nil {
 		t.Fatal(err)
 	}

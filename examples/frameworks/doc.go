@@ -2,5 +2,6 @@
 // use. They show that a call which a limit refuses reaches its client with the right
 // status, and with nothing but what docs/http.md says.
 //
-// They are a module of their own, because rategen must not depend on frameworks.
+// They are a module of their own, because rategen must not depend on frameworks. What
+// go generate writes is not in the repository: run it first.
 package frameworks

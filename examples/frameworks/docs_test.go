@@ -9,41 +9,46 @@ import (
 	"github.com/rategen/rategen/internal/check/docs"
 )
 
-// The section about frameworks shows code of this module, and shows or links every package.
+// Both pages show code of this module. What one of them shows or links is every package but
+// those that have no framework.
 func TestDocumentation(t *testing.T) {
-	page, err := docs.Read("../../docs/http.md")
+	sources, err := docs.ReadSources(".", ".go", ".sql", ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources, err := docs.ReadSources(".", ".go", ".sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown := map[string]bool{}
-	for _, l := range page.Links {
-		if path, ok := strings.CutPrefix(l.Target, "../examples/frameworks/"); ok {
-			shown[filepath.Dir(path)] = true
+	shown := map[string]bool{".": true, "refused": true, "wiring/mocks/gomock": true}
+	for path, of := range map[string]func(docs.Block) bool{
+		"../../docs/http.md": func(b docs.Block) bool { return b.Section == "Frameworks" },
+		"../../docs/wiring.md": func(b docs.Block) bool {
+			return b.Section != "Editors and linters" && slices.Contains([]string{"golang", "yaml"}, b.Language)
+		},
+	} {
+		page, err := docs.Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range page.Links {
+			if file, ok := strings.CutPrefix(l.Target, "../examples/frameworks/"); ok {
+				shown[filepath.Dir(file)] = true
+			}
+		}
+		for _, b := range page.Blocks {
+			if !of(b) {
+				continue
+			}
+			holders := sources.With(b.Text)
+			for _, file := range holders {
+				shown[filepath.Dir(file)] = true
+			}
+			if len(holders) == 0 {
+				t.Errorf("%s:%d: no package has this code:\n%s", path, b.Line, b.Text)
+			}
 		}
 	}
-	for _, b := range page.Blocks {
-		if b.Section != "Frameworks" {
-			continue
-		}
-		holders := sources.With(b.Text)
-		for _, path := range holders {
-			shown[filepath.Dir(path)] = true
-		}
-		if len(holders) == 0 {
-			t.Errorf("docs/http.md:%d: no package has this code:\n%s", b.Line, b.Text)
-		}
-	}
-	for path := range sources {
-		if dir := filepath.Dir(path); !shown[dir] && !slices.Contains(helpers, dir) {
-			t.Errorf("docs/http.md neither shows nor links code of %s", dir)
+	for file := range sources {
+		if dir := filepath.Dir(file); !shown[dir] {
+			t.Errorf("no page shows or links code of %s", dir)
 			shown[dir] = true
 		}
 	}
 }
-
-// helpers are directories without a framework.
-var helpers = []string{".", "refused", "grpcapi/routev1", "grpcapi/routev1/routev1connect"}

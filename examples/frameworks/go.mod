@@ -3,27 +3,23 @@ module github.com/rategen/rategen/examples/frameworks
 go 1.26.0
 
 require (
-	connectrpc.com/connect v1.21.1
 	github.com/DATA-DOG/go-sqlmock v1.5.2
+	github.com/ThreeDotsLabs/watermill v1.5.1
 	github.com/gin-gonic/gin v1.12.0
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/go-kit/kit v0.13.0
-	github.com/go-kratos/kratos/v2 v2.8.3
 	github.com/gofiber/fiber/v2 v2.52.15
-	github.com/google/wire v0.7.0
+	github.com/grpc-ecosystem/grpc-gateway/v2 v2.22.0
 	github.com/hibiken/asynq v0.26.0
 	github.com/labstack/echo/v4 v4.16.0
 	github.com/labstack/echo/v5 v5.3.1
 	github.com/mark3labs/mcp-go v1.2.1
 	github.com/oapi-codegen/runtime v1.8.0
 	github.com/rategen/rategen v0.0.0
-	github.com/rategen/rategen/runtime/rateconnect v0.0.0
-	github.com/rategen/rategen/runtime/rategrpc v0.0.0
+	github.com/twitchtv/twirp v8.1.3+incompatible
 	github.com/vektah/gqlparser/v2 v2.5.64
+	go.temporal.io/api v1.63.5
 	go.temporal.io/sdk v1.50.0
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1
-	google.golang.org/grpc v1.85.0
-	google.golang.org/protobuf v1.36.12
 )
 
 require (
@@ -34,9 +30,11 @@ require (
 	github.com/golang/mock v1.6.0 // indirect
 	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.2 // indirect
-	github.com/grpc-ecosystem/grpc-gateway/v2 v2.22.0 // indirect
+	github.com/lithammer/shortuuid/v3 v3.0.7 // indirect
 	github.com/nexus-rpc/nexus-proto-annotations v0.1.0 // indirect
 	github.com/nexus-rpc/sdk-go v0.7.0 // indirect
+	github.com/oklog/ulid v1.3.1 // indirect
+	github.com/pkg/errors v0.9.1 // indirect
 	github.com/riverqueue/river/riverdriver v0.51.2 // indirect
 	github.com/riverqueue/river/rivershared v0.51.2 // indirect
 	github.com/riverqueue/river/rivertype v0.51.2 // indirect
@@ -51,9 +49,14 @@ require (
 	github.com/tidwall/pretty v1.2.1 // indirect
 	github.com/tidwall/sjson v1.2.5 // indirect
 	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
-	go.temporal.io/api v1.63.5 // indirect
+	go.uber.org/dig v1.19.0 // indirect
+	go.uber.org/multierr v1.10.0 // indirect
+	go.uber.org/zap v1.26.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/grpc v1.85.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )
 
 require (
@@ -67,18 +70,14 @@ require (
 	github.com/dave/jennifer v1.7.1 // indirect
 	github.com/gabriel-vasile/mimetype v1.4.12 // indirect
 	github.com/gin-contrib/sse v1.1.0 // indirect
-	github.com/go-kratos/aegis v0.2.0 // indirect
-	github.com/go-playground/form/v4 v4.2.0 // indirect
 	github.com/go-playground/locales v0.14.1 // indirect
 	github.com/go-playground/universal-translator v0.18.1 // indirect
 	github.com/go-playground/validator/v10 v10.30.1 // indirect
 	github.com/goccy/go-json v0.10.5 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
-	github.com/google/subcommands v1.2.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
-	github.com/gorilla/mux v1.8.1 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
-	github.com/klauspost/compress v1.17.9 // indirect
+	github.com/klauspost/compress v1.18.0 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/labstack/gommon v0.5.0 // indirect
 	github.com/leodido/go-urn v1.4.0 // indirect
@@ -89,7 +88,6 @@ require (
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.2 // indirect
 	github.com/pelletier/go-toml/v2 v2.2.4 // indirect
-	github.com/pmezard/go-difflib v1.0.0 // indirect
 	github.com/quic-go/qpack v0.6.0 // indirect
 	github.com/quic-go/quic-go v0.59.0 // indirect
 	github.com/rategen/rategen/runtime/rateecho v0.0.0
@@ -97,8 +95,6 @@ require (
 	github.com/rategen/rategen/runtime/ratefasthttp v0.0.0 // indirect
 	github.com/rategen/rategen/runtime/ratefiber2 v0.0.0
 	github.com/rategen/rategen/runtime/rategin v0.0.0
-	github.com/rategen/rategen/runtime/ratekratos v0.0.0
-	github.com/rategen/rategen/runtime/raterpc v0.0.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/riverqueue/river v0.51.2
 	github.com/rivo/uniseg v0.2.0 // indirect
@@ -112,6 +108,9 @@ require (
 	github.com/valyala/tcplisten v1.0.0 // indirect
 	go.mongodb.org/mongo-driver/v2 v2.5.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
+	go.uber.org/fx v1.24.0
+	go.uber.org/mock v0.6.0
+	go.yaml.in/yaml/v4 v4.0.0
 	golang.org/x/arch v0.22.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/mod v0.42.0 // indirect
@@ -122,21 +121,14 @@ require (
 	golang.org/x/time v0.15.0 // indirect
 	golang.org/x/tools v0.52.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260817212433-ac3dfec99bb1 // indirect
-	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
 
 tool (
-	github.com/google/wire/cmd/wire
 	github.com/rategen/rategen/cmd/rategen
+	go.uber.org/mock/mockgen
 )
 
 replace github.com/rategen/rategen => ../..
-
-replace github.com/rategen/rategen/runtime/rateconnect => ../../runtime/rateconnect
-
-replace github.com/rategen/rategen/runtime/rategrpc => ../../runtime/rategrpc
-
-replace github.com/rategen/rategen/runtime/raterpc => ../../runtime/raterpc
 
 replace github.com/rategen/rategen/runtime/rategin => ../../runtime/rategin
 
@@ -147,5 +139,3 @@ replace github.com/rategen/rategen/runtime/rateecho4 => ../../runtime/rateecho4
 replace github.com/rategen/rategen/runtime/ratefasthttp => ../../runtime/ratefasthttp
 
 replace github.com/rategen/rategen/runtime/ratefiber2 => ../../runtime/ratefiber2
-
-replace github.com/rategen/rategen/runtime/ratekratos => ../../runtime/ratekratos

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/rategen/rategen/examples/operated/orders"
+	"github.com/rategen/rategen/runtime"
 )
 
 // A customer calls the service so many times a second on average.
@@ -39,4 +42,14 @@ func (c customer) call(ctx context.Context, service orders.Service) {
 	running.Go(func() { repeat(c.create, func() { _ = service.Create(ctx, c.name) }) })
 	running.Go(func() { repeat(c.search, func() { _, _ = service.Search(ctx, c.name, "blue") }) })
 	repeat(c.export, func() { _ = service.Export(ctx, c.name) })
+}
+
+// guess tries passwords of ada's, until the service refuses to look at more.
+func guess(ctx context.Context, service orders.Service) {
+	var limited *runtime.LimitedError
+	for i := 0; ctx.Err() == nil && i < 10; i++ {
+		if err := service.LogIn(ctx, "ada", "2001:db8::/56", fmt.Sprint("ada", i)); errors.As(err, &limited) {
+			return
+		}
+	}
 }

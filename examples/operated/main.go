@@ -40,7 +40,7 @@ const overrides = "operated:limits"
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "`address` of the page and of the metrics")
 	length := flag.Duration("for", 0, "how `long` it runs; 0: until it is interrupted")
-	step := flag.Duration("step", 10*time.Second, "`time` between two steps of the story")
+	step := flag.Duration("step", 10*time.Second, "`time` between two steps of the story; 0: limits change by others alone")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "operated: it takes no arguments, only flags: %q\n", flag.Args())
@@ -98,7 +98,11 @@ func run(ctx context.Context, listen, redisAddr string, step time.Duration, out 
 	for _, c := range customers {
 		running.Go(func() { c.call(ctx, service) })
 	}
-	told := (&story{out, editor, limiter, registry, step}).tell(ctx)
+	running.Go(func() { guess(ctx, service) })
+	var told error
+	if step > 0 {
+		told = (&story{out, editor, limiter, registry, step}).tell(ctx)
+	}
 	<-ctx.Done()
 	ending, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()

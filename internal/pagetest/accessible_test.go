@@ -117,6 +117,8 @@ func TestAccessible(t *testing.T) {
 	b.fill("#lookup-key", "globex:robot")
 	b.enter()
 	b.click("Block")
+	b.accessible(t, "with a question")
+	b.confirm("Refuse all calls of globex:robot")
 	b.wait("a blocked key", text("#lookup-result")+`.includes("Never admitted")`)
 	b.wait("the changes", `document.querySelectorAll("#changes > li").length === 2`)
 	b.accessible(t, "with a rule and a key opened")

@@ -135,6 +135,13 @@ func (b *browser) click(text string) {
 	b.wait("a button "+text, fmt.Sprintf(`(() => { const e = %s; if (e) e.click(); return Boolean(e); })()`, buttonOf(text)))
 }
 
+// confirm answers yes to the question that says text.
+func (b *browser) confirm(says string) {
+	b.t.Helper()
+	b.wait("the question", fmt.Sprintf(`document.getElementById("sure").open && %s.includes(%q)`, text("#sure"), says))
+	b.click("Confirm")
+}
+
 // press moves the focus to the button that says text, and presses Enter.
 func (b *browser) press(text string) {
 	b.t.Helper()

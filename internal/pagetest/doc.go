@@ -2,6 +2,5 @@
 // does.
 //
 // Its test needs chromium, and is skipped without it unless
-// RATEGEN_REQUIRE_CHROMIUM=1. With RATEGEN_WRITE_PICTURES=1 it writes the pictures
-// of docs/operating.md, which takes two minutes.
+// RATEGEN_REQUIRE_CHROMIUM=1.
 package pagetest

@@ -18,7 +18,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
-	"github.com/rategen/rategen/runtime/ratepage"
 )
 
 // withHands opens a browser for what operators do one after the other, in a full run: a
@@ -66,6 +65,7 @@ func TestQuota(t *testing.T) {
 	b.wait("the quota", text("#lookup-result")+`.includes("0 of 1,000 in")`)
 	b.fill("#lookup-result input[name=for]", "1h")
 	b.click("Block")
+	b.confirm("Refuse all calls of acme")
 	says(`{"block":true,"block_until":"`)
 	b.wait("the block", text("#lookup-result")+`.includes("Never admitted")`)
 	b.wait("its end", text("#entries")+`.includes("block until")`)
@@ -79,12 +79,21 @@ func TestQuota(t *testing.T) {
 	says(`{"max":1000}`)
 	b.click("Allow")
 	says(`{"allow":true,"max":1000}`)
-	b.click("Take allowance back")
+	b.click("Remove allowance")
 	says(`{"max":1000}`)
 	b.wait("five changes", `document.querySelectorAll("#changes > li").length === 5`)
 	eval[any](b, `void document.querySelector("#changes button").click()`) // the last one
 	says(`{"allow":true,"max":1000}`)
 	b.wait("the undo in the history", text("#changes")+`.includes("undo of 5, by ada")`)
+
+	b.fill("#lookup-result input[name=max]", "5000")
+	b.fill("#lookup-result input[name=for]", "2h")
+	b.fill("#lookup-result input[name=why]", "ticket 9")
+	b.click("Set max")
+	b.wait("the raised max, and why", text("#changes")+`.includes("by ada: ticket 9")`)
+	says(`{"allow":true,"max":5000,"max_then":1000,"max_until":"`)
+	b.click("Remove override")
+	says("")
 
 	// More for an hour, and then another number: the end stays.
 	if _, err := editor.Edit(t.Context(), override.Edit{Target: override.Target{Rule: create.Name}, Set: runtime.KeyOverride{Max: new(int64(20))}, Until: time.Now().Add(time.Hour)}); err != nil {
@@ -191,13 +200,26 @@ func TestLoadBalancer(t *testing.T) {
 	b.quiet("both processes")
 }
 
-// TestFullPage shows a viewer over the bound what there is, and why it stands still.
-func TestFullPage(t *testing.T) {
+// TestHidden wants a page that is hidden to hold no connection, and to be live when it is seen again.
+func TestHidden(t *testing.T) {
 	b := withHands(t)
-	p := start(t, ratepage.WithViewers(0))
-	b.open(p.url, 1280, 900)
-	b.wait("all rules", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr").length === %d`, len(rules)))
-	b.wait("why it stands still", text("#link-text")+`.includes("0 others look at this page already")`)
+	p := start(t)
+	b.visit(p.url, len(rules))
+	viewers := func(n int) string {
+		return fmt.Sprintf(`(fetch("api/state").then((r) => r.json()).then((s) => { window.viewers = s.viewers }), window.viewers === %d)`, n)
+	}
+	b.wait("one viewer", viewers(1))
+	for _, state := range []string{"hidden", "visible", "hidden", "visible"} {
+		b.wait("the page is "+state, fmt.Sprintf(`(Object.defineProperty(document, "visibilityState", { value: %q, configurable: true }), document.dispatchEvent(new Event("visibilitychange")))`, state))
+		if state == "hidden" {
+			b.wait("no viewer", viewers(0))
+			b.wait("that is said", text("#link")+`.includes("hidden")`)
+			continue
+		}
+		b.wait("one viewer again", viewers(1))
+		b.wait("the stream", `document.getElementById("link").dataset.state === "live"`)
+	}
+	b.quiet("a hidden page")
 }
 
 // TestUndecided has calls wait, which the page tells while they do, and then Redis die:
@@ -223,7 +245,10 @@ func TestUndecided(t *testing.T) {
 	eval[any](b, `document.getElementById("show").value = "undecided"; void document.getElementById("show").dispatchEvent(new Event("change"))`)
 	b.wait("none while Redis answers", text("#rules-foot")+` === "No rule fits the filter."`)
 	b.quiet("while Redis answers")
+	b.wait("that it answers", text("#redis-summary")+` === "Answering" && document.getElementById("undecided").hidden && `+text("#link-text")+` === "Live"`)
 	p.redis.Kill()
+	b.wait("what becomes of calls, on top", `/The store does not decide: .* go on uncounted \(.*, fail=open\)/.test(`+text("#undecided")+`)`)
+	b.wait("that it is not simply live", `/^Live: (\d+ % of calls are undecided|no call is decided)$/.test(`+text("#link-text")+`) && `+text("#redis-summary")+` !== "Answering"`)
 	for _, rule := range []*runtime.Rule{get, mail} {
 		b.wait("undecided calls of "+rule.Name, fmt.Sprintf(`[...document.querySelectorAll("#rule-rows > tr")].some((e) => e.innerText.includes(%q) && Number(e.querySelector("td[data-label='undecided /s']").innerText) > 0 && e.querySelector(".spark .u").getAttribute("d"))`, rule.Name))
 	}

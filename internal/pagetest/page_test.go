@@ -45,17 +45,26 @@ func TestPage(t *testing.T) {
 		t.Error("a caller's key became part of the page")
 	}
 
+	b.fill("#lookup-rule", "")
+	b.fill("#lookup-key", "acme:ann")
+	b.enter()
+	b.wait("the rules that concern a key", text("#lookup-result")+`.includes("`+create.Name+`") && `+text("#lookup-result")+`.includes("other rules have counted nothing")`)
 	b.fill("#lookup-rule", create.Name)
 	b.fill("#lookup-key", "acme:ann")
 	b.enter()
 	b.wait("a refused key", text("#lookup-result")+`.includes("The next call is refused")`)
 	b.click("Reset")
+	b.click("Cancel")
+	b.wait("that nothing was reset", text("#lookup-result")+`.includes("The next call is refused") && !document.getElementById("sure").open`)
+	b.click("Reset")
+	b.confirm("That cannot be undone")
 	b.wait("a reset key", text("#lookup-result")+`.includes("0 of 5 in")`)
 	if _, err := p.limiter.Take(t.Context(), create.Limit(caller)); err != nil {
 		t.Errorf("after the reset: %v", err)
 	}
 	b.click("Block")
-	b.wait("a blocked key", text("#overrides")+`.includes("1 key")`)
+	b.confirm("Refuse all calls of acme:ann")
+	b.wait("a blocked key", text("#overrides")+`.includes("1 key or pattern")`)
 	b.wait("what is left of it", text("#lookup-result")+`.includes("Never admitted")`)
 	if _, err := p.limiter.Take(t.Context(), create.Limit(caller)); err == nil {
 		t.Error("a blocked key was admitted")
@@ -76,13 +85,23 @@ func TestPage(t *testing.T) {
 
 	b.press(mail.Name) // by the keyboard
 	b.press("Shadow mode: refuse nobody")
+	b.confirm("Refuse nobody by " + mail.Name)
 	b.wait("its way back, which has the focus now", `document.activeElement.innerText === "Look up a key" && Boolean(`+buttonOf("Refuse calls again")+`)`)
 	b.wait("a rule in the shadow", text("#overrides")+`.includes("`+mail.Name+`")`)
 	b.click(mail.Name)
+	b.wait("in which processes that is in force", text("#in-force")+`.includes("In force in 1 of the 1 processes")`)
+	b.wait("the processes", text("#processes")+`.includes("overrides in force")`)
+	for since, of := range map[string]string{"3h": " to ", "": "In the last 5m"} {
+		eval[any](b, fmt.Sprintf(`void (() => { const s = document.getElementById("denied-since"); s.value = %q; s.dispatchEvent(new Event("change")); })()`, since))
+		b.wait("who was refused, "+since, text("#denied")+`.includes("globex:robot") && `+text("#denied-span")+`.length > 0 && `+text("section:has(> #denied)")+`.includes(`+fmt.Sprintf("%q", of)+`)`)
+	}
 	b.quiet("all of it")
-	b.click(create.Name)
-	b.picture(t)
-	b.click(create.Name)
+	for _, width := range []int{390, 1200} {
+		if b.resize(width, 844); eval[bool](b, "document.documentElement.scrollWidth > document.documentElement.clientWidth") {
+			t.Errorf("the page is wider than a window of %d pixels", width)
+		}
+	}
+	b.resize(1280, 900)
 
 	p.lock(true)
 	b.click("Unblock")

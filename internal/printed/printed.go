@@ -83,6 +83,20 @@ func Start(s string, columns int) string {
 	return s
 }
 
+// Middle returns a text without its middle, if it does not fit a number of columns.
+func Middle(s string, columns int) string {
+	if Width(s) <= columns {
+		return s
+	}
+	start := Start(s, columns/2)
+	for i := range s {
+		if i > len(start) && Width(s[i:]) < columns-Width(start) {
+			return start + "…" + s[i:]
+		}
+	}
+	return start
+}
+
 // Width returns how many columns a terminal gives to a text.
 func Width(s string) int {
 	n := 0

@@ -18,6 +18,10 @@ const (
 	MaxBuckets = 1000              // of a sliding counter
 	MaxLimits  = 8                 // on one call
 	MaxKeep    = 60                // periods whose counts are kept
+
+	// MaxDrain is the longest time in microseconds that a full bucket may take to drain: 142
+	// years. Beyond it a microsecond would be lost in rounding.
+	MaxDrain = 1 << 52
 )
 
 // These numbers of the runtime decide what the generator warns of.
@@ -40,6 +44,9 @@ const (
 	LeakyBucket    = "leaky-bucket"
 	Concurrency    = "concurrency"
 )
+
+// Algorithms are all of them, in the order of their constants in package rule.
+var Algorithms = [...]string{SlidingLog, SlidingCounter, FixedWindow, TokenBucket, LeakyBucket, Concurrency}
 
 // IsBucket reports whether an algorithm keeps a level that drains.
 func IsBucket(algorithm string) bool { return algorithm == TokenBucket || algorithm == LeakyBucket }

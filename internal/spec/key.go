@@ -1,5 +1,11 @@
 package spec
 
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+)
+
 // IsEscaped reports whether a byte of a part of a key is escaped, so that two tuples
 // never give one key and no caller chooses the slot of a cluster.
 func IsEscaped(c byte) bool {
@@ -17,4 +23,12 @@ func AppendEscaped[T string | []byte](dst []byte, part T) []byte {
 		}
 	}
 	return dst
+}
+
+// HiddenKey returns what stands for a key where keys are hidden: a keyed hash, which nobody can
+// compute who has not the secret. It is no key.
+func HiddenKey(secret []byte, key string) string {
+	h := hmac.New(sha256.New, secret)
+	h.Write([]byte(key))
+	return "%hidden-" + hex.EncodeToString(h.Sum(nil)[:16])
 }

@@ -6,26 +6,13 @@ import (
 	"time"
 )
 
-// A Debt says what becomes of what calls turn out to cost beyond a limit.
-type Debt uint8
-
+// The policies for debts, which are costs beyond a limit that are known only after the call, as
+// directives spell them. Without one a fixed window refuses, and others carry.
 const (
-	DebtDefault Debt = iota // DebtRefuse of a fixed window, and DebtCarry of others
-	DebtRefuse              // it counts until the period ends
-	DebtCarry               // the next period, or the time to come, has so much less
-	DebtForgive             // it does not count
-	debts
+	DebtRefuse  = "refuse"  // it counts until the period ends
+	DebtCarry   = "carry"   // the next period, or the time to come, has so much less
+	DebtForgive = "forgive" // it does not count
 )
-
-var debtNames = [debts]string{"default", "refuse", "carry", "forgive"}
-
-// String returns the policy as the directive spells it.
-func (d Debt) String() string {
-	if d < debts {
-		return debtNames[d]
-	}
-	return fmt.Sprintf("Debt(%d)", uint8(d))
-}
 
 // CheckReserve returns what is wrong with a reserve by itself.
 func CheckReserve(d time.Duration) error {
@@ -55,8 +42,6 @@ func (r *Rule) FitsReserve() error {
 // FitsDebt returns what keeps the rule from its policy for debts.
 func (r *Rule) FitsDebt() error {
 	switch {
-	case r.Debt >= debts:
-		return fmt.Errorf("unknown policy %d", uint8(r.Debt))
 	case r.Algorithm == Concurrency:
 		return errors.New("permits of concurrency come back with every return, so nothing is owed: remove debt")
 	case r.Debt == DebtRefuse && r.Algorithm != FixedWindow:

@@ -12,7 +12,7 @@ type Rule struct {
 	Algorithm                              string
 	Window, Resolution, Wait, Block, Lease time.Duration
 	Reserve                                time.Duration
-	Debt                                   Debt
+	Debt                                   string // or empty
 	Hold                                   bool
 	Period                                 bool // of the calendar; Window is a time that none is longer than
 	Keep                                   int64
@@ -44,7 +44,7 @@ func (r *Rule) Check() error {
 			return fmt.Errorf("reserve: %w", err)
 		}
 	}
-	if r.Debt != DebtDefault {
+	if r.Debt != "" {
 		if err := r.FitsDebt(); err != nil {
 			return fmt.Errorf("debt: %w", err)
 		}

@@ -62,6 +62,7 @@ func (d *driver) run(seconds int, took time.Duration) float64 {
 		if _, err := d.limiter.Take(d.Context(), d.rule.Limit(nil)); err != nil {
 			d.Fatal(err)
 		}
+		synctest.Wait() // what the call has begun reads the seconds before
 		for range 100 {
 			d.limiter.Measure(d.rule, time.Now().Add(-took))
 		}

@@ -34,6 +34,19 @@ func NewEditor(client redis.UniversalClient, key string, rules ...*runtime.Rule)
 	return &Editor{client, key, rules}
 }
 
+// Source names the hash as processes do that follow it, see [runtime.Process].
+func (e *Editor) Source() string { return (&hash{key: e.key}).String() }
+
+// Version returns the version of what the hash says now, which processes report that have it in force.
+// The error is that of a limiter which reads the hash.
+func (e *Editor) Version(ctx context.Context) (string, error) {
+	says, err := Redis(e.client, e.key).Overrides(ctx)
+	if err != nil {
+		return "", err
+	}
+	return says.Version(), nil
+}
+
 // An Entry is an override in the hash.
 type Entry struct {
 	Target
@@ -93,6 +106,11 @@ func (e *Editor) change(ctx context.Context, record *Record, try bool, make func
 		}
 		return e.write(ctx, tx, record, changes)
 	}
+	return e.watched(ctx, once)
+}
+
+// watched calls once until nobody else has changed the hash or its history meanwhile.
+func (e *Editor) watched(ctx context.Context, once func(tx *redis.Tx) error) error {
 	for range maxTries {
 		if err := e.client.Watch(ctx, once, e.key, historyKey(e.key)); !errors.Is(err, redis.TxFailedErr) {
 			relearn(ctx, e.client, err)

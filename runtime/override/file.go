@@ -14,7 +14,6 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
-	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
 // File returns a source that reads a file whenever it is asked, so that it sees
@@ -57,7 +56,7 @@ func (f *file) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	}
 	read, err := parseFile(f.path, data)
 	if err != nil {
-		return f.current.lastGood(stale.Invalid(private.Errorf("%s: %w", f.path, err)))
+		return f.current.lastGood(private.InvalidOverrides(private.Errorf("%s: %w", f.path, err)))
 	}
 	f.last, f.current = &sum, read
 	return f.current.at(time.Now()), nil
@@ -82,7 +81,7 @@ func (f *file) read() ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case len(data) > maxBytes:
-		return nil, stale.Invalid(private.Errorf("%s has more than %d bytes", f.path, maxBytes))
+		return nil, private.InvalidOverrides(private.Errorf("%s has more than %d bytes", f.path, maxBytes))
 	}
 	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), nil
 }

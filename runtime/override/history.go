@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -37,6 +36,10 @@ type Record struct {
 	// Before and After are what the target's field of the hash said, in JSON. They are
 	// empty if there was no such field, and if the fields are too long to be kept.
 	Before, After string
+	// Did is in words what was done beside the overrides, such as reset: see [Editor.Note].
+	// Before is then what was there, in words too, and there is no After. Empty: it is a
+	// change of overrides.
+	Did string
 	// Undoes is the number of the change that this one took back, or 0.
 	Undoes int64
 
@@ -86,12 +89,17 @@ type stored struct {
 	Rule    string       `json:"rule"`
 	Pattern *string      `json:"pattern,omitempty"`
 	Undoes  int64        `json:"undoes,omitempty"`
+	Did     string       `json:"did,omitempty"`
+	Was     string       `json:"was,omitempty"`    // before that
 	Fields  fieldChanges `json:"fields,omitempty"` // before and after
 }
 
 // storedOf returns a record as the history keeps it.
 func storedOf(r *Record) string {
-	s := stored{ID: r.ID, At: r.At, Who: r.Who, Why: r.Why, Rule: r.Rule, Undoes: r.Undoes, Fields: r.changes}
+	s := stored{ID: r.ID, At: r.At, Who: r.Who, Why: r.Why, Rule: r.Rule, Undoes: r.Undoes, Did: r.Did, Fields: r.changes}
+	if r.Did != "" {
+		s.Was = r.Before
+	}
 	if r.Keys {
 		s.Pattern = &r.Pattern
 	}
@@ -104,11 +112,13 @@ func recordOf(text string) (r Record, err error) {
 	if err := json.Unmarshal([]byte(text), &s); err != nil || s.ID < 1 {
 		return r, errors.New("it holds what no editor has written: delete that key")
 	}
-	r = Record{ID: s.ID, At: s.At, Who: s.Who, Why: s.Why, Target: Target{Rule: s.Rule}, Undoes: s.Undoes, changes: s.Fields}
+	r = Record{ID: s.ID, At: s.At, Who: s.Who, Why: s.Why, Target: Target{Rule: s.Rule}, Undoes: s.Undoes, Did: s.Did, changes: s.Fields}
 	if s.Pattern != nil {
 		r.Pattern, r.Keys = *s.Pattern, true
 	}
-	r.Before, r.After = r.text(0), r.text(1)
+	if r.Before, r.After = r.text(0), r.text(1); s.Did != "" {
+		r.Before = s.Was
+	}
 	return r, nil
 }
 
@@ -162,8 +172,8 @@ func historyKey(key string) string {
 	return "{" + key + "}:history"
 }
 
-// History returns the last n changes that editors have made, the last one first. At
-// most 500 are kept. What other programs write to the hash is not among them.
+// History returns the last n changes that editors have made or noted, the last one first.
+// At most 500 are kept. What other programs write to the hash is not among them.
 func (e *Editor) History(ctx context.Context, n int) ([]Record, error) {
 	key := historyKey(e.key)
 	texts, err := e.client.LRange(ctx, key, 0, int64(n)-1).Result()
@@ -177,72 +187,4 @@ func (e *Editor) History(ctx context.Context, n int) ([]Record, error) {
 		}
 	}
 	return records, nil
-}
-
-// Undo takes a change back, and notes that in the history. Of the edit it needs only
-// Who, Why and Try. If id is 0 it takes the last change back that is no undo and is
-// not undone. The error is [ErrChanged] if what the change has written is not there
-// any more, and [ErrNoRecord] if there is no such change. An undo has a number of its
-// own, and can be undone by that.
-func (e *Editor) Undo(ctx context.Context, id int64, by Edit) (undone Record, err error) {
-	records, err := e.History(ctx, maxRecords)
-	if err != nil {
-		return Record{}, err
-	}
-	found := find(records, id)
-	switch {
-	case found == nil && id == 0:
-		return Record{}, private.Errorf("undo: %w that could be undone", ErrNoRecord)
-	case found == nil:
-		return Record{}, private.Errorf("undo %d: %w", id, ErrNoRecord)
-	case len(found.changes) == 0:
-		return Record{}, private.Errorf("undo %d: its fields were too long for the history", found.ID)
-	}
-	record := Record{Who: by.Who, Why: by.Why, Target: found.Target, Undoes: found.ID}
-	err = e.change(ctx, &record, by.Try, func(fields map[string]string, _ time.Time) error {
-		for field, values := range found.changes {
-			is, there := fields[field]
-			if there != (values[1] != nil) || there && is != *values[1] {
-				return private.Errorf("undo %d: %w%s", found.ID, ErrChanged, since(records, found, field))
-			}
-			if delete(fields, field); values[0] != nil {
-				fields[field] = *values[0]
-			}
-		}
-		return e.check(fields)
-	})
-	return *found, err
-}
-
-// find returns the change with a number, or the last that can be undone.
-func find(records []Record, id int64) *Record {
-	undone := make(map[int64]bool)
-	for i := range records {
-		r := &records[i]
-		switch {
-		case id != 0 && r.ID == id, id == 0 && r.Undoes == 0 && !undone[r.ID]:
-			return r
-		}
-		undone[r.Undoes] = true
-	}
-	return nil
-}
-
-// since names who has changed a field after a change, if the history knows.
-func since(records []Record, change *Record, field string) string {
-	for i := range records {
-		if r := &records[i]; r.ID > change.ID {
-			if _, is := r.changes[field]; is {
-				return fmt.Sprintf(": by %s in %d, which is to be undone first", orNobody(r.Who), r.ID)
-			}
-		}
-	}
-	return ", by another program"
-}
-
-func orNobody(who string) string {
-	if who == "" {
-		return "somebody"
-	}
-	return who
 }

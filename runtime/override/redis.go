@@ -10,7 +10,6 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
-	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
 // Redis returns a source that reads the hash under a key of Redis, the key as it
@@ -111,7 +110,7 @@ func (h *hash) late(ctx context.Context) error {
 func readHash(ctx context.Context, client redis.Cmdable, key string) (map[string]string, error) {
 	n, err := client.HLen(ctx, key).Result()
 	if err == nil && n > maxFields {
-		return nil, stale.Invalid(private.Errorf("overrides in %q: %d fields, the most is %d", key, n, maxFields))
+		return nil, private.InvalidOverrides(private.Errorf("overrides in %q: %d fields, the most is %d", key, n, maxFields))
 	}
 	var fields map[string]string
 	if err == nil {
@@ -119,12 +118,12 @@ func readHash(ctx context.Context, client redis.Cmdable, key string) (map[string
 	}
 	switch {
 	case redis.HasErrorPrefix(err, "WRONGTYPE"):
-		return nil, stale.Invalid(private.Errorf("overrides in %q: %w: delete the key, and write a hash with HSET", key, private.Hide(err)))
+		return nil, private.InvalidOverrides(private.Errorf("overrides in %q: %w: delete the key, and write a hash with HSET", key, private.Hide(err)))
 	case err != nil:
 		return nil, private.Errorf("overrides in %q: %w", key, private.Hide(err))
 	}
 	if size := sizeOf(fields); size > maxBytes {
-		return nil, stale.Invalid(private.Errorf("overrides in %q: %d bytes, the most is %d", key, size, maxBytes))
+		return nil, private.InvalidOverrides(private.Errorf("overrides in %q: %d bytes, the most is %d", key, size, maxBytes))
 	}
 	return fields, nil
 }
@@ -145,7 +144,7 @@ func (h *hash) parse(fields map[string]string) (runtime.Overrides, error) {
 	}
 	read, err := parseHash(fields)
 	if err != nil {
-		return h.current.lastGood(stale.Invalid(private.Errorf("overrides in %q: %w", h.key, err)))
+		return h.current.lastGood(private.InvalidOverrides(private.Errorf("overrides in %q: %w", h.key, err)))
 	}
 	h.last, h.current = fields, read
 	return h.current.at(time.Now()), nil

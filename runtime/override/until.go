@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/stale"
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // A reading is the parsed content of a file or hash.
@@ -86,5 +86,5 @@ func (r *reading) lastGood(err error) (runtime.Overrides, error) {
 	if !r.some {
 		return runtime.Overrides{}, err
 	}
-	return r.at(time.Now()), &stale.Error{Err: err}
+	return r.at(time.Now()), &private.Stale{Err: err}
 }

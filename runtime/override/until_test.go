@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/stale"
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // What has an end is in force until then, in a file and in a hash alike, and what
@@ -143,7 +143,7 @@ func TestLastGood(t *testing.T) {
 		t.Errorf("got %+v, %v", o, err)
 	}
 	r.addExpiry(timed{Target{Rule: "r"}, Change{Until: time.Now().Add(time.Hour)}, false})
-	var last *stale.Error
+	var last *private.Stale
 	if o, err := r.lastGood(os.ErrClosed); !errors.Is(err, os.ErrClosed) || !errors.As(err, &last) || o.Enabled == nil {
 		t.Errorf("got %+v, %v", o, err)
 	}

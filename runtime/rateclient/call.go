@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/peerstate"
 )
 
 // A Call is a request that was admitted. It is nil for one that no pattern fits.
@@ -16,13 +17,14 @@ type Call struct {
 	deadline  time.Time // for its turn
 	charged   time.Time // not after that
 	keys      [runtime.MaxLimits - 1]runtime.Key
-	name      string                           // of the first key
-	cost      int64                            // of the first limit
-	share     float64                          // of the limits: the smallest
-	settle    *runtime.Decision                // for Settle; nil if nobody can call it
-	least     string                           // the rule with the least left when it was charged
-	left      int64                            // of that
-	asking    [runtime.MaxLimits - 1]*keyState // of which others wait for its answer; nil: none do
+	name      string                       // of the first key
+	cost      int64                        // of the first limit
+	share     float64                      // of the limits: the smallest
+	maxes     [runtime.MaxLimits - 1]int64 // that the peer has set; 0: none
+	paced     time.Time                    // until when calls go on evenly
+	settle    *runtime.Decision            // for Settle; nil if nobody can call it
+	least     string                       // the rule with the least left when it was charged
+	left      int64                        // of that
 }
 
 type callKey struct{}
@@ -56,20 +58,19 @@ func (c *Call) Settle(ctx context.Context, costs ...int64) {
 	c.transport.limiter.SettleLater(ctx, d, costs[:min(len(costs), len(c.peer.limits))]...)
 }
 
-// take charges the limits of the request once. With s it is known what a peer has said
-// about the first key; nil: nothing.
-func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
+// take charges the limits of the request once.
+func (c *Call) take(r *http.Request) (runtime.Decision, error) {
 	var all [runtime.MaxLimits]runtime.Limit
-	c.charged = time.Now()
 	limits := all[:0]
 	for i := range c.peer.limits {
 		limits = append(limits, c.limit(r, i))
 	}
-	if s.pacedFor(c.charged) > 0 {
-		l := c.peer.limits[0]
+	c.charged = time.Now()
+	l := c.peer.limits[0]
+	if c.charged.Before(c.paced) {
 		pace := l.pace.Limit(&c.keys[0]).WithCost(min(max(c.cost, 0), l.pace.Burst))
-		if l.follows() {
-			pace = pace.WithMax(l.max(c.name, 1, c.charged))
+		if l.Most > 0 || c.maxes[0] > 0 {
+			pace = pace.WithMax(l.max(c.maxes[0], 1))
 		}
 		limits = append(limits, pace)
 	}
@@ -78,9 +79,12 @@ func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
 	if err == nil && c.settle != nil {
 		*c.settle = d
 	}
-	if limited := (*runtime.LimitedError)(nil); d.Rule == c.peer.limits[0].pace.Name && errors.As(err, &limited) {
+	if d.Blocked && d.Source == runtime.SourceStore { // perhaps another replica, or somebody else, has begun the hold
+		c.say(r.Context(), 0, peerstate.Said{Evenly: l.evenly(d.RetryAfter)})
+	}
+	if limited := (*runtime.LimitedError)(nil); d.Rule == l.pace.Name && errors.As(err, &limited) {
 		// After that calls need not go on evenly.
-		d.RetryAfter = min(d.RetryAfter, max(s.pacedFor(time.Now()), time.Microsecond))
+		d.RetryAfter = min(d.RetryAfter, max(time.Until(c.paced), time.Microsecond))
 		limited.RetryAfter = d.RetryAfter
 	}
 	return d, err
@@ -89,7 +93,7 @@ func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
 // limit returns the i-th limit of the request as it is now.
 func (c *Call) limit(r *http.Request, i int) runtime.Limit {
 	l := c.peer.limits[i]
-	limit := l.rule(c.peer.spread.margin()).Limit(&c.keys[i])
+	limit := l.rule.Limit(&c.keys[i])
 	cost := int64(1)
 	if l.Cost != nil {
 		cost = l.Cost(r)
@@ -98,8 +102,9 @@ func (c *Call) limit(r *http.Request, i int) runtime.Limit {
 	if i == 0 {
 		c.cost = cost
 	}
-	if l.follows() || l.Share != nil {
-		limit = limit.WithMax(l.max(c.keyName(i), l.share(r), time.Now()))
+	said := c.say(r.Context(), i, peerstate.Said{})
+	if l.Most > 0 || l.Share != nil || said > 0 {
+		limit = limit.WithMax(l.max(said, l.share(r)))
 	}
 	return limit
 }
@@ -110,4 +115,4 @@ func (c *Call) hold(ctx context.Context, d time.Duration) error {
 }
 
 // rule returns the rule of the first limit, which answers hold back and calls wait by.
-func (c *Call) rule() *runtime.Rule { return &c.peer.limits[0].rules[0] }
+func (c *Call) rule() *runtime.Rule { return &c.peer.limits[0].rule }

@@ -18,14 +18,14 @@ import (
 
 // A farStore is a store that is some time away.
 type farStore struct {
-	terms.Store
+	*runtime.MemoryStore
 	away time.Duration // half a trip, at least
 }
 
 func (s farStore) Take(ctx context.Context, calls []terms.Call) error {
 	time.Sleep(s.away + rand.N(time.Millisecond))
 	defer time.Sleep(s.away + rand.N(time.Millisecond))
-	return s.Store.Take(ctx, calls)
+	return s.MemoryStore.Take(ctx, calls)
 }
 
 // TestNoneStarves has eight replicas that want more than the limit, of which one has more
@@ -58,7 +58,7 @@ func TestNoneStarves(t *testing.T) {
 				var served [replicas]int
 				var wg sync.WaitGroup
 				for i := range replicas {
-					store, callers := farStore{Store: shared}, int(3*max(1, c.most/150))
+					store, callers := farStore{MemoryStore: shared}, int(3*max(1, c.most/150))
 					switch i {
 					case 0:
 						callers = c.callers

@@ -1,30 +1,16 @@
 package rateclient
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/peerstate"
+	"github.com/rategen/rategen/runtime/internal/report"
 )
 
-const (
-	// askAgain is for how long what a peer has said about its limits holds for other requests
-	// without asking: another replica may have learnt something else since.
-	askAgain = time.Second
-	// askWait is for how long a request waits for what another one is about to learn.
-	askWait = time.Second
-)
-
-// follows reports whether a max may be in force that the peer has set.
-func (l *limit) follows() bool { return l.Most > 0 || l.lowered.Load() }
-
-// bounds returns between which max of the peer the limit goes by.
-func (l *limit) bounds() (least, most int64) {
-	if l.Most == 0 {
-		return 1, l.Rule.Max
-	}
-	return l.Least, l.Most
-}
+// fewNamed are so many answers that a peer which may set a max, and names one, has done so by then.
+const fewNamed = 100
 
 // names reports whether a quota of the peer may be what the limit counts: it has the same window,
 // or one that is unknown and ends in the second half of such a window.
@@ -32,65 +18,46 @@ func (l *limit) names(q *Quota) bool {
 	return q.Unit == l.Unit && (q.Window == l.Rule.Window || q.Window == 0 && q.Reset > l.Rule.Window/2 && q.Reset <= l.Rule.Window)
 }
 
-// follow has what a peer says about its limits set the max of the keys of a request. That of
-// limits without a Most it lowers only while calls go on evenly after a hold: by then
-// it has said that nothing remains although this side has counted less.
-func (c *Call) follow(a *Answer, paced bool, now time.Time) {
-	for i, l := range c.peer.limits {
-		if !l.follows() && !paced {
-			continue
-		}
-		s := l.keys.get(c.keyName(i), now)
-		s.noteAnswer(now)
-		for j := range a.Quotas {
-			if q := &a.Quotas[j]; q.Limit >= 0 && q.Window > 0 && l.names(q) {
-				s.follow(q.Limit, l, now)
-				break
-			}
-		}
-	}
-}
-
-// follow takes over a max: at once if it is lower, and else by a tenth for each window.
-func (s *keyState) follow(peerMax int64, l *limit, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	least, most := l.bounds()
-	peerMax = min(max(peerMax, least), most)
-	if s.max == 0 || now.Sub(s.named) > l.keys.lifetime {
-		s.max, s.raised = min(l.Rule.Max, most), now
-	}
-	s.named = now
-	switch {
-	case peerMax < s.max:
-		s.max, s.raised = peerMax, now
-		l.lowered.Store(true)
-	case peerMax > s.max && now.Sub(s.raised) >= l.Rule.Window:
-		s.max, s.raised = min(peerMax, s.max+max(1, s.max/10)), now
-	}
-}
-
-// max returns the max that holds for a key, or the part of it that a request may fill.
-func (l *limit) max(key string, share float64, now time.Time) int64 {
-	all := l.Rule.Max
-	if l.follows() {
-		_, most := l.bounds()
-		all = min(all, most)
-		if s := l.keys.find(key, now); s != nil {
-			all = cmp.Or(s.maxOfPeer(now, l.keys.lifetime), all)
-		}
+// max returns the max, which the peer has set unless that is 0, or the part of it that a request
+// may fill.
+func (l *limit) max(set int64, share float64) int64 {
+	all := l.said.First
+	if set > 0 {
+		all = min(max(set, l.least), l.most)
 	}
 	return max(1, int64(share*float64(all)))
 }
 
-// maxOfPeer returns the max that the peer has set, unless it names none any more, or 0.
-func (s *keyState) maxOfPeer(now time.Time, lifetime time.Duration) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now.Sub(s.named) > lifetime {
-		return 0
+// say tells all replicas what the peer has said about the i-th key of the request, if that is
+// anything, and returns the max that it has set by then.
+func (c *Call) say(ctx context.Context, i int, said peerstate.Said) int64 {
+	l := c.peer.limits[i]
+	if said.Max > 0 {
+		said.Max = min(max(said.Max, l.least), l.most)
 	}
-	return s.max
+	known := c.transport.limiter.Peer(ctx, l.rule.Limit(&c.keys[i]), &l.said, said)
+	if c.maxes[i] = known.Max; i == 0 {
+		c.paced = known.Paced
+	}
+	return known.Max
+}
+
+// follow has what a peer says about its limits set the max of the keys of a request. That of
+// limits without a Most it lowers only while calls go on evenly after a hold: by then
+// it has said that nothing remains although this side has counted less.
+func (c *Call) follow(ctx context.Context, a *Answer, now time.Time) {
+	paced := now.Before(c.paced)
+	for i, l := range c.peer.limits {
+		j := slices.IndexFunc(a.Quotas, func(q Quota) bool { return q.Limit >= 0 && q.Window > 0 && l.names(&q) })
+		if l.Most > 0 && j >= 0 {
+			l.unnamed.Store(0)
+		} else if l.Most > 0 && l.unnamed.Add(1) == fewNamed {
+			c.transport.lines.Find(report.UnnamedLimit, l.Rule.Name, "")
+		}
+		if j >= 0 && (l.Most > 0 || paced || c.maxes[i] > 0) {
+			c.say(ctx, i, peerstate.Said{Max: max(1, a.Quotas[j].Limit)})
+		}
+	}
 }
 
 // countDecides reports whether an answer holds back calls only since nothing remains, and the limits'
@@ -98,7 +65,7 @@ func (s *keyState) maxOfPeer(now time.Time, lifetime time.Duration) int64 {
 // than they were charged. If the peer has counted more, and named the limit that it goes by, its
 // max is taken over, so that this happens once.
 func (c *Call) countDecides(ctx context.Context, a *Answer) bool {
-	now, longest := time.Now(), time.Duration(0)
+	longest := time.Duration(0)
 	for i := range a.Quotas {
 		q := &a.Quotas[i]
 		if !q.isSpent() || q.gradual {
@@ -109,11 +76,10 @@ func (c *Call) countDecides(ctx context.Context, a *Answer) bool {
 		if j < 0 {
 			return false
 		}
-		l := c.peer.limits[j]
-		most := l.max(c.keyName(j), 1, now)
+		most := c.peer.limits[j].max(c.maxes[j], 1)
 		if left := c.remaining(ctx, j, most); left > most/marginShare {
 			if q.Limit > 0 && q.Window > 0 && most-left >= q.Limit-q.Limit/marginShare {
-				l.keys.get(c.keyName(j), now).follow(q.Limit, l, now)
+				c.say(ctx, j, peerstate.Said{Max: q.Limit})
 			}
 			return false
 		}
@@ -125,95 +91,12 @@ func (c *Call) countDecides(ctx context.Context, a *Answer) bool {
 // else as of now.
 func (c *Call) remaining(ctx context.Context, i int, most int64) int64 {
 	l := c.peer.limits[i]
-	rule := l.rule(c.peer.spread.margin())
-	if l.Share == nil && c.least == rule.Name && c.left <= most/marginShare {
+	if l.Share == nil && c.least == l.Rule.Name && c.left <= most/marginShare {
 		return c.left
 	}
-	d, err := c.transport.limiter.Peek(context.WithoutCancel(ctx), rule.Limit(&c.keys[i]).WithMax(most))
+	d, err := c.transport.limiter.Peek(context.WithoutCancel(ctx), l.rule.Limit(&c.keys[i]).WithMax(most))
 	if err != nil || d.Blocked {
 		return most
 	}
 	return d.Remaining
-}
-
-// ask has one request of a key at a time go to a peer of which it is not known what it says, as
-// long as others wait for its answer.
-func (c *Call) ask(ctx context.Context) error {
-	for i, l := range c.peer.limits {
-		if !l.follows() {
-			continue
-		}
-		s := l.keys.get(c.keyName(i), time.Now())
-		asks, err := s.ask(ctx)
-		if err != nil {
-			return err
-		}
-		if asks {
-			c.asking[i] = s
-		}
-	}
-	return nil
-}
-
-// endAsking ends what others wait for.
-func (c *Call) endAsking() {
-	for i, s := range c.asking {
-		if s != nil {
-			c.asking[i] = nil
-			s.endAsking()
-		}
-	}
-}
-
-// ask returns when it is known what a peer says, or true if the caller is the one to learn it,
-// who ends that when there is an answer, or will be none.
-func (s *keyState) ask(ctx context.Context) (asks bool, err error) {
-	var wait <-chan time.Time
-	for {
-		before, known := s.beginAsking()
-		switch {
-		case known:
-			return false, nil
-		case before == nil:
-			return true, nil
-		}
-		if wait == nil {
-			wait = time.After(askWait)
-		}
-		select {
-		case <-before:
-		case <-wait:
-			s.noteAnswer(time.Now()) // there may be none: go on with what is known
-		case <-ctx.Done():
-			return false, ctx.Err()
-		}
-	}
-}
-
-// beginAsking reports whether it is known what a peer says. Else it returns the channel of who
-// asks, or nil if that is the caller from now on.
-func (s *keyState) beginAsking() (before chan struct{}, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Since(s.lastAnswer) < askAgain {
-		return nil, true
-	}
-	if before = s.asking; before == nil {
-		s.asking = make(chan struct{})
-	}
-	return before, false
-}
-
-func (s *keyState) endAsking() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.asking)
-	s.asking = nil
-}
-
-// noteAnswer notes that it is known what the peer says.
-func (s *keyState) noteAnswer(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lastAnswer = now
 }

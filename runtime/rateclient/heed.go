@@ -5,41 +5,38 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/report"
 )
 
 // heed does what an answer asks for, which has arrived at now. It returns when the request
 // may be sent again, if the peer has refused it, and else a time long after.
 func (c *Call) heed(ctx context.Context, a Answer, now time.Time) time.Time {
-	c.peer.spread.add(now.Sub(c.charged), now)
 	never := now.Add(2 * maxTime)
 	if a.Contradicts {
 		c.transport.lines.Find(report.Contradiction, c.rule().Name, "")
 	}
 	keys := &c.peer.limits[0].keys
-	s := keys.find(c.name, now)
-	c.follow(&a, s.pacedFor(now) > 0, now)
-	c.endAsking()
+	c.follow(ctx, &a, now)
 	if !a.Refused && a.HoldOff > 0 && c.countDecides(ctx, &a) {
 		a.HoldOff = 0
 	}
 	if !a.Refused && a.HoldOff == 0 {
-		if s != nil {
+		if s := keys.find(c.name, now); s != nil {
 			s.served()
 		}
 		return never
 	}
-	s = keys.get(c.name, now)
+	s := keys.get(c.name, now)
 	d, bounded := s.holdFor(&a, &c.peer.Peer, now)
 	until := now.Add(d)
-	var err error
-	if s.hold(until, c.charged, c.peer.limits[0].pace.Window) {
-		if err = c.hold(context.WithoutCancel(ctx), d); err == nil {
-			s.stored(until, time.Now())
-		}
+	s.hold(until)
+	err := c.hold(context.WithoutCancel(ctx), d)
+	if err == nil {
+		s.stored(until)
 	}
+	c.say(ctx, 0, peerstate.Said{Evenly: c.peer.limits[0].evenly(d)})
 	if a.Refused {
 		c.transport.limiter.PeerRefused(ctx, c.rule())
 	}
@@ -48,14 +45,6 @@ func (c *Call) heed(ctx context.Context, a Answer, now time.Time) time.Time {
 		return never
 	}
 	return until
-}
-
-// keyName returns the i-th key of the request as text.
-func (c *Call) keyName(i int) string {
-	if i == 0 {
-		return c.name
-	}
-	return c.keys[i].String()
 }
 
 // holdFor returns for how long an answer holds back calls, and whether it has wanted more.
@@ -84,25 +73,24 @@ func (s *keyState) served() {
 	s.refusals = 0
 }
 
-// hold holds calls back in this process, until Redis does. It returns false if they are
-// held back for as long already: but not if the request was charged when Redis had been told so,
-// since then it does not know it any more.
-func (s *keyState) hold(until, charged time.Time, window time.Duration) bool {
+// hold holds calls back in this process, until Redis does. Each answer is stored, also one that
+// asks for less than is known here: somebody may have released the key in Redis since.
+func (s *keyState) hold(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !until.After(s.held.Add(time.Millisecond)) && !charged.After(s.kept) {
-		return false
+	if until.After(s.held) {
+		s.held = until
 	}
-	s.held, s.until, s.paced = until, until, until.Add(evenly(time.Until(until), window))
-	return true
+	if until.After(s.until) {
+		s.until = until
+	}
 }
 
-// stored notes that Redis holds calls back until then, as of now.
-func (s *keyState) stored(until, now time.Time) {
+// stored notes that Redis holds calls back until then.
+func (s *keyState) stored(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kept = now
-	if s.until.Equal(until) {
+	if !s.until.After(until) {
 		s.until = time.Time{}
 	}
 }
@@ -114,32 +102,10 @@ func (s *keyState) holdLeft(now time.Time) time.Duration {
 	return max(0, s.until.Sub(now))
 }
 
-// learn notes that a hold has denied a call, which perhaps another replica has begun.
-func (s *keyState) learn(d *runtime.Decision, now time.Time, window time.Duration) {
-	if s == nil || !d.Blocked {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if paced := now.Add(d.RetryAfter + evenly(d.RetryAfter, window)); paced.After(s.paced) {
-		s.paced = paced
-	}
-}
-
-// evenly returns for how long calls go on evenly after a hold: for a window, but not for
-// much longer than calls have gathered.
-func evenly(hold, window time.Duration) time.Duration {
-	return min(window, max(hold, time.Minute))
-}
-
-// pacedFor returns for how long calls still go on evenly, since a hold has just been over.
-func (s *keyState) pacedFor(now time.Time) time.Duration {
-	if s == nil {
-		return 0
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return max(0, s.paced.Sub(now))
+// evenly returns for how long calls do not go on all at once when a hold begins: until it ends,
+// and for a window after it, but not for much longer than calls have gathered.
+func (l *limit) evenly(hold time.Duration) time.Duration {
+	return hold + min(l.rule.Window, max(hold, time.Minute))
 }
 
 // report logs that a peer holds calls back, unless there was such a line just before.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// maxKeys is of how many keys of a limit something is known that a peer has said. Of
-// others nothing is known but in Redis.
+// maxKeys is how many keys of a limit have lines and holds of this process. Others are held back
+// by Redis alone.
 const maxKeys = 10_000
 
 // keys are what this process knows of the keys of a limit.
@@ -23,18 +23,11 @@ type keys struct {
 type keyState struct {
 	mu sync.Mutex
 
-	used       time.Time     // at the latest
-	max        int64         // that the peer has set; 0: none
-	raised     time.Time     // when it was set or raised last
-	named      time.Time     // when the peer has named it last
-	lastAnswer time.Time     // of the peer
-	asking     chan struct{} // closed when a request has an answer, for which others wait; nil: none does
-	refusals   int           // without a time, in a row
-	held       time.Time     // until when Redis, or this process, holds back calls
-	kept       time.Time     // when Redis was told so at the latest
-	until      time.Time     // until when this process does, since Redis does not yet, or never will
-	paced      time.Time     // until when calls go on evenly after a hold
-	lines      []*line
+	used     time.Time // at the latest
+	refusals int       // without a time, in a row
+	held     time.Time // until when Redis, or this process, holds back calls
+	until    time.Time // until when this process does, since Redis does not yet, or never will
+	lines    []*line
 }
 
 // find returns what is known of a key, or nil.
@@ -89,5 +82,5 @@ func (s *keyState) use(now time.Time) {
 func (s *keyState) idle(now time.Time, lifetime time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return now.Sub(s.used) > lifetime && len(s.lines) == 0 && !now.Before(s.held) && !now.Before(s.paced)
+	return now.Sub(s.used) > lifetime && len(s.lines) == 0 && !now.Before(s.held)
 }

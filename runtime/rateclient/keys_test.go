@@ -12,7 +12,7 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	k, at := keys{lifetime: time.Minute}, now
 	held := k.get("held", at)
-	held.hold(at.Add(time.Hour), time.Time{}, time.Second)
+	held.hold(at.Add(2 * time.Hour))
 	waits := k.get("waits", at)
 	if _, ok := waits.enter(1, at.Add(100*time.Hour)); !ok {
 		t.Fatal("no line")

@@ -42,9 +42,6 @@ func (c *Call) admit(r *http.Request) (err error) {
 			c.transport.lines.Panic("peer limit", value)
 			err = fmt.Errorf("rateclient: peer %q: its Key, Cost or Share has panicked", c.peer.Pattern)
 		}
-		if err != nil {
-			c.endAsking()
-		}
 	}()
 	c.share = 1
 	for i, l := range c.peer.limits {
@@ -54,13 +51,10 @@ func (c *Call) admit(r *http.Request) (err error) {
 		c.share = min(c.share, l.share(r))
 	}
 	c.name = c.keys[0].String()
-	if err := c.ask(r.Context()); err != nil {
-		return err
-	}
 	first, now := &c.peer.limits[0].keys, time.Now()
 	s := first.find(c.name, now)
 	if !s.busy(c.share, now) {
-		d, err := c.take(r, s)
+		d, err := c.take(r)
 		if err == nil || d.RetryAfter == 0 {
 			return err // nothing to wait for
 		}
@@ -68,7 +62,6 @@ func (c *Call) admit(r *http.Request) (err error) {
 		if s == nil && (d.Blocked || c.inTime(now, d.RetryAfter)) {
 			s = first.get(c.name, now)
 		}
-		s.learn(&d, now, c.peer.limits[0].pace.Window)
 		if !c.inTime(now, d.RetryAfter) {
 			return err
 		}
@@ -118,12 +111,11 @@ func (c *Call) wait(r *http.Request, s *keyState) error {
 		now := time.Now()
 		pause := s.holdLeft(now)
 		if pause == 0 {
-			d, err := c.take(r, s)
+			d, err := c.take(r)
 			if err == nil || d.RetryAfter == 0 {
 				return err
 			}
 			now = time.Now()
-			s.learn(&d, now, c.peer.limits[0].pace.Window)
 			if !c.inTime(now, d.RetryAfter) {
 				return err
 			}

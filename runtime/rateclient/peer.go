@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/report"
 )
 
@@ -74,21 +75,18 @@ type PeerLimit struct {
 	Share func(r *http.Request) float64
 	// Margin is by how much the limit's window is longer than the rule's: by as much as
 	// delays on the way to the peer differ. Two requests that were charged a window apart
-	// arrive that much closer. Of a bucket the burst is smaller by what drains in that time. 0:
-	// it is measured, and is from a 128th of the window, or a second, to a 64th, which it is
-	// until enough was measured, and always of a [runtime.SlidingCounter] and a
-	// [runtime.FixedWindow], which count by their window. Below 0: none.
+	// arrive that much closer. Of a bucket the burst is smaller by what drains in that time. 0
+	// stands for a 64th of the window, or ten seconds if that is less. Below 0: none.
 	Margin time.Duration
 	// Least and Most, if Most is above 0, let the peer set the max within these bounds, by an
 	// answer that names a limit and, as its window, the rule's. A lower one that it tells of
-	// holds at once, and a higher one comes by a tenth for each window. What a replica has not
-	// heard for a second it asks the peer: one request of the key goes, and others wait for
-	// its answer, a second at most, whatever Wait is.
+	// holds at once, and a higher one comes by a tenth for each window. All replicas learn of
+	// it within a second, and one that starts with its first request. A hundred answers
+	// in a row that name no such limit are a finding, see [runtime.Limiter.Findings].
 	//
 	// Without Most a peer that names a limit for the rule's window, and says that nothing remains
 	// although less was counted here, lowers the max in the same way, and it rises as the
-	// peer says. A replica that has heard no such limit for two windows and a minute goes by the
-	// rule again.
+	// peer says. Once it has named no such limit for two windows and a minute the rule's holds.
 	Least, Most int64
 	// Unit is the unit of the quotas that set the max. Empty stands for "requests".
 	Unit string
@@ -122,7 +120,6 @@ func hostOf(r *http.Request) string {
 type peer struct {
 	Peer
 	limits []*limit
-	spread spread
 	log    report.Throttle
 }
 
@@ -159,51 +156,54 @@ func newPeer(p Peer) (*peer, error) {
 		}
 		ready.limits = append(ready.limits, l)
 	}
-	ready.spread.period = max(10*time.Second, p.Limits[0].Rule.Window)
 	return ready, nil
 }
+
+const (
+	// marginShare is the share of a window that a margin has.
+	marginShare = 64
+	// longMargin is the longest that nobody has set: later than that no request arrives but by
+	// mishap.
+	longMargin = 10 * time.Second
+)
 
 // A limit is a PeerLimit that is ready for use.
 type limit struct {
 	PeerLimit
-	rules [marginSteps + 1]runtime.Rule // with longer and longer windows
-	pace  runtime.Rule                  // admits the same, but evenly
+	rule  runtime.Rule // with the margin
+	pace  runtime.Rule // admits the same, but evenly
+	said  peerstate.Limit
 	keys  keys
+	least int64 // the bounds of the peer's max
+	most  int64
 
-	lowered atomic.Bool // of a key the peer has set a max, though it may not by Most
+	unnamed atomic.Int64 // answers in a row that name no limit, though the peer may set the max
 }
 
 func newLimit(l *PeerLimit) (*limit, error) {
 	if err := checkRule(l); err != nil {
 		return nil, err
 	}
-	r := &l.Rule
-	ready := &limit{PeerLimit: *l}
+	r := l.Rule
+	ready := &limit{PeerLimit: *l, least: l.Least, most: l.Most}
 	ready.Unit = cmp.Or(l.Unit, requests)
-	ready.keys.lifetime = 2*r.Window + time.Minute
-	for step := range ready.rules {
-		i := step
-		if r.Algorithm == runtime.SlidingCounter || r.Algorithm == runtime.FixedWindow {
-			i = marginSteps // the window is in the key, or in what it counts: one for all
-		}
-		rule := *r
-		rule.Hold, rule.Outgoing = true, true
-		switch {
-		case l.Margin > 0:
-			rule.Window += l.Margin
-		case l.Margin == 0:
-			rule.Window += r.Window / marginShare * time.Duration(i) / marginSteps
-		}
-		rule.Window = min(rule.Window.Truncate(time.Microsecond), runtime.MaxWindow)
-		bucket := r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
-		if margin := rule.Window - r.Window; bucket && margin > 0 && (r.Burst > 0 || l.Most == 0) { // else the burst is what the peer sets
-			// The peer may receive the burst and what drains in the margin at once.
-			rule.Burst = max(1, cmp.Or(r.Burst, r.Max)-int64(math.Ceil(float64(r.Max)*margin.Seconds()/r.Window.Seconds())))
-		}
-		ready.rules[step] = rule
+	if l.Most == 0 {
+		ready.least, ready.most = 1, r.Max
 	}
+	ready.keys.lifetime = 2*r.Window + time.Minute
+	ready.said = peerstate.Limit{First: min(r.Max, ready.most), Window: r.Window, Life: ready.keys.lifetime}
+	r.Hold, r.Outgoing = true, true
+	margin := cmp.Or(l.Margin, min(r.Window/marginShare, longMargin))
+	r.Window = min(r.Window+max(0, margin), runtime.MaxWindow).Truncate(time.Microsecond)
+	margin = r.Window - l.Rule.Window
+	bucket := r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
+	if bucket && margin > 0 && (r.Burst > 0 || l.Most == 0) { // else the burst is what the peer sets
+		// The peer may receive the burst and what drains in the margin at once.
+		r.Burst = max(1, cmp.Or(r.Burst, r.Max)-int64(math.Ceil(float64(r.Max)*margin.Seconds()/l.Rule.Window.Seconds())))
+	}
+	ready.rule = r
 	ready.pace = runtime.Rule{
-		Name: r.Name + " after a hold", Algorithm: runtime.TokenBucket, Window: ready.rules[marginSteps].Window, Max: r.Max,
+		Name: r.Name + " after a hold", Algorithm: runtime.TokenBucket, Window: r.Window, Max: r.Max,
 		Burst: max(1, r.Max/marginShare), Mode: r.Mode, Fail: r.Fail, Message: r.Message, Outgoing: true,
 	}
 	if err := ready.pace.Check(); err != nil {
@@ -221,14 +221,4 @@ func (l *limit) share(r *http.Request) float64 {
 		return min(share, 1)
 	}
 	return 0
-}
-
-// rule returns the rule with at least a margin, as far as there may be one.
-func (l *limit) rule(margin time.Duration) *runtime.Rule {
-	margin = max(margin, min(l.Rule.Window/marginShare/2, hiccup))
-	step := l.Rule.Window / marginShare / marginSteps
-	if step <= 0 || margin > step*marginSteps {
-		return &l.rules[marginSteps]
-	}
-	return &l.rules[(margin+step-1)/step]
 }

@@ -20,9 +20,11 @@ import (
 )
 
 const (
-	// wayMost is the longest way to the random peer and back, each. A request that arrives was
-	// charged that much earlier at most.
+	// wayMost is the longest way to the random peer and back, each.
 	wayMost = 50 * time.Millisecond
+	// lagMost is how much earlier a request that arrives was charged at most: the store's reply
+	// was on its way, and then the request.
+	lagMost = storeMost + wayMost
 	holdMax = 40 * time.Second
 )
 
@@ -37,7 +39,7 @@ type randomPeer struct {
 	mu       sync.Mutex
 	arrivals []time.Time
 	holds    []hold
-	lost     []time.Time // when the store has forgotten the key
+	lost     []hold // when what was charged that the store has forgotten, at the end
 	refused  int
 }
 
@@ -112,19 +114,28 @@ func (p *randomPeer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: header, Body: http.NoBody, Request: r}, nil
 }
 
-// lose notes that the store has forgotten counts and holds: those that were in force are over.
-func (p *randomPeer) lose(all bool) {
+// lose notes that the store forgets what was stored from then on: the holds that were in force are
+// over, and the charges do not count.
+func (p *randomPeer) lose(since time.Time, charges bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	for i := range p.holds {
-		if p.holds[i].to.After(now) {
-			p.holds[i].to = now
+		if h := &p.holds[i]; h.to.After(now) && !h.from.Before(since) {
+			h.to = now
 		}
 	}
-	if all {
-		p.lost = append(p.lost, now)
+	if charges {
+		p.lost = append(p.lost, hold{since, now})
 	}
+}
+
+// forgotten reports whether what has arrived was perhaps not known any more when something else
+// arrived.
+func (p *randomPeer) forgotten(at, later time.Time) bool {
+	return slices.ContainsFunc(p.lost, func(l hold) bool {
+		return !at.Before(l.from) && !at.After(l.to.Add(lagMost)) && !later.Before(l.to)
+	})
 }
 
 // judge returns what was wrong with what has arrived: more than the limit in a window, or what was
@@ -133,16 +144,20 @@ func (p *randomPeer) judge(most int) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	slices.SortFunc(p.arrivals, time.Time.Compare)
-	for i := most; i < len(p.arrivals); i++ {
-		from, to := p.arrivals[i-most], p.arrivals[i]
-		forgotten := slices.ContainsFunc(p.lost, func(t time.Time) bool { return !t.Before(from.Add(-wayMost)) && !t.After(to) })
-		if to.Sub(from) < p.Window-wayMost && !forgotten {
-			return fmt.Sprintf("%d requests within %v", most+1, to.Sub(from))
+	for i, to := range p.arrivals {
+		n := 0
+		for j := i; j >= 0 && to.Sub(p.arrivals[j]) < p.Window-lagMost; j-- {
+			if !p.forgotten(p.arrivals[j], to) {
+				n++
+			}
+		}
+		if n > most {
+			return fmt.Sprintf("%d requests within a window before %v", n, to)
 		}
 	}
 	for _, h := range p.holds {
 		for _, at := range p.arrivals {
-			if at.After(h.from.Add(wayMost)) && at.Before(h.to) {
+			if at.After(h.from.Add(lagMost)) && at.Before(h.to) {
 				return fmt.Sprintf("a request arrived %v after a hold began, which is for %v", at.Sub(h.from), h.to.Sub(h.from))
 			}
 		}
@@ -150,8 +165,8 @@ func (p *randomPeer) judge(most int) string {
 	return ""
 }
 
-// TestRandomPeers has some processes send to a random peer, while operators release its key and
-// the store forgets it. The peer judges: no answer has more than the limit sent, or anything sent while it
+// TestRandomPeers has some processes send to a random peer, while operators release its key, and
+// the store forgets it, or the last moments in a failover. The peer judges: no answer has more than the limit sent, or anything sent while it
 // holds calls back. One that is honest refuses nothing, and nearly all of its limit is used; after
 // all others the next requests are served when it is honest again.
 func TestRandomPeers(t *testing.T) {
@@ -180,12 +195,13 @@ func randomPeers(t *testing.T, seed uint64) {
 	if costs {
 		limit.Cost = func(*http.Request) int64 { return 1 + rand.Int64N(min(3, int64(most))) }
 	}
-	store := runtime.NewMemoryStore(runtime.WithClock(time.Now))
+	servers := newPair()
+	store := pairStore{servers.master, servers}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	quiet, callers := slog.New(slog.DiscardHandler), 0
 	for range 1 + r.IntN(4) {
-		limiter := runtime.New(farStore{Store: store}, runtime.WithLogger(quiet))
+		limiter := runtime.New(store, runtime.WithLogger(quiet))
 		defer limiter.Close()
 		transport, err := rateclient.New(limiter, []rateclient.Peer{{
 			Pattern: "a.test/", Limits: []rateclient.PeerLimit{limit}, Wait: time.Hour, MaxHold: holdMax, Retries: r.IntN(2),
@@ -218,14 +234,23 @@ func randomPeers(t *testing.T, seed uint64) {
 			if err := operator.Release(ctx, key.Limit(nil)); err != nil {
 				t.Error(err)
 			}
-			p.lose(false)
+			p.lose(time.Time{}, false)
 		case 1:
 			if err := operator.Reset(ctx, key.Limit(nil)); err != nil {
 				t.Error(err)
 			}
-			p.lose(true)
+			p.lose(time.Time{}, true)
 		case 2:
 			p.SetMax(1 + r.IntN(most))
+		case 3:
+			if servers.cut {
+				continue // there is no other replica
+			}
+			since := time.Now()
+			servers.cutOff()
+			time.Sleep(rand.N(time.Second))
+			servers.takeOver()
+			p.lose(since, true)
 		}
 	}
 	end := time.Now()

@@ -82,7 +82,7 @@ func New(limiter *runtime.Limiter, peers []Peer, opts ...Option) (*Transport, er
 			return nil, err
 		}
 		for _, l := range ready.limits {
-			if err := register(limiter, &l.rules[0]); err != nil {
+			if err := register(limiter, &l.rule); err != nil {
 				return nil, fmt.Errorf("rateclient: peer %q: %w", p.Pattern, err)
 			}
 		}
@@ -143,7 +143,6 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		response, err := t.next.RoundTrip(r)
 		if err != nil {
-			c.endAsking()
 			return nil, err
 		}
 		now := time.Now()

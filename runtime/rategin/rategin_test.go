@@ -132,6 +132,18 @@ func TestHijack(t *testing.T) {
 	answer.Body.Close()
 }
 
+// TestDenyEnds wants no handler to run after a refusal.
+func TestDenyEnds(t *testing.T) {
+	engine := gin.New()
+	engine.Use(rategin.Middleware(), func(c *gin.Context) { rategin.Deny(c, &runtime.LimitedError{Rule: "x"}) })
+	engine.GET("/", func(*gin.Context) { t.Error("the handler runs") })
+	w := httptest.NewRecorder()
+	engine.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if w.Code != http.StatusTooManyRequests {
+		t.Errorf("status %d", w.Code)
+	}
+}
+
 // TestUnfit wants a limit that cannot work to panic when the server is built.
 func TestUnfit(t *testing.T) {
 	defer func() {

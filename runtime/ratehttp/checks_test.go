@@ -30,7 +30,8 @@ func TestChecks(t *testing.T) {
 	client := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ratehttp.ClientIP(r.Context()) })
 	twice := &runtime.Rule{Name: "x", Window: time.Minute, Max: 100}
 	limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: twice, Key: func(*http.Request) string { return "all" }}
-	empty := limit
+	empty, peer := limit, limit
+	peer.Key = func(r *http.Request) string { return r.RemoteAddr }
 	empty.Key = func(r *http.Request) string { return "" }
 	forwarded := func(name string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, mark) }
@@ -50,6 +51,8 @@ func TestChecks(t *testing.T) {
 		{"unknown_peer", client, nil, from("@", "")},
 		{"", client, []ratehttp.Option{ratehttp.WithTrustedUnixSocket()}, from("@", "")},
 		{"empty_key", empty.Wrap(client), nil, from("203.0.113.7:1", "")},
+		{"address_key", peer.Wrap(client), nil, from("203.0.113.7:1", "")},
+		{"", peer.Wrap(client), nil, from("203.0.113.7", "")}, // a server that names no port, as for functions in a cloud
 		{"limited_twice", limit.Wrap(limit.Wrap(client)), nil, from("203.0.113.7:1", "")},
 		{"", limit.Wrap(ratehttp.RequestLimit{Limiter: newLimiter(), Rule: hourly}.Wrap(client)), nil, from("203.0.113.7:1", "")},
 		{"", limit.Wrap(ratehttp.RequestLimit{Limiter: newLimiter(), Rule: twice}.Wrap(client)), nil, from("203.0.113.7:1", "")}, // another key

@@ -2,6 +2,7 @@ package ratehttp
 
 import (
 	"net/http"
+	"net/netip"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -94,8 +95,10 @@ func (l *limited) limit(e *exchange, r *http.Request) runtime.Limit {
 	if e.charge(l.Rule, key) {
 		e.config.checks.warn(limitedTwice, l.Rule.Name)
 	}
-	if key == r.RemoteAddr && key != "" {
-		e.config.checks.warn(addressKey, l.Rule.Name)
+	if key == r.RemoteAddr {
+		if _, err := netip.ParseAddrPort(key); err == nil {
+			e.config.checks.warn(addressKey, l.Rule.Name)
+		}
 	}
 	if key == "" {
 		e.config.checks.warn(emptyKey, l.Rule.Name)

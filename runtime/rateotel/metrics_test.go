@@ -85,7 +85,8 @@ func TestMetrics(t *testing.T) {
 		before, _ := collect(t, reader)
 		for series, want := range map[string]string{
 			"rategen.decisions{rule=orders.Create,source=store,verdict=denied}": "0",
-			"rategen.near_limit{rule=orders.Create}":                            "0",
+			"rategen.near_limit{rule=orders.Create}":                            "", // it has had no call
+			"rategen.build.info{version=(devel)}":                               "1",
 			"rategen.rule.limit{rule=orders.Create}":                            "5",
 			"rategen.permits.in_flight{rule=orders.Export}":                     "0",
 		} {
@@ -136,7 +137,7 @@ func TestMetrics(t *testing.T) {
 			"rategen.waits{admitted=false,rule=orders.Mail}":                           "0",
 			"rategen.wait.time{rule=orders.Mail}":                                      "1.5",
 			"rategen.panics{in=scaler}":                                                "1",
-			"rategen.decision.duration{source=store}":                                  "[0 0 0 8 0 0 0 0 0 0 0 0]",
+			"rategen.decision.duration{source=store}":                                  "[0 0 0 8 0 0 0 0 0 0 0 0 0 0]",
 		} {
 			if after[series] != want {
 				t.Errorf("%s is %q, want %s", series, after[series], want)
@@ -148,7 +149,7 @@ func TestMetrics(t *testing.T) {
 			"rategen.breaker.open": "gauge ", "rategen.overrides": "gauge {rule}", "rategen.overrides.rejected": "counter {rejection} true", "rategen.overrides.unread": "gauge ", "rategen.overrides.used": "counter {decision} true",
 			"rategen.waiting": "gauge {call}", "rategen.waits": "counter {call} true", "rategen.wait.time": "counter s true",
 			"rategen.adaptive.factor": "gauge ", "rategen.redis.memory.used": "gauge By", "rategen.redis.memory.max": "gauge By", "rategen.redis.evicted": "counter {key} true",
-			"rategen.panics": "counter {panic} true", "rategen.rule.info": "gauge ", "rategen.rule.enforced": "gauge ",
+			"rategen.panics": "counter {panic} true", "rategen.build.info": "gauge ", "rategen.rule.info": "gauge ", "rategen.rule.enforced": "gauge ",
 			"rategen.rule.limit": "gauge ", "rategen.rule.window": "gauge s", "rategen.permits.in_flight": "gauge {permit}",
 			"rategen.decision.duration": "histogram s",
 		}

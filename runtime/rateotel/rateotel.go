@@ -22,8 +22,9 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/rategen/rategen/internal/buildversion"
+	"github.com/rategen/rategen/internal/ratetally"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/ratetally"
 )
 
 // scope is the name of the instrumentation.
@@ -45,7 +46,7 @@ func Observer(provider metric.MeterProvider) (*runtime.Observer, error) {
 		return nil, errors.New("rateotel: no meter provider: pass one, such as otel.GetMeterProvider()")
 	}
 	e := &exporter{tally: ratetally.New()}
-	if err := e.instrument(provider.Meter(scope)); err != nil {
+	if err := e.instrument(provider.Meter(scope, metric.WithInstrumentationVersion(buildversion.Linked()))); err != nil {
 		return nil, fmt.Errorf("rateotel: %w", err)
 	}
 	observer := e.tally.Observer()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -38,21 +39,28 @@ const (
 	ShadowOn Kind = "shadow_on"
 	// ShadowOff makes a rule deny calls.
 	ShadowOff Kind = "shadow_off"
+	// ChangeKey overrides the max of a key, or its window, or both.
+	ChangeKey Kind = "override_key"
+	// RestoreKey takes the whole override of a key back, also a Block or an Allow.
+	RestoreKey Kind = "restore_key"
 	// Undo undoes a change in the history of the overrides.
 	Undo Kind = "undo"
 )
 
 // kinds are all of them.
-var kinds = []Kind{Reset, Release, Change, Restore, Block, Unblock, Allow, Unallow, ShadowOn, ShadowOff, Undo}
+var kinds = []Kind{Reset, Release, Change, Restore, Block, Unblock, Allow, Unallow, ChangeKey, RestoreKey, ShadowOn, ShadowOff, Undo}
 
 // ofKey reports whether the action is for one key.
 func (k Kind) ofKey() bool {
-	return k == Reset || k == Release || k == Block || k == Unblock || k == Allow || k == Unallow
+	return k == Reset || k == Release || k == Block || k == Unblock || k == Allow || k == Unallow || k == ChangeKey || k == RestoreKey
 }
+
+// changes reports whether the action has a max or a window.
+func (k Kind) changes() bool { return k == Change || k == ChangeKey }
 
 // ends reports whether what the action sets may have an end.
 func (k Kind) ends() bool {
-	return k == Change || k == Block || k == Allow || k == ShadowOn || k == ShadowOff
+	return k.changes() || k == Block || k == Allow || k == ShadowOn || k == ShadowOff
 }
 
 // edits reports whether the action changes overrides.
@@ -65,7 +73,7 @@ type Action struct {
 	Rule string
 	// Key is the key of an action for one key: what [runtime.Key.String] returns.
 	Key string
-	// Max and Window are those of Change. One that is nil stays as it is.
+	// Max and Window are those of Change and ChangeKey. One that is nil stays as it is.
 	Max    *int64
 	Window *time.Duration
 	// For is how long what the action sets is to hold. At 0 an expiry stays, and Endless
@@ -85,6 +93,7 @@ type Editor interface {
 	Undo(ctx context.Context, id int64, by override.Edit) (override.Record, error)
 	List(ctx context.Context) ([]override.Entry, error)
 	History(ctx context.Context, n int) ([]override.Record, error)
+	Note(ctx context.Context, r override.Record) (id int64, err error)
 }
 
 // WithActions lets viewers change things. Each action is a POST that the browser
@@ -94,14 +103,30 @@ type Editor interface {
 // goroutines, once for each action, with the rule and key known to be well formed. A
 // nil authorize allows nothing.
 //
-// Overrides are written by editor. If it is nil, keys can be reset and released, and
-// nothing can be overridden. The limiters follow within the interval of their source.
+// Overrides are written by editor, which notes resets and releases too, and does them not if
+// it cannot. If it is nil, keys can be reset and released without a history, and nothing can
+// be overridden. The limiters follow within the interval of their source.
 func WithActions(authorize func(r *http.Request, a Action) (who string, err error), editor Editor) Option {
 	return func(p *Page) {
 		if authorize != nil {
 			p.actions = &actions{p, authorize, editor}
 		}
 	}
+}
+
+// WithOffers says which actions a viewer is offered, of those that the page has: only these have
+// buttons. The authorize of [WithActions] decides all the same. Offers is called from many goroutines,
+// for each kind when a viewer opens the page, with the request for its stream. Without the option all
+// viewers are offered all.
+func WithOffers(offers func(r *http.Request, k Kind) bool) Option {
+	return func(p *Page) { p.offers = offers }
+}
+
+// offered returns the kinds of actions that a viewer is offered.
+func (p *Page) offered(r *http.Request) []string {
+	return slices.DeleteFunc(p.actions.names(), func(name string) bool {
+		return p.offers != nil && !p.offers(r, Kind(name))
+	})
 }
 
 // actions are what a page lets viewers do.
@@ -131,11 +156,7 @@ func (a *actions) names() []string {
 func (a *actions) do(ctx context.Context, act Action, key *runtime.Key, who string) error {
 	if !act.Kind.edits() {
 		for _, found := range a.page.named(act.Rule) {
-			end := found.limiter.Reset
-			if act.Kind == Release {
-				end = found.limiter.Release
-			}
-			if err := end(ctx, found.Rule.Limit(key)); err != nil {
+			if err := a.end(ctx, act, &found, key, who); err != nil {
 				return err
 			}
 		}
@@ -155,6 +176,30 @@ func (a *actions) do(ctx context.Context, act Action, key *runtime.Key, who stri
 	return err
 }
 
+// end resets or releases the key of a rule. The history has it first: what cannot be noted is
+// not done.
+func (a *actions) end(ctx context.Context, act Action, found *namedRule, key *runtime.Key, who string) error {
+	limit := found.Rule.Limit(key)
+	if a.editor != nil {
+		defer a.page.overridesCache.forget()
+		note := override.Record{Who: who, Why: act.Why, Target: override.Target{Rule: act.Rule, Pattern: key.Pattern(), Keys: true}, Did: string(act.Kind)}
+		asked, _ := found.usageLimit(key)
+		switch usages, err := found.limiter.Usage(ctx, asked); {
+		case err != nil: // what is broken is a reason for a reset
+			note.Before = "not known: " + runtime.ClassOf(err).String()
+		case len(usages) > 0:
+			note.Before = fmt.Sprintf("%d used", usages[0].Limit-usages[0].Remaining)
+		}
+		if _, err := a.editor.Note(ctx, note); err != nil {
+			return err
+		}
+	}
+	if act.Kind == Release {
+		return found.limiter.Release(ctx, limit)
+	}
+	return found.limiter.Reset(ctx, limit)
+}
+
 // edit returns what an action changes about the overrides.
 func (act *Action) edit(key *runtime.Key) override.Edit {
 	e := override.Edit{Target: override.Target{Rule: act.Rule}, Endless: act.Endless}
@@ -165,7 +210,7 @@ func (act *Action) edit(key *runtime.Key) override.Edit {
 		e.Until = time.Now().Add(act.For).Truncate(time.Second)
 	}
 	switch act.Kind {
-	case Change:
+	case Change, ChangeKey:
 		e.Set = runtime.KeyOverride{Max: act.Max, Window: act.Window}
 	case Block:
 		e.Block = true
@@ -179,7 +224,7 @@ func (act *Action) edit(key *runtime.Key) override.Edit {
 		e.Set.Mode = new(runtime.ModeShadow)
 	case ShadowOff:
 		e.Set.Mode = new(runtime.ModeEnforce)
-	case Restore:
+	case Restore, RestoreKey:
 		e.Remove = true
 	}
 	return e

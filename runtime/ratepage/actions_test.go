@@ -55,6 +55,11 @@ func (n *notebook) Undo(_ ctx, id int64, by override.Edit) (override.Record, err
 	return override.Record{Target: override.Target{Rule: "r"}}, n.err
 }
 
+func (n *notebook) Note(_ ctx, r override.Record) (int64, error) {
+	n.edits = append(n.edits, fmt.Sprintf("%s of %s key %q, which was %s, by %s%s", r.Did, r.Rule, r.Pattern, r.Before, r.Who, r.Why))
+	return 1, n.err
+}
+
 func (n *notebook) List(ctx) ([]override.Entry, error) { return n.entries, n.err }
 
 func (n *notebook) History(ctx, int) ([]override.Record, error) { return n.records, n.err }
@@ -84,7 +89,7 @@ func TestActions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, body := range []string{
-		`{"action":"reset","rule":"r","key":"a%3Ab*"}`,
+		`{"action":"reset","rule":"r","key":"a%3Ab*","why":" (8)"}`,
 		`{"action":"release","rule":"peer","key":"a%3Ab*"}`,
 		`{"action":"override","rule":"r","max":7,"window_ms":1500}`,
 		`{"action":"override","rule":"r","max":0}`,
@@ -96,6 +101,8 @@ func TestActions(t *testing.T) {
 		`{"action":"block","rule":"r","key":"x","for_ms":3600000,"why":" (7)"}`,
 		`{"action":"allow","rule":"r","key":"x","endless":true}`,
 		`{"action":"unallow","rule":"r","key":"x"}`,
+		`{"action":"override_key","rule":"r","key":"x","max":9,"for_ms":7200000,"why":" (9)"}`,
+		`{"action":"restore_key","rule":"r","key":"x"}`,
 		`{"action":"undo","rule":"r","change":3}`,
 	} {
 		if status, answer := post(page, body); status != 200 {
@@ -109,6 +116,8 @@ func TestActions(t *testing.T) {
 		t.Errorf("after its release: %v", err)
 	}
 	want := []string{
+		`reset of r key "a%3Ab%2A", which was 1 used, by ada (8)`,
+		`release of peer key "a%3Ab%2A", which was 1 used, by ada`,
 		`r {"max":7,"window":"1.5s"} by ada`,
 		`r {"max":0} by ada`,
 		`r key "a%3Ab%2A" {"block":true} by ada`,
@@ -119,6 +128,8 @@ func TestActions(t *testing.T) {
 		`r key "x" {"block":true} for 1h0m0s by ada (7)`,
 		`r key "x" {"allow":true} endless by ada`,
 		`r key "x" without allow by ada`,
+		`r key "x" {"max":9} for 2h0m0s by ada (9)`,
+		`r key "x" removed by ada`,
 		`undo 3 by ada`,
 	}
 	if diff := cmp.Diff(want, editor.edits); diff != "" {
@@ -290,5 +301,22 @@ func TestReadOnly(t *testing.T) {
 	}
 	if status, answer := post(page, `{"action":"reset","rule":"r","key":"x"}`); status != 200 {
 		t.Errorf("%d %s", status, answer)
+	}
+}
+
+// TestOffers has a page with actions offer each viewer what the program says, and decide all the same.
+func TestOffers(t *testing.T) {
+	t.Parallel()
+	page := New(
+		WithActions(func(*http.Request, Action) (string, error) { return "ada", nil }, new(notebook)),
+		WithOffers(func(r *http.Request, k Kind) bool { return k == Reset || r.Header.Get("Role") == "operator" }))
+	offered := func(role string) []string {
+		return decoded[stateView](t, ask(page, "GET", "/api/state", "", "Role", role)).Actions
+	}
+	if diff := cmp.Diff([]string{"reset"}, offered("viewer")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(page.actions.names(), offered("operator")); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -1,8 +1,8 @@
 package ratepage
 
 import (
+	"github.com/rategen/rategen/internal/ratetally"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/ratetally"
 )
 
 // The columns of a rule's counts.

@@ -26,6 +26,10 @@
 //   - GET api/state: totals and points of calls (columns names them), redis, history,
 //     denied_keys, and the actions that are offered.
 //   - GET api/overrides: entries with what each says and its expiry, and history.
+//   - GET api/processes: which report to Redis, and which of them have in force what the
+//     editor's hash says.
+//   - GET api/refused?since=1h, 3h or 24h: the keys that all processes have refused most, see
+//     [runtime.RefusedMinute], and the number of other refusals.
 //   - GET api/stream: server-sent events: a state, the rules, then each second a frame:
 //     point with the calls n of all rules in so many seconds, and rows of the rules that
 //     changed.
@@ -33,7 +37,7 @@
 //     override, or peer: see [runtime.Limiter.Hold]), limit, remaining, retry_after_ms
 //     (null: never) and reset_after_ms; with max=N where calls bring it.
 //   - POST api/actions: a body {"action": "reset", "rule": "R", "key": "K"}, with max and
-//     window_ms for override, change for undo; for_ms or "endless": true, and why.
+//     window_ms for override and override_key, change for undo; for_ms or "endless": true, and why.
 //
 // An error is {"error": "…"}: 400 for a wrong request, 403 without the right or without
 // WithActions, 404 for an unknown rule or path, 405, 409 if the editor refuses, 415, 500

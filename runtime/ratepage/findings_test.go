@@ -13,12 +13,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/ratetally"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/ratehttp"
 	"github.com/rategen/rategen/runtime/ratepage"
-	"github.com/rategen/rategen/runtime/ratetally"
 )
 
 // TestSixMistakes has a program make six mistakes at once, and wants the log, the page, the

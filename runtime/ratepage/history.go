@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -23,6 +24,8 @@ type history struct {
 	mu      sync.Mutex
 	entries []historyEntry
 	rules   map[string]string // what overrides made of each rule, as last known
+	last    runtime.OverrideEvent
+	told    bool // last is one
 }
 
 // A historyEntry is a change, or why overrides did not come into force.
@@ -51,6 +54,9 @@ func (h *history) push(entries ...historyEntry) {
 
 // failed notes that overrides did not come into force.
 func (h *history) failed(err error, now time.Time) {
+	h.mu.Lock()
+	h.last.Err = err
+	h.mu.Unlock()
 	h.add(historyEntry{At: now, Error: shorten(err.Error(), 500), Unread: !errors.Is(err, runtime.ErrInvalidOverrides)})
 }
 
@@ -83,7 +89,12 @@ func (h *history) overridden(ev runtime.OverrideEvent, rules []runtime.RuleState
 	if more := len(names) - maxChanges; more > 0 {
 		entries = append(entries, historyEntry{At: now, Note: fmt.Sprintf("and %d other rules", more)})
 	}
+	was, first := h.last, !h.told
+	h.last, h.told = ev, true
 	switch {
+	case len(entries) == 0 && !first && was == ev: // of another limiter, or of what is not registered
+	case len(entries) == 0 && !first && was.Err != nil && was.Rules == ev.Rules && was.Enabled == ev.Enabled:
+		entries = append(entries, historyEntry{At: now, Note: "overrides are read again; they are as they were"})
 	case !ev.Enabled:
 		entries = append(entries, historyEntry{At: now, Note: "all limits are switched off"})
 	case len(entries) == 0 && ev.Rules == 0:
@@ -131,9 +142,9 @@ func overrideText(s *runtime.RuleState) string {
 	switch s.Keys {
 	case 0:
 	case 1:
-		says = append(says, "another limit for 1 pattern of keys")
+		says = append(says, "1 key or pattern overridden")
 	default:
-		says = append(says, fmt.Sprintf("other limits for %d patterns of keys", s.Keys))
+		says = append(says, fmt.Sprintf("%d keys or patterns overridden", s.Keys))
 	}
 	return strings.Join(says, ", ")
 }
@@ -145,14 +156,7 @@ func shortDuration(d time.Duration) string {
 	if d >= day && d%day == 0 {
 		return fmt.Sprintf("%dd", d/day)
 	}
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return spec.DurationText(d)
 }
 
 // shorten cuts a text to so many bytes.

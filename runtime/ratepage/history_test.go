@@ -64,9 +64,9 @@ func TestHistory(t *testing.T) {
 		}, "r01 7 per 2d > 7 per 1h30m, shadow")
 		check("keys, and nothing for the rule", func(o *runtime.Overrides) {
 			o.Rules["r01"] = runtime.Override{Keys: map[string]runtime.KeyOverride{"a": {Max: new(int64(0))}, "b": {Max: new(int64(0))}}}
-		}, "r01 7 per 1h30m, shadow > other limits for 2 patterns of keys")
+		}, "r01 7 per 1h30m, shadow > 2 keys or patterns overridden")
 		check("off", func(o *runtime.Overrides) { o.Rules["r02"] = runtime.Override{Enabled: new(false)} },
-			"r01 other limits for 2 patterns of keys >", "r02 > off")
+			"r01 2 keys or patterns overridden >", "r02 > off")
 		check("as declared, by an override", func(o *runtime.Overrides) { o.Rules["r02"] = runtime.Override{Max: new(int64(5))} },
 			"r02 off > overridden by what is declared")
 		check("all off", func(o *runtime.Overrides) { o.Enabled = new(false) }, "r02 overridden by what is declared >", "> all limits are switched off")
@@ -76,6 +76,9 @@ func TestHistory(t *testing.T) {
 		failure.Store(new(error(&fs.PathError{Op: "stat", Path: "<b>limits</b>", Err: fs.ErrNotExist})))
 		check("a source that fails", func(*runtime.Overrides) {}, "> unread: stat <b>limits</b>: file does not exist")
 		failure.Store(nil)
+		check("the source again", func(*runtime.Overrides) {}, "> overrides are read again; they are as they were")
+		page.history.overridden(runtime.OverrideEvent{Enabled: true}, page.rules(), time.Now()) // of another limiter
+		check("what is no change", func(*runtime.Overrides) {})
 		var many []string
 		for _, r := range rules[:maxChanges] {
 			many = append(many, r.Name+" > 9 per 2d")

@@ -17,7 +17,8 @@ type listed struct {
 	File       string `json:"file"`
 	Name       string `json:"name"`
 	Prefix     string `json:"prefix,omitempty"`
-	AnyKey     bool   `json:"any_key"` // the parts of its keys are not known
+	AnyKey     bool   `json:"any_key"`             // the parts of its keys are not known by name
+	KeyParts   int    `json:"key_parts,omitempty"` // how many they are; 0: none, or not known
 	Window     string `json:"window"`
 	Max        string `json:"max"`
 	Algorithm  string `json:"algorithm"`
@@ -76,7 +77,9 @@ func (p *Page) serveListing(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/jsonl; charset=utf-8")
 	lines := json.NewEncoder(w)
 	for _, s := range p.rules() {
-		if lines.Encode(listedOf(s.Rule)) != nil {
+		l := listedOf(s.Rule)
+		l.KeyParts = s.KeyParts
+		if lines.Encode(l) != nil {
 			return // the viewer is gone
 		}
 	}

@@ -31,16 +31,29 @@ func (p *Page) named(name string) (found []namedRule) {
 	return found
 }
 
+// usageLimit returns the limit of a key of which the usage is asked, and its max. Where each call
+// brings a max of its own, it is one that no call exceeds.
+func (f *namedRule) usageLimit(key *runtime.Key) (limit runtime.Limit, most int64) {
+	limit = f.Rule.Limit(key)
+	if byCall(f.Rule) {
+		return limit.WithMax(runtime.MaxLog), runtime.MaxLog
+	}
+	return limit, f.Rule.Max
+}
+
 // A keyView is what is left for a key.
 type keyView struct {
 	Rule   string      `json:"rule"`
 	Key    string      `json:"key"`
-	Limits []limitView `json:"limits"` // of each rule of the name
+	Limits []limitView `json:"limits"`           // of each rule of the name; of no name: of rules that concern the key
+	Others int         `json:"others,omitempty"` // rules that have counted nothing for the key
 }
 
 // A limitView is what one rule would decide about a call of a cost of 1 now.
 type limitView struct {
+	Rule   string `json:"rule,omitempty"` // if no rule was asked for
 	Source string `json:"source"`
+	Error  string `json:"error,omitempty"` // the class of a failure: nothing else is known
 	// Counted is false if the key has no limit: it is switched off.
 	Counted bool `json:"counted"`
 	Allowed bool `json:"allowed"`
@@ -78,17 +91,24 @@ func (p *Page) serveKey(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	v := keyView{Rule: q.Get("rule"), Limits: []limitView{}}
-	found := p.named(v.Rule)
-	if len(found) == 0 {
-		writeFailure(w, unknownRule(v.Rule))
-		return
-	}
 	key, err := runtime.ParseKey(q.Get("key"))
+	found := p.named(v.Rule)
+	switch {
+	case v.Rule != "" && len(found) == 0:
+		err = unknownRule(v.Rule)
+	case v.Rule == "" && err == nil && key.String() == "":
+		err = badRequest("name a rule, or the key of a caller")
+	}
 	if err != nil {
 		writeFailure(w, err)
 		return
 	}
 	v.Key = keyText(key.String())
+	if v.Rule == "" {
+		p.findKey(r.Context(), &v, key)
+		writeJSON(w, http.StatusOK, encode(v))
+		return
+	}
 	for _, f := range found {
 		limit, asked := f.Rule.Limit(key), f.Rule.Max
 		if byCall(f.Rule) {
@@ -165,11 +185,11 @@ func (p *Page) deniedKeys(now time.Time) deniedKeysView {
 		return v
 	}
 	for _, k := range p.keys.top(maxDenied, now) {
-		text := keyText(k.key)
+		text := keyText(k.Key)
 		if !p.plain {
 			text = maskKey(text)
 		}
-		v.Keys = append(v.Keys, deniedView{k.rule, text, k.count, k.over})
+		v.Keys = append(v.Keys, deniedView{k.Rule, text, k.Count, k.Over})
 	}
 	return v
 }

@@ -1,6 +1,7 @@
 package ratepage
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -26,6 +27,7 @@ type overridesView struct {
 	Entries []entryView  `json:"entries"`
 	More    int          `json:"more,omitempty"` // entries that are left out
 	History []recordView `json:"history"`
+	Error   string       `json:"error,omitempty"` // why the entries or the history are not known
 }
 
 // An entryView is an override.
@@ -50,33 +52,33 @@ type recordView struct {
 	Before string    `json:"before,omitempty"`
 	After  string    `json:"after,omitempty"`
 	Undoes int64     `json:"undoes,omitempty"`
+	Did    string    `json:"did,omitempty"` // if it was no change of overrides
 }
 
-// An overridesCache is what the editor has returned last, for all viewers together.
-type overridesCache struct {
+// A cache is what was answered last, for all viewers together.
+type cache struct {
 	mu   sync.Mutex
 	at   time.Time
 	json []byte
 	err  error
 }
 
-// forget has the editor be asked anew: something has changed.
-func (s *overridesCache) forget() {
+// forget has the next answer be made anew: something has changed.
+func (s *cache) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at = time.Time{}
 }
 
-// serveOverrides answers with the overrides and their history.
-func (p *Page) serveOverrides(w http.ResponseWriter, r *http.Request) {
-	s := &p.overridesCache
+// serve answers with what make returns, or has returned if that is younger than age.
+func (s *cache) serve(w http.ResponseWriter, r *http.Request, age time.Duration, make func(context.Context, time.Time) ([]byte, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := time.Now(); now.Sub(s.at) >= overridesAge || now.Before(s.at) {
+	if now := time.Now(); now.Sub(s.at) >= age || now.Before(s.at) {
 		// Whoever asks first may leave before the others.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), overridesTimeout)
 		defer cancel()
-		s.json, s.err = p.overrides(ctx, now)
+		s.json, s.err = make(ctx, now)
 		s.at = time.Now()
 	}
 	if s.err != nil {
@@ -86,6 +88,11 @@ func (p *Page) serveOverrides(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, s.json)
 }
 
+// serveOverrides answers with the overrides and their history.
+func (p *Page) serveOverrides(w http.ResponseWriter, r *http.Request) {
+	p.overridesCache.serve(w, r, overridesAge, p.overrides)
+}
+
 // overrides returns what the editor knows. A page without one knows nothing.
 func (p *Page) overrides(ctx context.Context, now time.Time) ([]byte, error) {
 	v := overridesView{Entries: []entryView{}, History: []recordView{}}
@@ -93,15 +100,15 @@ func (p *Page) overrides(ctx context.Context, now time.Time) ([]byte, error) {
 		return encode(v), nil
 	}
 	records, err := p.actions.editor.History(ctx, maxRecords)
-	if err != nil {
-		return nil, err
-	}
 	for _, r := range records {
-		v.History = append(v.History, recordView{r.ID, r.At, shorten(r.Who, 100), shorten(r.Why, maxWhy), r.Rule, p.patternOf(r.Target), shorten(r.Before, 500), shorten(r.After, 500), r.Undoes})
+		v.History = append(v.History, recordView{r.ID, r.At, shorten(r.Who, 100), shorten(r.Why, maxWhy), r.Rule, p.patternOf(r.Target), shorten(r.Before, 500), shorten(r.After, 500), r.Undoes, shorten(r.Did, 500)})
 	}
-	entries, err := p.actions.editor.List(ctx)
-	if err != nil {
-		return nil, err
+	entries, unlisted := p.actions.editor.List(ctx)
+	switch {
+	case err != nil && unlisted != nil:
+		return nil, unlisted
+	case err != nil || unlisted != nil: // a history may lead to what has broken the hash
+		v.Error = cmp.Or(unlisted, err).Error()
 	}
 	for _, e := range entries[:min(len(entries), maxEntries)] {
 		is := entryView{Rule: e.Rule, Key: p.patternOf(e.Target), Says: e.String(), Ends: e.Ends, Over: e.At(now) == runtime.KeyOverride{}}

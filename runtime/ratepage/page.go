@@ -23,7 +23,9 @@ type Page struct {
 	actions *actions     // nil: nothing can be changed
 	logger  *slog.Logger // nil: slog.Default as it is at the time of a line
 	viewers int          // how many may look at a time
+	hosts   []string     // nil: any
 
+	offers    func(*http.Request, Kind) bool // or nil
 	crossSite *http.CrossOriginProtection
 
 	observer       *runtime.Observer
@@ -31,8 +33,10 @@ type Page struct {
 	latencies      latencies
 	redis          redisWatch
 	history        history
-	overridesCache overridesCache // what the editor has said
-	changed        atomic.Int64   // how often what holds for rules may have changed
+	overridesCache cache // what the editor has said
+	processesCache cache
+	refusedCaches  [len(refusedSpans)]cache
+	changed        atomic.Int64 // how often what holds for rules may have changed
 
 	attached sync.Mutex
 	limiters []*runtime.Limiter
@@ -120,6 +124,10 @@ func (p *Page) Close() { p.once.Do(func() { close(p.closed) }) }
 // ServeHTTP serves the page, for requests whose prefix is stripped.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
+	if !p.serves(r) {
+		writeError(w, http.StatusMisdirectedRequest, fmt.Sprintf("this page is not at %.200q: the program names its hosts by ratepage.WithHosts", r.Host))
+		return
+	}
 	p.routes.ServeHTTP(w, r)
 }
 

@@ -246,7 +246,7 @@ func TestLookUp(t *testing.T) {
 		text   string
 	}{
 		"rule=nobody&key=x":                                   {404, `no rule has the name \"nobody\"`},
-		"key=x":                                               {404, "no rule"},
+		"key=x":                                               {200, `"others":5`},
 		"rule=orders.Create&key=a%25zz":                       {400, "% without two"},
 		"rule=orders.Create&key=%7Bx%7D":                      {400, "no key has the byte"},
 		"rule=orders.Create&keys=x":                           {400, "unknown parameter"},
@@ -269,7 +269,7 @@ func TestStoreAway(t *testing.T) {
 	limiter := runtime.New(downStore{}, runtime.WithLogger(quiet), runtime.WithObserver(page.Observer()))
 	rule := &runtime.Rule{Name: "r", Max: 5, Window: time.Minute}
 	limiter.Register(rule)
-	if w := ask(page, "GET", "/api/keys?rule=r&key=x", ""); w.Code != 503 || !strings.Contains(w.Body.String(), "unavailable") {
+	if w := ask(page, "GET", "/api/keys?rule=r&key=x", ""); w.Code != 503 || !strings.Contains(w.Body.String(), `"rate limit store unavailable: connection"`) {
 		t.Errorf("look-up: %d %s", w.Code, w.Body)
 	}
 	if w := ask(page, "POST", "/api/actions", `{"action":"reset","rule":"r","key":"x"}`, "Content-Type", "application/json"); w.Code != 503 {
@@ -279,6 +279,9 @@ func TestStoreAway(t *testing.T) {
 		_, _ = limiter.Take(t.Context(), rule.Limit(nil))
 	}
 	state := decoded[stateView](t, ask(page, "GET", "/api/state", ""))
+	if want := `{"share":null,"kinds":[{"class":"connection","policy":"open","count":0}]}`; string(state.Undecided) != want {
+		t.Errorf("before anybody has looked for a second: %s, want %s", state.Undecided, want)
+	}
 	if state.Totals != [columns]uint64{undecided: 3} {
 		t.Errorf("totals %v", state.Totals)
 	}

@@ -46,6 +46,7 @@ func (a *actions) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := a.page.crossSite.Check(r); err != nil {
+		a.log(r, slog.LevelWarn, "action on rate limits refused", Action{}, "", err)
 		writeError(w, http.StatusForbidden, fmt.Sprintf("%v, from %.200q: if that is the address of this page before a proxy, the program trusts it by ratepage.WithTrustedOrigins", err, r.Header.Get("Origin")))
 		return
 	}
@@ -61,11 +62,15 @@ func (a *actions) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := a.do(r.Context(), act, key, shorten(who, 100)); err != nil {
-		a.log(r, slog.LevelError, "action on rate limits failed", act, who, private.Hide(err))
+		level := slog.LevelError
 		var known failure
 		if act.Kind.edits() && !errors.As(err, &known) && runtime.ClassOf(err) == runtime.ClassOther { // not that Redis is away
 			err = failure{http.StatusConflict, err.Error()}
 		}
+		if errors.As(err, &known) { // the viewer has asked for what cannot be
+			level = slog.LevelWarn
+		}
+		a.log(r, level, "action on rate limits failed", act, who, private.Hide(err))
 		writeFailure(w, err)
 		return
 	}
@@ -129,9 +134,9 @@ func (a *actions) fill(act *Action, body *actionRequest) (err error) {
 		return badRequest("%s needs a key; that of a rule without a key option is empty", act.Kind)
 	case !act.Kind.ofKey() && body.Key != nil:
 		return badRequest("%s is for a whole rule, so it has no key", act.Kind)
-	case act.Kind != Change && (body.Max != nil || body.WindowMS != nil):
+	case !act.Kind.changes() && (body.Max != nil || body.WindowMS != nil):
 		return badRequest("%s has neither max nor window_ms", act.Kind)
-	case act.Kind == Change && body.Max == nil && body.WindowMS == nil:
+	case act.Kind.changes() && body.Max == nil && body.WindowMS == nil:
 		return badRequest("%s needs max or window_ms", act.Kind)
 	case !act.Kind.ends() && (body.ForMS != nil || body.Endless):
 		return badRequest("%s has neither for_ms nor endless", act.Kind)
@@ -162,7 +167,7 @@ func (a *actions) fill(act *Action, body *actionRequest) (err error) {
 	if act.Kind == Release && slices.ContainsFunc(found, func(f namedRule) bool { return !f.Rule.Hold }) {
 		return badRequest("rule %.80q holds back no calls, so there is nothing to release: reset ends a block of its own, unblock one by an override", act.Rule)
 	}
-	if act.Kind == Change {
+	if act.Kind.changes() {
 		for _, f := range found {
 			if err := a.fits(f.Rule, *act); err != nil {
 				return badRequest("%v", err)
@@ -191,13 +196,13 @@ func (a *actions) fits(r *runtime.Rule, act Action) error {
 func (a *Action) note() string {
 	note := map[Kind]string{
 		Reset: "a key was reset", Release: "the hold of a key was released", Block: "a key was blocked", Unblock: "the block of a key was removed",
-		Allow: "the limit was removed from a key", Unallow: "a key has its limit again", Restore: "the override was removed",
+		Allow: "the limit was removed from a key", Unallow: "a key has its limit again", Restore: "the override was removed", RestoreKey: "the override of a key was removed",
 		ShadowOn: "shadow mode was switched on", ShadowOff: "shadow mode was switched off",
 	}[a.Kind]
 	switch a.Kind {
 	case Undo:
 		return fmt.Sprintf("change %d was undone", a.Change)
-	case Change:
+	case Change, ChangeKey:
 		var says []string
 		if a.Max != nil {
 			says = append(says, fmt.Sprintf("max %d", *a.Max))
@@ -206,6 +211,9 @@ func (a *Action) note() string {
 			says = append(says, "window "+shortDuration(*a.Window))
 		}
 		note = "overridden: " + strings.Join(says, ", ")
+		if a.Kind == ChangeKey {
+			note = "a key was " + note
+		}
 	}
 	switch {
 	case a.For > 0:
@@ -223,6 +231,8 @@ func (a *Action) absent() string {
 		return "the key is not blocked by an override of its own; a block by the rule itself ends with a reset"
 	case Unallow:
 		return "the limit was not removed from the key"
+	case RestoreKey:
+		return "the key has no override of its own"
 	}
 	return "the rule has no override of its own"
 }

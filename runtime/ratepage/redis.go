@@ -27,6 +27,10 @@ type failureKind struct {
 	policy string
 }
 
+// settling and holding stand in place of the policy for failures of settlements and of holds, which
+// no policy decides.
+const settling, holding = "settling", "holding"
+
 // A breakerView is a circuit breaker that has opened since the program started.
 type breakerView struct {
 	Node  string    `json:"node"` // empty: the only server, or unknown
@@ -61,9 +65,9 @@ func (w *redisWatch) failure(ev runtime.FailureEvent) {
 	kind := failureKind{ev.Class, ev.Policy.String()}
 	switch {
 	case ev.Settling:
-		kind.policy = "settling"
+		kind.policy = settling
 	case ev.Holding:
-		kind.policy = "holding"
+		kind.policy = holding
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

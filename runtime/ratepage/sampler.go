@@ -30,6 +30,8 @@ type sampler struct {
 	points []point
 	totals [columns]uint64
 	first  [sections]json.RawMessage // as they were sent last
+
+	undecided undecideds
 }
 
 // A point is one sample of all rules together: calls since the sample before.
@@ -54,6 +56,7 @@ const (
 	historySection
 	keysSection
 	findingsSection
+	undecidedSection
 	sections
 )
 
@@ -63,6 +66,7 @@ type frame struct {
 	Version int64      `json:"version"` // of the rules
 	Reload  bool       `json:"reload,omitempty"`
 	Enabled bool       `json:"enabled"`
+	Applied int64      `json:"applied"` // how often overrides have come into force, also those of keys alone
 	Changed []ruleView `json:"changed,omitempty"`
 	Point   *point     `json:"point,omitempty"`
 	Rows    []row      `json:"rows,omitempty"`
@@ -72,7 +76,8 @@ type frame struct {
 	History json.RawMessage `json:"history,omitempty"`
 	Denied  json.RawMessage `json:"denied_keys,omitempty"`
 
-	Findings json.RawMessage `json:"findings,omitempty"`
+	Findings  json.RawMessage `json:"findings,omitempty"`
+	Undecided json.RawMessage `json:"undecided,omitempty"`
 }
 
 // A stateView is all there is to see, but for the rules.
@@ -110,8 +115,8 @@ func (s *sampler) next(p *Page, now time.Time) event {
 	return event{s.number, s.set.version, s.reload, s.frame}
 }
 
-// state returns what a viewer needs to know to begin with, but for the rules.
-func (s *sampler) state(p *Page, now time.Time) event {
+// state returns what a viewer with some actions needs to know to begin with, but for the rules.
+func (s *sampler) state(p *Page, now time.Time, offered []string) event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if passed := now.Sub(s.taken); passed >= interval*9/10 || passed < 0 {
@@ -119,11 +124,11 @@ func (s *sampler) state(p *Page, now time.Time) event {
 	}
 	v := stateView{
 		frame: frame{
-			Version: s.set.version, Enabled: s.set.enabled,
+			Version: s.set.version, Enabled: s.set.enabled, Applied: p.changed.Load(),
 			Redis: s.first[redisSection], History: s.first[historySection], Denied: s.first[keysSection],
-			Findings: s.first[findingsSection],
+			Findings: s.first[findingsSection], Undecided: s.first[undecidedSection],
 		},
-		Made: p.made, Host: p.host, Totals: s.totals, Points: append([]point{}, s.points...), Actions: p.actions.names(), Keys: p.keysShown(),
+		Made: p.made, Host: p.host, Totals: s.totals, Points: append([]point{}, s.points...), Actions: offered, Keys: p.keysShown(),
 		Columns: [columns]string{"admitted", "denied", "shadow", "undecided"},
 		Viewers: p.looking.Load(), Most: p.viewers, Every: interval.Milliseconds(),
 	}
@@ -153,11 +158,12 @@ func (s *sampler) sample(p *Page, now time.Time) {
 		f.Changed = nil
 	}
 	s.reload = f.Reload
-	f.Version, f.Enabled = s.set.version, s.set.enabled
+	f.Version, f.Enabled, f.Applied = s.set.version, s.set.enabled, p.changed.Load()
 
 	at := point{At: now.UnixMilli(), Seconds: passed.Seconds()}
 	rows, totals := p.counts.sample()
 	s.totals = totals
+	decisions := uint64(0)
 	if resumed {
 		p.latencies.restart()
 		rows = nil
@@ -166,6 +172,7 @@ func (s *sampler) sample(p *Page, now time.Time) {
 		for _, r := range rows {
 			for i, n := range r.N {
 				at.N[i] += n
+				decisions += n
 			}
 		}
 		at.Latency = p.latencies.view()
@@ -182,13 +189,14 @@ func (s *sampler) sample(p *Page, now time.Time) {
 		historySection: encode(p.history.view()),
 		keysSection:    encode(p.deniedKeys(now)),
 
-		findingsSection: encode(p.findings()),
+		findingsSection:  encode(p.findings()),
+		undecidedSection: encode(s.undecided.sample(&p.redis, decisions, resumed, now)),
 	} {
 		if bytes.Equal(section, s.first[i]) {
 			continue
 		}
 		s.first[i] = section
-		*[sections]*json.RawMessage{&f.Redis, &f.History, &f.Denied, &f.Findings}[i] = section
+		*[sections]*json.RawMessage{&f.Redis, &f.History, &f.Denied, &f.Findings, &f.Undecided}[i] = section
 	}
 	s.frame = encode(f)
 }

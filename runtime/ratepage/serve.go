@@ -42,6 +42,8 @@ func (p *Page) newRoutes() http.Handler {
 		"api/stream":    p.serveStream,
 		"api/keys":      p.serveKey,
 		"api/overrides": p.serveOverrides,
+		"api/processes": p.serveProcesses,
+		"api/refused":   p.serveRefused,
 	}
 	files, err := assets.ReadDir("assets")
 	if err != nil {
@@ -133,6 +135,8 @@ func writeFailure(w http.ResponseWriter, err error) {
 		writeError(w, known.status, known.text)
 	case errors.Is(err, runtime.ErrInvalidKey), errors.Is(err, runtime.ErrInvalidLimit):
 		writeError(w, http.StatusBadRequest, err.Error())
+	case errors.Is(err, runtime.ErrUnavailable): // which says no reason
+		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%v: %v", runtime.ErrUnavailable, runtime.ClassOf(err)))
 	default: // the store's, or the editor's
 		writeError(w, http.StatusServiceUnavailable, err.Error())
 	}

@@ -11,8 +11,8 @@ import (
 const writeTimeout = 10 * time.Second
 
 // serveState answers with what a viewer needs to know to begin with.
-func (p *Page) serveState(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, p.sampler.state(p, time.Now()).data)
+func (p *Page) serveState(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, http.StatusOK, p.sampler.state(p, time.Now(), p.offered(r)).data)
 }
 
 // serveStream sends the state and the rules, and then a frame every second, until the
@@ -42,7 +42,7 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 	// The rules come by the stream, too: another request may reach another process.
 	var last event
 	begin := func() error {
-		last = p.sampler.state(p, time.Now())
+		last = p.sampler.state(p, time.Now(), p.offered(r))
 		if err := send("state", last.data); err != nil {
 			return err
 		}

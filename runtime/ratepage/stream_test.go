@@ -268,7 +268,7 @@ func TestSampler(t *testing.T) {
 	if _, f = next(-time.Hour); f.Point != nil {
 		t.Errorf("after the clock was set back: %+v", f)
 	}
-	if data := page.sampler.state(page, at).data; !strings.Contains(string(data), `"totals":[15,0,0,0]`) {
+	if data := page.sampler.state(page, at, nil).data; !strings.Contains(string(data), `"totals":[15,0,0,0]`) {
 		t.Errorf("state: %s", data)
 	}
 	for range 2 * maxPoints {

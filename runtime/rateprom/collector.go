@@ -7,8 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rategen/rategen/internal/ratetally"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/ratetally"
 )
 
 // A collector turns a tally into metrics when it is scraped.

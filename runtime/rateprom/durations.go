@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rategen/rategen/runtime/ratetally"
+	"github.com/rategen/rategen/internal/ratetally"
 )
 
 // The buckets of a native histogram: 8 in each power of two, so each is 9 % wide.

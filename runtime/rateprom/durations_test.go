@@ -17,7 +17,7 @@ import (
 // TestDurations compares the durations with a histogram of client_golang's that has
 // observed the same ones: around every bound, and random ones of every magnitude.
 func TestDurations(t *testing.T) {
-	registry, classic := prometheus.NewRegistry(), []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3}
+	registry, classic := prometheus.NewRegistry(), []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1}
 	o := observer(t, registry)
 	theirs := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "theirs", Buckets: classic, NativeHistogramBucketFactor: 1.1, NativeHistogramZeroThreshold: 953e-9,

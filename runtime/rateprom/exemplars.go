@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rategen/rategen/internal/ratetally"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/ratetally"
 )
 
 // exemplars are the last decisions whose calls have a trace, one for each count of

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/rategen/rategen/runtime/ratetally"
+	"github.com/rategen/rategen/internal/ratetally"
 )
 
 // metric returns the durations as a metric that is a classic histogram and a native

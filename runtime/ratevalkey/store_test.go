@@ -5,6 +5,7 @@ package ratevalkey
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -69,7 +70,7 @@ func TestFaults(t *testing.T) {
 		}
 		t.Run(string(fault.Where)+"/"+fault.Name, func(t *testing.T) {
 			t.Parallel()
-			const tries = 3 // on a machine that is busy with other tests
+			const tries = 5 // on a machine that is busy with other tests
 			for try := 1; ; try++ {
 				var late []string
 				for _, seen := range faults.RunOn(t, fault, 600*time.Millisecond, open) {
@@ -79,9 +80,10 @@ func TestFaults(t *testing.T) {
 					if slow := seen.Late(); slow != "" {
 						late = append(late, slow)
 					}
+					// A machine that answers too late with what has happened has only timeouts.
 					if n := seen.Calls - seen.Store; len(fault.Classes) > 0 && n > 0 &&
 						!slices.ContainsFunc(fault.Classes, func(class string) bool { return seen.Classes[class] > 0 }) {
-						t.Errorf("%v: failures have none of the classes %v\n%+v", seen.Policy, fault.Classes, seen)
+						late = append(late, fmt.Sprintf("%v: failures have none of the classes %v\n%+v", seen.Policy, fault.Classes, seen))
 					}
 				}
 				switch {

@@ -1,9 +1,10 @@
 package main
 
 import (
-	"math/bits"
 	"slices"
 	"time"
+
+	"github.com/rategen/rategen/bench/internal/load"
 )
 
 // A judge takes down how every call was answered, and says afterwards how far that
@@ -14,7 +15,7 @@ type judge struct {
 	denied  [][]time.Duration
 	results [3]int // by outcome
 	local   int    // calls that were answered without a request
-	took    [64 * 8]int
+	took    load.Histogram
 }
 
 // A passage is a call that went on.
@@ -66,34 +67,7 @@ func (j *judge) answered(result int, took time.Duration) {
 	if took == 0 {
 		j.local++
 	}
-	j.took[bucketOf(took)]++
-}
-
-// bucketOf returns the place of a time in a histogram of eight buckets an octave.
-func bucketOf(d time.Duration) int {
-	v := uint64(d)
-	if v < 8 {
-		return int(v)
-	}
-	shift := bits.Len64(v) - 4
-	return shift*8 + int(v>>shift)
-}
-
-// quantile returns the time in which a share of the calls was answered.
-func (j *judge) quantile(q float64) time.Duration {
-	total, sum := 0, 0
-	for _, n := range j.took {
-		total += n
-	}
-	for i, n := range j.took {
-		if sum += n; float64(sum) >= q*float64(total) {
-			if i < 16 {
-				return time.Duration(i)
-			}
-			return time.Duration(uint64(8+i%8) << (i/8 - 1))
-		}
-	}
-	return 0
+	j.took.Add(took)
 }
 
 // A verdict is how far the answers of some keys were from an ideal limit.

@@ -1,12 +1,9 @@
-// Capacity says how much a Redis decides, and what many processes do to a cluster
-// of them.
+// Capacity says how much a Redis decides, and simulates many processes and a cluster.
 //
 // Usage:
 //
 //	go run ./cost/capacity [-write results/capacity.md]
 //	go run ./cost/capacity -simulate [-processes 1000] [-shards 6] [-lease 50ms] …
-//	go run ./cost/capacity -compare [-for 10s]
-//	go run ./cost/capacity -fleet -shards 16 [-write results/fleet.md]
 //
 // Without a mode it measures, for every algorithm, the processor time and the bytes
 // that a decision costs a Redis, and prints how many decisions a second that is.
@@ -14,13 +11,6 @@
 // With -simulate it simulates processes that call a cluster, in virtual time: keys by
 // a Zipf distribution, a burst, a shard that stops for a while. It prints the load of
 // the shards, how calls were answered, and the worst over- and under-admission.
-//
-// With -compare eight real processes make such calls to a real Redis, and the figures
-// stand beside those of a simulation of the same calls.
-//
-// With -fleet it starts a cluster, measures what one process asks of it besides decisions
-// (connections, the topology, overrides), and prints what many processes do then, beside
-// the simulation of their calls.
 package main
 
 import (
@@ -39,14 +29,11 @@ func main() {
 		p        = plan{Processes: 1000, Shards: 6, Max: 100, Window: time.Second, Trip: 500 * time.Microsecond, Fails: -1, Seed: 1}
 		write    = flag.String("write", "", "file to write the measured table into")
 		simulate = flag.Bool("simulate", false, "simulate processes and a cluster")
-		compare  = flag.Bool("compare", false, "compare a simulation with real processes and a real Redis")
-		many     = flag.Bool("fleet", false, "measure what processes ask of a cluster besides decisions")
-		worker   = flag.String("worker", "", "be one of the real processes, on the Redis at this socket")
 	)
 	flag.IntVar(&t.Keys, "keys", t.Keys, "number of keys")
 	flag.Float64Var(&t.Zipf, "zipf", t.Zipf, "exponent of the Zipf distribution of keys, above 1")
 	flag.Float64Var(&t.Rate, "rate", t.Rate, "calls a second of all processes together")
-	flag.DurationVar(&t.For, "for", t.For, "length of the simulation, or of the comparison")
+	flag.DurationVar(&t.For, "for", t.For, "length of the simulation")
 	flag.Float64Var(&t.Burst, "burst", t.Burst, "factor of the rate in the middle tenth of the time")
 	flag.IntVar(&p.Processes, "processes", p.Processes, "number of processes")
 	flag.IntVar(&p.Shards, "shards", p.Shards, "number of masters of the cluster")
@@ -61,16 +48,9 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
-	switch {
-	case *worker != "":
-		err = work(ctx, *worker, t, p)
-	case *compare:
-		err = compareReal(ctx, os.Stdout, t, p)
-	case *many:
-		err = measureFleet(ctx, *write, t, p)
-	case *simulate:
+	if *simulate {
 		err = simulateOnly(ctx, os.Stdout, t, p)
-	default:
+	} else {
 		err = measureAll(ctx, *write)
 	}
 	stop()

@@ -18,7 +18,7 @@ func (s *simulation) report(out io.Writer) {
 		s.Processes, s.Shards, s.Keys, s.Max, s.Window, s.Lease, s.Cost.Trip, s.Cost.Key)
 	fmt.Fprintf(out, "%d calls in %v: %.1f %% admitted, %.1f %% refused, %.2f %% undecided; %.1f %% without a request; p50 %v, p99 %v\n\n",
 		calls, s.For, share(s.judge.results[admitted]), share(s.judge.results[refused]), share(s.judge.results[undecided]),
-		share(s.judge.local), s.judge.quantile(0.5).Round(time.Microsecond), s.judge.quantile(0.99).Round(time.Microsecond))
+		share(s.judge.local), s.judge.took.Quantile(0.5).Round(time.Microsecond), s.judge.took.Quantile(0.99).Round(time.Microsecond))
 	fmt.Fprint(out, "| shard | busy | requests a second | keys a request |\n|---|---:|---:|---:|\n")
 	for i, shard := range s.shards {
 		name := fmt.Sprint(i)

@@ -52,7 +52,7 @@ func TestStoppedShard(t *testing.T) {
 	if v := s.judge.verdictOf(func(key int) bool { return s.shardOf(key) == 1 }); v.most <= p.Max {
 		t.Errorf("keys of the shard that stops: %+v, want more than %d in some window", v, p.Max)
 	}
-	if p50 := s.judge.quantile(0.5); p50 > 5*time.Millisecond {
+	if p50 := s.judge.took.Quantile(0.5); p50 > 5*time.Millisecond {
 		t.Errorf("half of the calls take %v", p50)
 	}
 }

@@ -3,6 +3,7 @@ package orders
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -24,6 +25,12 @@ type Service interface {
 	//
 	//ratelimit:key=`"all"` window=10s max=3 algorithm=concurrency
 	Export(ctx context.Context, customer string) error
+
+	// LogIn checks the password of a user who comes from a network.
+	//
+	//ratelimit:name=login.user key=#user window=15m max=5 block=1h
+	//ratelimit:name=login.address key=#network window=15m max=50 block=1h
+	LogIn(ctx context.Context, user, network, password string) error
 }
 
 // Shop is the service without limits.
@@ -44,3 +51,6 @@ func (Shop) Export(ctx context.Context, _ string) error {
 		return ctx.Err()
 	}
 }
+
+// LogIn implements [Service].
+func (Shop) LogIn(context.Context, string, string, string) error { return errors.New("wrong password") }

@@ -39,6 +39,22 @@ var (
 		Max:       3,
 		Algorithm: runtime.Concurrency,
 	}
+	serviceLogInLimit = &runtime.Rule{
+		Name:   "login.user",
+		Source: "orders.go: Service.LogIn",
+		Prefix: "rate_limit:orders.Service.LogIn:",
+		Window: 15 * time.Minute,
+		Max:    5,
+		Block:  time.Hour,
+	}
+	serviceLogInLimit2 = &runtime.Rule{
+		Name:   "login.address",
+		Source: "orders.go: Service.LogIn",
+		Prefix: "rate_limit:orders.Service.LogIn#2:",
+		Window: 15 * time.Minute,
+		Max:    50,
+		Block:  time.Hour,
+	}
 )
 
 // RateLimitedService is a Service that admits calls within the limits
@@ -63,6 +79,8 @@ func NewRateLimitedService(next Service, limiter *runtime.Limiter) *RateLimitedS
 		serviceCreateLimit,
 		serviceSearchLimit,
 		serviceExportLimit,
+		serviceLogInLimit,
+		serviceLogInLimit2,
 	)
 	return &RateLimitedService{next: next, limiter: limiter}
 }
@@ -100,6 +118,21 @@ func (s *RateLimitedService) Export(ctx context.Context, customer string) error 
 		defer s.limiter.SettleLater(ctx, decision)
 	}
 	return s.next.Export(ctx, customer)
+}
+
+// LogIn is limited to 5 per 15m for each #user (a denial blocks for 1h) and
+// to 50 per 15m for each #network (a denial blocks for 1h).
+func (s *RateLimitedService) LogIn(ctx context.Context, user, network, password string) error {
+	if s.limiter.Enabled() {
+		key := runtime.NewKey().AddString(user)
+		limit := serviceLogInLimit.Limit(key)
+		key2 := runtime.NewKey().AddString(network)
+		limit2 := serviceLogInLimit2.Limit(key2)
+		if _, err := s.limiter.Take(ctx, limit, limit2); err != nil {
+			return err
+		}
+	}
+	return s.next.LogIn(ctx, user, network, password)
 }
 
 // Unwrap returns the Service behind the limits.

@@ -11,7 +11,7 @@ import (
 
 // A rule is written with the name in package runtime that has the words of its algorithm:
 // fixed-window is FixedWindow.
-var algorithms = []string{spec.SlidingLog, spec.SlidingCounter, spec.FixedWindow, spec.TokenBucket, spec.LeakyBucket, spec.Concurrency}
+var algorithms = spec.Algorithms[:]
 
 // latency is the signal that the wrapper measures.
 const latency = "latency"

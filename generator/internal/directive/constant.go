@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // A constants column reads the value of an option that is known when the code is
@@ -32,7 +33,7 @@ func durations(least, most time.Duration, allowed string) *constants {
 	}
 	return &constants{
 		isDuration: true,
-		check:      func(n int64) (any, error) { return check(time.Duration(n), ShortDuration(time.Duration(n))) },
+		check:      func(n int64) (any, error) { return check(time.Duration(n), spec.DurationText(time.Duration(n))) },
 		read: func(text string) (any, error) {
 			d, err := parseDuration(text)
 			if err != nil {

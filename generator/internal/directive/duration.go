@@ -40,15 +40,3 @@ func parseLease(text string) (time.Duration, error) {
 	}
 	return d, err
 }
-
-// ShortDuration is [time.Duration.String] without the zeros at its end.
-func ShortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}

@@ -109,9 +109,9 @@ func explainMax(s *Settings) string {
 func exactWindow(s *Settings) string {
 	rounded := get[time.Duration](s, "resolution")
 	if rounded >= s.Window() {
-		return "each time slice of " + ShortDuration(s.Window())
+		return "each time slice of " + spec.DurationText(s.Window())
 	}
-	return "any " + ShortDuration(s.Window()-rounded)
+	return "any " + spec.DurationText(s.Window()-rounded)
 }
 
 func explainAlgorithm(s *Settings) string {
@@ -129,7 +129,7 @@ func explainAlgorithm(s *Settings) string {
 		if n, err := strconv.ParseInt(most, 10, 64); known && err == nil {
 			twice = strconv.FormatInt(2*n, 10)
 		}
-		return "Around the end of a window up to " + twice + " may pass within " + ShortDuration(s.Window()) + "."
+		return "Around the end of a window up to " + twice + " may pass within " + spec.DurationText(s.Window()) + "."
 	case spec.Concurrency:
 		return "A call holds a permit until the method returns or panics."
 	}
@@ -141,7 +141,7 @@ func explainResolution(s *Settings) string {
 	if r == 0 {
 		return ""
 	}
-	return "Times fall to the start of their time slice of " + ShortDuration(r) + ": calls leave the window together, up to " + ShortDuration(r) + " early."
+	return "Times fall to the start of their time slice of " + spec.DurationText(r) + ": calls leave the window together, up to " + spec.DurationText(r) + " early."
 }
 
 func explainBuckets(s *Settings) string {
@@ -154,7 +154,7 @@ func explainBuckets(s *Settings) string {
 	case b.coarse > 0:
 		n = b.coarse
 	}
-	return "Calls are counted in buckets: one may count for up to " + ShortDuration((s.Window() / time.Duration(n)).Round(time.Microsecond)) + " longer than the window."
+	return "Calls are counted in buckets: one may count for up to " + spec.DurationText((s.Window() / time.Duration(n)).Round(time.Microsecond)) + " longer than the window."
 }
 
 func explainBurst(s *Settings) string {
@@ -176,7 +176,7 @@ func explainLease(s *Settings) string {
 	if s.Lease() == 0 {
 		return ""
 	}
-	lease := ShortDuration(s.Lease())
+	lease := spec.DurationText(s.Lease())
 	text := "A process with many calls on a key charges some of them ahead, for up to " + lease + ", and admits these by itself."
 	switch s.Algorithm() {
 	case spec.SlidingLog, spec.SlidingCounter:

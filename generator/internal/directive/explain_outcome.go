@@ -28,7 +28,7 @@ func explainRefusal(s *Settings) string {
 	case spec.Concurrency:
 		return "A call is refused while " + callCount(most) + " run."
 	}
-	return "A call is refused while the last " + ShortDuration(s.Window()) + " have no room for it, and then counts for nothing."
+	return "A call is refused while the last " + spec.DurationText(s.Window()) + " have no room for it, and then counts for nothing."
 }
 
 func explainWait(s *Settings) string {
@@ -37,16 +37,16 @@ func explainWait(s *Settings) string {
 	case wait == 0 || !s.Refuses():
 		return ""
 	case s.Algorithm() == spec.LeakyBucket:
-		return "A call waits for its turn. It is refused at once if that comes later than " + ShortDuration(wait) + ", or than the deadline of its context."
+		return "A call waits for its turn. It is refused at once if that comes later than " + spec.DurationText(wait) + ", or than the deadline of its context."
 	}
-	return "Before that it waits for room, for up to " + ShortDuration(wait) + " and no longer than its context."
+	return "Before that it waits for room, for up to " + spec.DurationText(wait) + " and no longer than its context."
 }
 
 func explainBlock(s *Settings) string {
 	if s.Block() == 0 {
 		return ""
 	}
-	return "A caller that is refused stays refused for " + ShortDuration(s.Block()) + " from then on. Further tries do not extend that."
+	return "A caller that is refused stays refused for " + spec.DurationText(s.Block()) + " from then on. Further tries do not extend that."
 }
 
 func explainMode(s *Settings) string {
@@ -83,9 +83,9 @@ func explainReserve(s *Settings) string {
 		return ""
 	}
 	if s.Expr("meter") != nil {
-		return "While it runs, its process renews what is charged. If the process dies, all but what was used more than a second or so before comes back " + ShortDuration(s.Reserve()) + " later at most."
+		return "While it runs, its process renews what is charged. If the process dies, all but what was used more than a second or so before comes back " + spec.DurationText(s.Reserve()) + " later at most."
 	}
-	return "While it runs, its process renews the charge. If the process dies, the charge comes back " + ShortDuration(s.Reserve()) + " later at most."
+	return "While it runs, its process renews the charge. If the process dies, the charge comes back " + spec.DurationText(s.Reserve()) + " later at most."
 }
 
 func explainDebt(s *Settings) string {
@@ -143,7 +143,7 @@ func explainState(s *Settings) string {
 	case spec.TokenBucket, spec.LeakyBucket:
 		return "A string with a level and its time."
 	case spec.Concurrency:
-		return "A sorted set with an entry for each permit. Those of a process that dies are free " + ShortDuration(s.Window()) + " later."
+		return "A sorted set with an entry for each permit. Those of a process that dies are free " + spec.DurationText(s.Window()) + " later."
 	}
 	return ""
 }
@@ -157,7 +157,7 @@ func explainStorage(s *Settings) string {
 	if most, known := s.max(); known {
 		entries = most
 	}
-	return "A " + kind + " with the time of every call that was admitted in the last " + ShortDuration(s.Window()) + ", and so up to " + entries + " that count."
+	return "A " + kind + " with the time of every call that was admitted in the last " + spec.DurationText(s.Window()) + ", and so up to " + entries + " that count."
 }
 
 // explainFail is about failures as [explainState] is about Redis.

@@ -141,7 +141,7 @@ var Options = []Option{{
 	Default:  "`0s`, until there is room",
 	constant: durations(spec.MinWindow, spec.MaxWindow, "between 1ms and 366d; leave the option out for callers that are not blocked"), fits: blockFits,
 	field:   "Block",
-	brief:   func(s *Settings) string { return "block " + ShortDuration(s.Block()) },
+	brief:   func(s *Settings) string { return "block " + spec.DurationText(s.Block()) },
 	explain: explanations{TopicRefusal: explainBlock},
 }, {
 	Name: "lease", counts: true, Value: "DURATION",
@@ -149,7 +149,7 @@ var Options = []Option{{
 	Default: "`0s`, Redis decides every call",
 	parse:   parseText(parseLease), fits: ruleFits((*spec.Rule).FitsLease),
 	field:   "Lease",
-	brief:   func(s *Settings) string { return "lease " + ShortDuration(s.Lease()) },
+	brief:   func(s *Settings) string { return "lease " + spec.DurationText(s.Lease()) },
 	explain: explanations{TopicLimit: explainLease},
 }, {
 	Name: "mode", guesses: "dryrun shadow soft", Value: "enforce|soft|shadow",
@@ -187,7 +187,7 @@ var Options = []Option{{
 	Default:  "charges stay",
 	constant: durations(spec.MinWindow, spec.MaxWindow, "between 1ms and 366d; leave the option out for charges that stay"), fits: ruleFits((*spec.Rule).FitsReserve),
 	field:   "Reserve",
-	brief:   func(s *Settings) string { return "reserve " + ShortDuration(s.Reserve()) },
+	brief:   func(s *Settings) string { return "reserve " + spec.DurationText(s.Reserve()) },
 	explain: explanations{TopicEnd: explainReserve},
 }, {
 	Name: "debt", guesses: "overspend overdraft deficit", counts: true, Value: "refuse|carry|forgive",

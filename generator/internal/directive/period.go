@@ -32,7 +32,7 @@ func (s *Settings) Per() string {
 	if unit := s.Period(); unit != spec.NoUnit {
 		return unit.String()
 	}
-	return ShortDuration(s.Window())
+	return spec.DurationText(s.Window())
 }
 
 // Zone and Anchor return what the directive says, where it is no expression.

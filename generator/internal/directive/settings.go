@@ -219,15 +219,8 @@ func (s *Settings) Lease() time.Duration { return get[time.Duration](s, "lease")
 // Reserve returns when the charge of a call lapses that is not renewed, or 0.
 func (s *Settings) Reserve() time.Duration { return get[time.Duration](s, "reserve") }
 
-// Debt returns what becomes of what calls cost beyond the max.
-func (s *Settings) Debt() spec.Debt {
-	for d := spec.DebtRefuse; d <= spec.DebtForgive; d++ {
-		if get[string](s, "debt") == d.String() {
-			return d
-		}
-	}
-	return spec.DebtDefault
-}
+// Debt returns what becomes of what calls cost beyond the max, or "".
+func (s *Settings) Debt() string { return get[string](s, "debt") }
 
 // Mode returns whether calls are refused.
 func (s *Settings) Mode() string { return cmp.Or(get[string](s, "mode"), "enforce") }

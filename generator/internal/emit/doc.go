@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/dave/jennifer/jen"
-	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/model"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // comment writes a comment, broken into lines. Each has its slashes, or one that begins with
@@ -85,7 +85,7 @@ func limitDoc(l *model.Limit) string {
 		notes = append(notes, "reserved for "+l.Rule.ReserveText())
 	}
 	if lease := l.Rule.Lease(); lease > 0 {
-		notes = append(notes, "leased for "+directive.ShortDuration(lease))
+		notes = append(notes, "leased for "+spec.DurationText(lease))
 	}
 	if len(notes) > 0 {
 		text += " (" + strings.Join(notes, ", ") + ")"

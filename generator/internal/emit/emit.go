@@ -159,7 +159,7 @@ func (e *emitter) ruleFields(r *model.Rule) []jen.Code {
 		case x == nil && f.Code == nil:
 		case x == nil:
 			field(f.Name, e.code(f.Code))
-		case f.Option == "wait" || f.Option == "block" || f.Option == "reserve":
+		case x.IsDuration():
 			field(f.Name, jen.Op(e.nodeText(x, ast.Unparen(x.Node), nil)))
 		default:
 			field(f.Name, jen.Op(e.constant(x)))

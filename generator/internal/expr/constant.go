@@ -40,6 +40,9 @@ func (s *Scope) Constant(option string, v directive.Value, isDuration bool) *Exp
 	return e
 }
 
+// IsDuration reports whether the expression is a time.Duration.
+func (e *Expr) IsDuration() bool { return isOfTime(e.Type, "Duration") }
+
 // Duration checks an expression that must give a time.Duration which is not constant.
 func (s *Scope) Duration(option string, v directive.Value, m *Signature) *Expr {
 	e := s.check(option, v, m)

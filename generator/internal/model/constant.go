@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/gotypes"
 	"github.com/rategen/rategen/generator/internal/output"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // applyConstants finds the constants that the rules of a wrapper refer to, so that they have
@@ -154,8 +154,8 @@ func isImported(p *types.Package, name string, imports []*ast.ImportSpec) bool {
 func (r *Rule) PerText() string { return r.textOf("window", r.Per()) }
 
 // BlockText, ReserveText and MaxText do so for other options.
-func (r *Rule) BlockText() string   { return r.textOf("block", directive.ShortDuration(r.Block())) }
-func (r *Rule) ReserveText() string { return r.textOf("reserve", directive.ShortDuration(r.Reserve())) }
+func (r *Rule) BlockText() string   { return r.textOf("block", spec.DurationText(r.Block())) }
+func (r *Rule) ReserveText() string { return r.textOf("reserve", spec.DurationText(r.Reserve())) }
 func (r *Rule) MaxText() string     { return r.textOf("max", r.Settings.MaxText()) }
 
 // textOf returns the text of the constant that a rule refers to, or else another.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/generator/internal/diag"
-	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/internal/spec"
 )
 
@@ -23,11 +22,11 @@ func (b *Builder) warnBlock(r *Rule) {
 	wait, why := r.Window(), "a refused call has room only in the next "+r.Per()
 	if r.Algorithm() != spec.FixedWindow {
 		wait /= time.Duration(r.most())
-		why = "there is room for another call every " + directive.ShortDuration(wait.Round(time.Microsecond))
+		why = "there is room for another call every " + spec.DurationText(wait.Round(time.Microsecond))
 	}
 	if float64(r.Block()) < rareBlock*float64(wait) {
 		b.Report.Warn(diag.ShortBlock, r.Place("block"), "block: %s, so a block of %s keeps hardly anybody out for longer: write a longer one, or remove it",
-			why, directive.ShortDuration(r.Block()))
+			why, spec.DurationText(r.Block()))
 	}
 }
 
@@ -68,7 +67,7 @@ func (b *Builder) warnLapse(r *Rule) {
 		return
 	}
 	b.Report.Warn(diag.ShortLapse, r.Place(option), "%s: %s lapses after %s, and is renewed when a third of that is over, which may take %s, so calls would lose it while they run: write some seconds",
-		option, what, directive.ShortDuration(lasts), spec.Timeout)
+		option, what, spec.DurationText(lasts), spec.Timeout)
 }
 
 // warnUnasked warns of a limit in soft mode on a method of a struct that has no use for its

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math/bits"
 
-	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/internal/spec"
 )
 
@@ -20,7 +19,7 @@ func (b *Builder) applyLease(l *Limit, most int64) int64 {
 		return left
 	}
 	b.Report.At(r.Place("lease"), "lease: %d of the %d calls that the bucket admits at once drain in %s, so none could be charged ahead: shorten the lease, or set a burst above %d",
-		drains, most, directive.ShortDuration(r.Lease()), drains)
+		drains, most, spec.DurationText(r.Lease()), drains)
 	return most
 }
 

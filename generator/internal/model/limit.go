@@ -87,7 +87,7 @@ func (b *Builder) newLimit(m *Method, r *Rule, scope *expr.Scope) *Limit {
 	if r.Reserve() > 0 && r.Algorithm() == spec.FixedWindow && r.Expr("settle") == nil && r.Expr("refund") == nil && r.Expr("meter") == nil {
 		b.Report.At(r.Place("reserve"), "reserve: what a call is charged is final, so nothing of it is a reservation: remove the option, or write settle=, refund= or meter=")
 	}
-	if r.Debt() != spec.DebtDefault && r.Algorithm() != spec.Concurrency && r.Expr("settle") == nil {
+	if r.Debt() != "" && r.Algorithm() != spec.Concurrency && r.Expr("settle") == nil {
 		b.Report.At(r.Place("debt"), "debt: no call costs more than it was charged before: remove the option, or write settle=")
 	}
 	if v := r.Expr("meter"); v != nil && m.Stream != nil {

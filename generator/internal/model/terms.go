@@ -126,7 +126,7 @@ func (r *Rule) terms() []directive.Term {
 	burst, debt, buckets := value("burst"), value("debt"), value("buckets")
 	switch r.Algorithm() {
 	case spec.FixedWindow:
-		*debt = cmp.Or(*debt, spec.DebtRefuse.String())
+		*debt = cmp.Or(*debt, spec.DebtRefuse)
 	case spec.SlidingCounter:
 		*buckets = cmp.Or(*buckets, "60")
 	case spec.TokenBucket:
@@ -138,6 +138,6 @@ func (r *Rule) terms() []directive.Term {
 			*burst = cmp.Or(*burst, *value("max"))
 		}
 	}
-	*debt = cmp.Or(*debt, spec.DebtCarry.String())
+	*debt = cmp.Or(*debt, spec.DebtCarry)
 	return terms
 }

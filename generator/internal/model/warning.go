@@ -96,12 +96,12 @@ func (b *Builder) warnLine(r *Rule) {
 	if longest >= r.Wait() {
 		return
 	}
-	waits, meant := "no call waits longer than "+directive.ShortDuration(longest), "write wait="+longest.String()
+	waits, meant := "no call waits longer than "+spec.DurationText(longest), "write wait="+longest.String()
 	if r.Burst() == 1 {
 		waits, meant = "no call waits", "remove wait"
 	}
 	b.Report.Warn(diag.ShortLine, r.Place("wait"), "wait: %s: the line is full with burst=%d, and who finds it full is refused at once: leave burst out, or raise it to %d for a line of %s, or %s if that is meant",
-		waits, r.Burst(), int64(float64(r.Wait())/turn)+1, directive.ShortDuration(r.Wait()), meant)
+		waits, r.Burst(), int64(float64(r.Wait())/turn)+1, spec.DurationText(r.Wait()), meant)
 }
 
 // warnShared warns of a limit that all callers share though the method is told

@@ -69,8 +69,12 @@ func load(checkout string, onlyRoot bool) ([]*packages.Package, error) {
 
 const module = "github.com/rategen/rategen"
 
-// isPublic reports whether others may import a package and are meant to.
+// isPublic reports whether others may import a package and are meant to. The modules that
+// export metrics import ratetally, and a program may have them of an older version.
 func isPublic(path string) bool {
+	if path == module+"/internal/ratetally" {
+		return true
+	}
 	elements := strings.Split(strings.TrimPrefix(path, module+"/"), "/")
 	return elements[0] != "bench" && elements[0] != "examples" && !slices.Contains(elements, "internal")
 }

@@ -9,7 +9,10 @@ import (
 // Each way through the code is a list of at most twelve files.
 func TestWays(t *testing.T) {
 	const most = 12
-	ways := map[string]int{"A directive's way": 0, "A call's way": 0}
+	ways := map[string]int{
+		"A directive's way": 0, "A call's way": 0, "A settlement's way": 0,
+		"An override's way to a call that waits": 0, "The way of a batch without an answer": 0,
+	}
 	for _, item := range page(t, "ARCHITECTURE.md").Items {
 		if _, ok := ways[item.Section]; !ok {
 			continue

@@ -26,13 +26,13 @@ type shown struct {
 	reason string
 }
 
-const operating = "TestOperatingPage of cmd/ratectl compares it with what the command prints"
+const operating = "TestOperatingPages compares it with what the commands print"
 
 const tutorial = "TestTutorial compares it with what the commands print"
 
 var shownBlocks = []shown{
 	{page: "ARCHITECTURE.md", has: "flowchart LR", reason: "TestDiagram of internal/check/imports compares it with the imports"},
-	{page: "bench/results/fleet.md", has: "xychart-beta", reason: "bench/cost/capacity draws it of what it has measured"},
+	{page: "bench/results/fleet.md", has: "xychart-beta", reason: "drawn of what was measured"},
 	{page: "README.md", has: "enough greetings", reason: ".ci/quickstart compares it with what the program prints"},
 	{page: "README.zh-CN.md", has: "429 Too Many Requests", reason: "TestTranslation compares it with README.md"},
 	{page: "README.zh-CN.md", has: "enough greetings", reason: "TestTranslation compares it with README.md"},
@@ -42,13 +42,18 @@ var shownBlocks = []shown{
 	{page: "docs/grpc.md", has: `"resource_exhausted"`, reason: "the time in the details differs in every run"},
 	{page: "docs/grpc.md", has: "rpc Buy", file: "testdata/proto.txtar"},
 	{page: "docs/migrating.md", has: "@RateLimiter(", reason: "Java, to compare with"},
+	{page: "docs/choosing.md", has: "AT-MOST", reason: "TestChoosing of cmd/ratectl compares it with what the commands print"},
+	{page: "docs/choosing.md", has: "DELAYED", reason: "TestChoosing of cmd/ratectl compares it with what the commands print"},
+	{page: "docs/choosing.md", has: "newly refused", reason: "TestChoosing of cmd/ratectl compares it with what the commands print"},
 	{page: "docs/operating.md", has: "BLOCKED", reason: operating},
 	{page: "docs/operating.md", has: "counts as", reason: operating},
+	{page: "docs/operating.md", has: "WHEN", reason: operating},
 	{page: "docs/operating.md", has: "STATE", reason: operating},
 	{page: "docs/operating.md", has: "ENDLESS", reason: operating},
 	{page: "docs/operating.md", has: "connection refused", reason: "TestFailures of cmd/ratectl has this error, of another address"},
 	{page: "docs/operating.md", has: "max is text", reason: "TestFailures of cmd/ratectl has this error, of another hash"},
-	{page: "docs/ratectl.md", has: "+memory|usage", reason: "TestRights of cmd/ratectl has a user with these rights do everything"},
+	{page: "docs/ratectl.md", has: "+memory|usage", reason: "TestReader of cmd/ratectl has a user with these rights look at everything"},
+	{page: "docs/ratectl.md", has: "+unwatch", reason: "TestRights of cmd/ratectl has a user with these rights do everything"},
 	{page: "docs/running.md", has: "max is text", reason: "TestParseErrors of runtime/override has this error"},
 	{page: "docs/running.md", has: "+zrangebyscore", reason: "TestScriptCommands of package script compares it with the scripts"},
 	{page: "docs/tutorial.md", has: "POSITION", reason: tutorial},
@@ -56,7 +61,7 @@ var shownBlocks = []shown{
 	{page: "docs/tutorial.md", has: "decisions_total", reason: tutorial},
 	{page: "docs/tutorial.md", has: "hello ann", reason: tutorial},
 	{page: "docs/tutorial.md", has: "0.01s", reason: tutorial},
-	{page: "docs/wiring.md", has: "403 Forbidden", reason: "a test of examples/wiring has a proxy that makes go say so"},
+	{page: "docs/wiring.md", has: "403 Forbidden", reason: "go says so behind such a proxy; it was tried by one"},
 	{page: "docs/testing.md", has: "this has happened", file: "runtime/ratetest/example_test.go"},
 }
 

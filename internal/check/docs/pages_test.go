@@ -72,7 +72,7 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
-// The documentation has at most 18 pages and, with README.md, 22,000 words: what has a
+// The documentation has at most 19 pages and, with README.md, 23,500 words: what has a
 // letter or a digit, code included.
 func TestDocumentationIsShort(t *testing.T) {
 	count, words := 0, 0
@@ -90,8 +90,8 @@ func TestDocumentationIsShort(t *testing.T) {
 			}
 		}
 	}
-	if count > 18 || words > 22_000 {
-		t.Errorf("docs has %d pages and %d words, and should have at most 18 and 22,000: tell each fact once", count, words)
+	if count > 19 || words > 23_500 {
+		t.Errorf("docs has %d pages and %d words, and should have at most 19 and 23,500: tell each fact once", count, words)
 	}
 }
 

@@ -60,7 +60,7 @@ func TestOneWay(t *testing.T) {
 	if len(all["runtime"]) == 0 || len(all["generator"]) == 0 {
 		t.Fatal("the packages were not found")
 	}
-	agreed := []string{"lua", "internal/spec", "runtime/rediswire"} // what the engine and others agree on
+	agreed := []string{"lua", "internal/spec", "runtime/rediswire", "runtime/rule"} // what the engine and others agree on
 	for from, tos := range all {
 		for _, to := range tos {
 			for _, f := range forbidden {
@@ -82,7 +82,7 @@ func TestOneWay(t *testing.T) {
 // import those that stand behind it, and what has no place here.
 func TestLayers(t *testing.T) {
 	t.Parallel()
-	layers := []string{"turn", "decide", "settle", "lease", "permit", "route", "memstate", "batch", "script", "plan", "denials", "terms"}
+	layers := []string{"decide", "ledger", "redis", "memstate", "script", "plan", "denials", "terms"}
 	all := imports(t)
 	for i, layer := range layers {
 		from := "runtime/internal/" + layer
@@ -138,5 +138,25 @@ func TestDiagram(t *testing.T) {
 		if (within(path, "runtime/internal") || within(path, "generator/internal")) && !shown[path] {
 			t.Errorf("%s is not in the diagram", path)
 		}
+	}
+}
+
+// TestLinked wants a program that has go-redis to link one module more by importing the
+// runtime: rategen itself.
+func TestLinked(t *testing.T) {
+	t.Parallel()
+	modules := func(pattern string) string {
+		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", pattern)
+		cmd.Dir = "../../.."
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := slices.DeleteFunc(strings.Fields(string(out)), func(path string) bool { return path+"/" == module })
+		slices.Sort(all)
+		return strings.Join(slices.Compact(all), " ")
+	}
+	if got, want := modules("./runtime"), modules("github.com/redis/go-redis/v9"); got != want {
+		t.Errorf("runtime links %s, go-redis alone %s", got, want)
 	}
 }

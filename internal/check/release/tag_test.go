@@ -116,7 +116,7 @@ func TestTag(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"  v0.1.0\n", "  runtime/rategrpc/v0.1.0\n", "  runtime/raterpc/v0.1.0\n", "- All.\n"} {
+	for _, want := range []string{"  v0.1.0\n", "  runtime/rategrpc/v0.1.0\n", "  runtime/raterpc/v0.1.0\n", "  cmd/ratectl/v0.1.0\n", "- All.\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("shows no %q:\n%s", want, out)
 		}
@@ -144,7 +144,7 @@ func TestTag(t *testing.T) {
 		_, name, _ := strings.Cut(strings.TrimSpace(line), "refs/tags/")
 		tags = append(tags, name)
 	}
-	mods := strings.Fields(c.git("ls-files", "runtime/*/go.mod", "generator/*/go.mod"))
+	mods := strings.Fields(c.git("ls-files", "runtime/*/go.mod", "generator/*/go.mod", "cmd/*/go.mod"))
 	if len(tags) != 1+len(mods) || !slices.Contains(tags, "v0.1.0") || !slices.Contains(tags, "runtime/rateconnect/v0.1.0") {
 		t.Errorf("pushed %v", tags)
 	}
@@ -157,8 +157,11 @@ func TestTag(t *testing.T) {
 	if text := c.read("runtime/rategrpc/go.mod"); !strings.Contains(text, "runtime/raterpc v0.1.0") || !strings.Contains(text, "replace github.com/rategen/rategen => ../..") {
 		t.Errorf("%s", text)
 	}
-	if head := c.git("log", "-1", "--format=%s"); head != "Release v0.1.0\n" {
+	if head := c.git("log", "-1", "--format=%s", "v0.1.0"); head != "Release v0.1.0\n" {
 		t.Errorf("the commit is %q", head)
+	}
+	if released, now := c.git("show", "cmd/ratectl/v0.1.0:cmd/ratectl/go.mod"), c.read("cmd/ratectl/go.mod"); strings.Contains(released, "replace") || !strings.Contains(now, "replace github.com/rategen/rategen => ../..") {
+		t.Errorf("a command is released with\n%s\nand goes on with\n%s", released, now)
 	}
 
 	// A second release needs a version of its own, and changes what the first required.

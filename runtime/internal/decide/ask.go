@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/private"
-	"github.com/rategen/rategen/runtime/internal/route"
+	"github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // ErrNoStore is the error of a limiter without a store.
@@ -31,11 +31,11 @@ func (e *Engine) deny(c *Call) {
 	enforced := enforces(c.Tries)
 	for i := range c.Tries {
 		t := &c.Tries[i]
-		if t.Source == terms.ByLease && t.At != 0 {
-			e.Leases.Release(c.Charges[i].Plan, t)
+		if t.Source == rule.SourceLease && t.At != 0 {
+			e.Leases.Cancel(c.Charges[i].Plan, t)
 		}
 		if enforced && t.Shadow {
-			t.Result, t.Source = terms.Result{Allowed: true, Remaining: c.Charges[i].Plan.Capacity}, terms.Nobody
+			t.Result, t.Source = terms.Result{Allowed: true, Remaining: c.Charges[i].Plan.Capacity}, rule.SourceNone
 		}
 	}
 }
@@ -45,28 +45,28 @@ func (e *Engine) deny(c *Call) {
 func (e *Engine) Ask(ctx context.Context, c *Call) error {
 	open := c.Open()
 	if !enforces(open.Charges) && len(open.Charges) < len(c.Tries) && enforces(c.Tries) {
-		return e.askBeside(ctx, c)
+		return e.askShadows(ctx, c)
 	}
-	return e.answered(ctx, c, e.ask(ctx, c.open[:]))
+	return e.applyAnswer(ctx, c, e.ask(ctx, c.storeCall[:]))
 }
 
 // Open returns the call that the store is asked about: the charges that are still open.
 func (c *Call) Open() *terms.Call {
 	charges := c.Tries
 	for i := range c.Tries {
-		if c.Tries[i].Source != terms.Nobody {
-			c.left = c.left[:0]
+		if c.Tries[i].Source != rule.SourceNone {
+			c.openCharges = c.openCharges[:0]
 			for i := range c.Tries {
-				if c.Tries[i].Source == terms.Nobody {
-					c.left = append(c.left, c.Tries[i])
+				if c.Tries[i].Source == rule.SourceNone {
+					c.openCharges = append(c.openCharges, c.Tries[i])
 				}
 			}
-			charges = c.left
+			charges = c.openCharges
 			break
 		}
 	}
-	c.open[0] = terms.Call{Charges: charges, Arrived: c.Arrived, Again: c.Again}
-	return &c.open[0]
+	c.storeCall[0] = terms.Call{Charges: charges, Arrived: c.Arrived, Again: c.Again}
+	return &c.storeCall[0]
 }
 
 // DecideEach decides several calls, and asks the store about all that this process cannot decide
@@ -85,8 +85,8 @@ func (e *Engine) DecideEach(ctx context.Context, each []*Call) []error {
 	}
 	failed := e.ask(ctx, calls)
 	for k, i := range open {
-		each[i].open[0].Err = calls[k].Err
-		errs[i] = e.answered(ctx, each[i], failed)
+		each[i].storeCall[0].Err = calls[k].Err
+		errs[i] = e.applyAnswer(ctx, each[i], failed)
 	}
 	return errs
 }
@@ -101,29 +101,30 @@ func (e *Engine) ask(ctx context.Context, calls []terms.Call) error {
 	return e.Store.Take(ctx, calls)
 }
 
-// askBeside has the store decide limits in shadow mode of a call whose others are admitted
-// already, and waits no longer than [route.ShadowTime].
-func (e *Engine) askBeside(ctx context.Context, c *Call) error {
-	soon, cancel := context.WithTimeoutCause(ctx, route.ShadowTime, batch.LateError(route.ShadowTime))
+// askShadows has the store decide limits in shadow mode of a call whose others are admitted
+// already, and waits no longer than [redis.ShadowTime].
+func (e *Engine) askShadows(ctx context.Context, c *Call) error {
+	soon, cancel := context.WithTimeoutCause(ctx, redis.ShadowTime, redis.LateError(redis.ShadowTime))
 	defer cancel()
-	err := e.ask(soon, c.open[:]) // before the call's own error is read, which it sets
-	if err = cmp.Or(err, c.open[0].Err); err != nil {
+	err := e.ask(soon, c.storeCall[:]) // before the call's own error is read, which it sets
+	if err = cmp.Or(err, c.storeCall[0].Err); err != nil {
 		if soon.Err() != nil {
 			err = context.Cause(soon)
 		}
-		for i := range c.open[0].Charges {
-			c.open[0].Charges[i].Err = err
+		for i := range c.storeCall[0].Charges {
+			c.storeCall[0].Charges[i].Err = err
 		}
 	}
-	c.open[0].Err = nil
-	return e.answered(ctx, c, nil)
+	c.storeCall[0].Err = nil
+	return e.applyAnswer(ctx, c, nil)
 }
 
-// answered applies the store's answer to [Call.Open]. Err is why it has decided no call at
+// applyAnswer applies the store's answer to [Call.Open]. Err is why it has decided no call at
 // all, or nil.
-func (e *Engine) answered(ctx context.Context, c *Call, err error) error {
-	call := &c.open[0]
-	if call.Err = cmp.Or(err, call.Err); e.Denials != nil {
+func (e *Engine) applyAnswer(ctx context.Context, c *Call, err error) error {
+	call := &c.storeCall[0]
+	call.Err = cmp.Or(err, call.Err)
+	if e.Denials != nil {
 		e.Denials.Release(call.Charges)
 		if call.Err != nil && ctx.Err() == nil {
 			// A call that was denied before is denied until that time is over: a store
@@ -142,23 +143,23 @@ func (e *Engine) answered(ctx context.Context, c *Call, err error) error {
 			call.Charges[i].Err = err
 		}
 	}
-	if len(c.left) > 0 {
+	if len(c.openCharges) > 0 {
 		c.fillIn()
 	}
 	if known {
-		recalled(c.Tries)
+		markRecalled(c.Tries)
 	}
 	undecided := false
 	for i := range c.Tries {
 		t := &c.Tries[i]
 		undecided = undecided || t.Err != nil
-		if t.Source == terms.Nobody && t.Err == nil && !known {
-			t.Source = terms.ByStore
+		if t.Source == rule.SourceNone && t.Err == nil && !known {
+			t.Source = rule.SourceStore
 			if e.Leases != nil && c.Charges[i].Plan.Lease > 0 {
 				e.Leases.Learn(c.Charges[i].Plan, t)
 			}
 			if t.Shadow {
-				e.rests.end(c.Charges[i].Plan.Declared)
+				e.shadowPauses.end(c.Charges[i].Plan.Declared)
 			}
 		}
 	}
@@ -176,8 +177,8 @@ func (e *Engine) answered(ctx context.Context, c *Call, err error) error {
 func (c *Call) fillIn() {
 	n := 0
 	for i := range c.Tries {
-		if t := &c.Tries[i]; t.Source == terms.Nobody {
-			t.Result, t.Err = c.left[n].Result, c.left[n].Err
+		if t := &c.Tries[i]; t.Source == rule.SourceNone {
+			t.Result, t.Err = c.openCharges[n].Result, c.openCharges[n].Err
 			n++
 		}
 	}

@@ -68,14 +68,14 @@ func (c *Call) Waits() bool {
 // before one that does not, and one in shadow mode comes last.
 func Tightest(tries []terms.Charge) (tightest int) {
 	for i := 1; i < len(tries); i++ {
-		if tighter(&tries[i], &tries[tightest]) {
+		if isTighter(&tries[i], &tries[tightest]) {
 			tightest = i
 		}
 	}
 	return tightest
 }
 
-func tighter(c, o *terms.Charge) bool {
+func isTighter(c, o *terms.Charge) bool {
 	if c.Shadow != o.Shadow {
 		return !c.Shadow
 	}

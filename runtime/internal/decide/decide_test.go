@@ -8,13 +8,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A storeFunc is a store that decides calls by a function.
@@ -26,9 +26,12 @@ type storeFunc struct {
 func (s storeFunc) Take(_ context.Context, calls []terms.Call) error { return s.take(calls) }
 
 // planOf returns the plan of a limit of 2, of which each of two processes has a share of 1.
-func planOf(name string, fail plan.Policy, shadow bool) *plan.Plan {
-	p := &plan.Plan{Key: plan.Key{Max: 2}, Fail: fail, Declared: unsafe.Pointer(new(int64))}
-	p.Numbers = plan.Rule{Way: plan.FixedWindow, Window: time.Hour, Shadow: shadow}
+func planOf(name string, fail rule.FailurePolicy, shadow bool) *plan.Plan {
+	r := &rule.Rule{Name: name, Algorithm: rule.FixedWindow, Window: time.Hour}
+	if shadow {
+		r.Mode = rule.ModeShadow
+	}
+	p := &plan.Plan{Key: plan.Key{Rule: r, Max: 2}, Fail: fail, Declared: r, Numbers: plan.NumbersOf(r)}
 	p.Name, p.Start = name, name+":"
 	return p.Complete(2)
 }
@@ -43,12 +46,12 @@ func callOf(plans ...*plan.Plan) *Call {
 	return c
 }
 
-var sources = map[terms.Source]string{terms.Nobody: "nobody", terms.ByStore: "store", terms.ByLocal: "local", terms.ByFailure: "failure", terms.Recalled: "recalled"}
+var sources = map[rule.Source]string{rule.SourceNone: "nobody", rule.SourceStore: "store", rule.SourceLocal: "local", rule.SourceFailure: "failure", rule.SourceRecalled: "recalled"}
 
 // Each limit of a call that the store does not decide has a policy of its own, which is told.
 // One that was not looked up is nobody's.
 func TestSources(t *testing.T) {
-	open, closed, local, other := planOf("open", plan.Open, false), planOf("closed", plan.Closed, false), planOf("local", plan.Local, false), planOf("other", plan.Local, false)
+	open, closed, local, other := planOf("open", rule.FailOpen, false), planOf("closed", rule.FailClosed, false), planOf("local", rule.FailLocal, false), planOf("other", rule.FailLocal, false)
 	away := func([]terms.Call) error { return errors.New("the store is away") }
 	remembers := func(calls []terms.Call) error {
 		for i := range calls[0].Charges {
@@ -58,7 +61,7 @@ func TestSources(t *testing.T) {
 		return nil
 	}
 	var failed []string
-	e := &Engine{Alone: memstate.NewStore(64), Failed: func(_ context.Context, p *plan.Plan, policy plan.Policy, _ error) {
+	e := &Engine{Alone: memstate.NewStore(64), Failed: func(_ context.Context, p *plan.Plan, policy rule.FailurePolicy, _ error) {
 		failed = append(failed, fmt.Sprint(p.Name, " ", policy))
 	}}
 	for _, test := range []struct {
@@ -67,10 +70,10 @@ func TestSources(t *testing.T) {
 		want, failed []string
 		refused      bool
 	}{
-		{away, []*plan.Plan{open, local}, []string{"open true failure", "local true local"}, []string{"open 1", "local 3"}, false},
-		{away, []*plan.Plan{open, local}, []string{"open true failure", "local false local"}, []string{"open 1", "local 3"}, false},
-		{away, []*plan.Plan{closed, open, other}, []string{"closed true failure", "open true failure", "other true failure"}, []string{"closed 2", "open 1", "other 3"}, true},
-		{away, []*plan.Plan{other}, []string{"other true local"}, []string{"other 3"}, false},
+		{away, []*plan.Plan{open, local}, []string{"open true failure", "local true local"}, []string{"open open", "local local"}, false},
+		{away, []*plan.Plan{open, local}, []string{"open true failure", "local false local"}, []string{"open open", "local local"}, false},
+		{away, []*plan.Plan{closed, open, other}, []string{"closed true failure", "open true failure", "other true failure"}, []string{"closed closed", "open open", "other local"}, true},
+		{away, []*plan.Plan{other}, []string{"other true local"}, []string{"other local"}, false},
 		{remembers, []*plan.Plan{local, open}, []string{"local false recalled", "open true nobody"}, nil, false},
 	} {
 		failed, e.Store = nil, storeFunc{take: test.take}
@@ -90,10 +93,10 @@ func TestSources(t *testing.T) {
 // comes to be left out nearly always, and the other one's is counted.
 func TestRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		enforced, guilty, innocent := planOf("enforced", plan.Closed, false), planOf("guilty", plan.Open, true), planOf("innocent", plan.Open, true)
+		enforced, guilty, innocent := planOf("enforced", rule.FailClosed, false), planOf("guilty", rule.FailOpen, true), planOf("innocent", rule.FailOpen, true)
 		const calls = 36_000
 		asked, counted := 0, 0
-		e := &Engine{Failed: func(context.Context, *plan.Plan, plan.Policy, error) {}, Store: storeFunc{take: func(calls []terms.Call) error {
+		e := &Engine{Failed: func(context.Context, *plan.Plan, rule.FailurePolicy, error) {}, Store: storeFunc{take: func(calls []terms.Call) error {
 			refused := slices.ContainsFunc(calls, func(c terms.Call) bool {
 				return slices.ContainsFunc(c.Charges, func(c terms.Charge) bool { return string(c.Key) == string(guilty.Whole) })
 			})
@@ -115,13 +118,13 @@ func TestRests(t *testing.T) {
 			var each []*Call
 			for _, shadow := range []*plan.Plan{guilty, innocent} {
 				plans := []*plan.Plan{enforced, shadow}
-				if e.Resting(shadow, clock.Now()) != nil {
+				if e.PauseCause(shadow, clock.Now()) != nil {
 					plans = plans[:1]
 				}
 				each = append(each, callOf(plans...))
 			}
 			for i, err := range e.DecideEach(t.Context(), each) {
-				if each[i].Tries[0].Source != terms.ByStore || err != nil {
+				if each[i].Tries[0].Source != rule.SourceStore || err != nil {
 					t.Fatalf("the enforced limit is decided by %s, %v", sources[each[i].Tries[0].Source], err)
 				}
 				each[i].Free()

@@ -5,11 +5,13 @@
 // be made, units of leases, remembered denials, and counts in this process. They keep nothing
 // of their arguments, so that the lists of a lone call may be on its caller's stack. The store
 // decides the charges that the stages leave open, see [Engine.Ask]. It is handed those of a
-// [Call], which are on the heap.
+// [Call], which are on the heap. Such a call may wait, see [Call.Await]: until its limits have
+// room, in a line for permits, or for as long as its place in a queue says.
 //
 // The package is handed plans, and never reads a rule. It promises that a limit in shadow
-// mode changes nothing for the others of a call, and that the failure policies are applied in
-// one place. It never waits for a call's turn, and reports no decisions.
+// mode changes nothing for the others of a call, that the failure policies are applied in
+// one place, and that a call waits no longer than its rules and its context allow. It reports no
+// decisions.
 package decide
 
 import (
@@ -19,11 +21,11 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/denials"
-	"github.com/rategen/rategen/runtime/internal/lease"
+	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
-	"github.com/rategen/rategen/runtime/internal/receipts"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Never is the RetryAfter of a charge that can never be made.
@@ -38,45 +40,46 @@ type Engine struct {
 	// Denials are denials of Store. Nil: Store is asked about every call.
 	Denials *denials.Memory
 	// Leases are of units of Store's. Nil: there are none.
-	Leases *lease.Leases
+	Leases *ledger.Leases
 	// Alone counts where Store gave no answer and a rule fails locally.
 	Alone *memstate.Store
 	// Failed is called for a charge that was not decided, with the policy that decides it.
-	Failed func(ctx context.Context, p *plan.Plan, policy plan.Policy, err error)
+	Failed func(ctx context.Context, p *plan.Plan, policy rule.FailurePolicy, err error)
 
-	rests rests
+	shadowPauses shadowPauses
 }
 
 // Local decides a call by what this process knows, stage by stage. It returns false if
-// the store must be asked about charges of which the source is still [terms.Nobody].
+// the store must be asked about charges of which the source is still [rule.SourceNone].
 func (e *Engine) Local(ctx context.Context, charges []Charge, tries []terms.Charge, t *Try) bool {
 	switch {
 	case Unsatisfiable(charges):
-		never(charges, tries)
+		denyForever(charges, tries)
 		return true
 	case ctx.Err() != nil:
 		return false
 	case e.Leases != nil && e.lease(charges, tries):
 		return true
 	case e.Denials != nil && !t.Again && e.Denials.Recall(tries, t.Arrived):
-		recalled(tries)
+		markRecalled(tries)
 		return true
 	case e.InProcess == nil || len(tries) != 1: // to ask about several is as quick
 		return false
 	}
 	// It cannot be counted here if the key holds the state of another algorithm.
-	page, receipt, ok := e.InProcess.Map.Take(e.InProcess.Time(t.Arrived), &tries[0], true)
+	page, receipt, ok := e.InProcess.Map.Take(e.InProcess.Time(t.Arrived), &tries[0])
 	if ok {
-		t.Page, t.Receipt, tries[0].Source = page, receipt, terms.ByStore
+		t.Page, t.Receipt, tries[0].Source = page, receipt, rule.SourceStore
 	}
 	return ok
 }
 
-// never denies a call of which a charge can never be made.
-func never(charges []Charge, tries []terms.Charge) {
+// denyForever denies a call of which a charge can never be made.
+func denyForever(charges []Charge, tries []terms.Charge) {
 	for i := range charges {
 		c := &tries[i].Result
-		if c.Allowed = true; charges[i].Plan.Unsatisfiable(charges[i].Cost) {
+		c.Allowed = true
+		if charges[i].Plan.Unsatisfiable(charges[i].Cost) {
 			c.Allowed, c.RetryAfter = false, Never
 		}
 	}
@@ -103,11 +106,11 @@ func (e *Engine) lease(charges []Charge, tries []terms.Charge) bool {
 	return held > 0 && held == len(charges)
 }
 
-// recalled sets the source of remembered denials. The other charges of the call keep none.
-func recalled(tries []terms.Charge) {
+// markRecalled sets the source of remembered denials. The other charges of the call keep none.
+func markRecalled(tries []terms.Charge) {
 	for i := range tries {
 		if tries[i].Recalled {
-			tries[i].Source = terms.Recalled
+			tries[i].Source = rule.SourceRecalled
 		}
 	}
 }
@@ -118,8 +121,8 @@ type Charge struct {
 	Plan *plan.Plan
 	Key  []byte
 	Cost int64
-	// Own is the max before overrides and load have changed it.
-	Own int64
+	// DeclaredMax is the max before overrides and load have changed it.
+	DeclaredMax int64
 	// Limits are those of the call that the charge is for: bit i stands for the i-th.
 	Limits uint8
 	// EmptyPart reports that a part of the key is empty, InvalidKey that one could not be built.
@@ -128,7 +131,7 @@ type Charge struct {
 
 // By returns the plan by which a charge was decided at a try.
 func (c *Charge) By(try *terms.Charge) *plan.Plan {
-	if try.Source == terms.ByLocal {
+	if try.Source == rule.SourceLocal {
 		return c.Plan.Share
 	}
 	return c.Plan
@@ -146,42 +149,53 @@ type Try struct {
 	Again bool
 	// Receipt is the decision's, on Page. Page is nil if it has none yet.
 	Receipt uint16
-	Page    *receipts.Page
+	Page    *terms.ReceiptPage
 }
 
 // A Call is one call on its way, in memory that may be used again.
 type Call struct {
 	Try
+	Setting
 	Charges []Charge       // those of limits in shadow mode behind the others
 	Tries   []terms.Charge // what was found about each
 
-	keys []byte         // of the charges
-	open [1]terms.Call  // what the store is asked
-	left []terms.Charge // its charges, if leases have admitted some
-	book receipts.Book
+	keys        []byte         // of the charges
+	storeCall   [1]terms.Call  // what the store is asked
+	openCharges []terms.Charge // its charges, if leases have admitted some
+	book        terms.ReceiptBook
+	// Shelf has what decisions keep of calls with several limits.
+	Shelf ledger.Shelf
+
+	turn      *ledger.Turn  // in a line for permits, or nil
+	waitStart time.Duration // the instant at which it began to wait; 0: it has not waited
+	rule      string        // the rule that kept it for longest then
 }
 
-var calls = sync.Pool{New: func() any { return new(Call) }}
+var callPool = sync.Pool{New: func() any { return new(Call) }}
 
 // NewCall returns a call without charges, which is to be freed.
-func NewCall() *Call { return calls.Get().(*Call) }
+func NewCall() *Call { return callPool.Get().(*Call) }
 
 // Free lets others use the call's memory.
 func (c *Call) Free() {
-	if c.Clear(); !c.Large() {
-		calls.Put(c)
+	c.Clear()
+	if !c.Large() {
+		callPool.Put(c)
 	}
 }
 
 // Large reports whether the call has more memory than others need.
 func (c *Call) Large() bool { return cap(c.keys) > 16*terms.MaxKey }
 
-// Clear makes the call one without charges.
+// Clear makes the call one without charges. It keeps its place in a line, and goes on to wait.
 func (c *Call) Clear() {
+	again := c.Again
 	clear(c.Charges)
 	clear(c.Tries)
-	clear(c.left)
-	c.Charges, c.Tries, c.left, c.keys, c.open[0], c.Try = c.Charges[:0], c.Tries[:0], c.left[:0], c.keys[:0], terms.Call{}, Try{}
+	clear(c.openCharges)
+	c.Charges, c.Tries, c.openCharges, c.keys, c.storeCall[0] = c.Charges[:0], c.Tries[:0], c.openCharges[:0],
+		c.keys[:0], terms.Call{}
+	c.Try = Try{Again: again}
 }
 
 // Key appends the key of a charge by a plan to the call's memory.
@@ -194,7 +208,7 @@ func (c *Call) Key(p *plan.Plan, parts []byte) []byte {
 // Adopt makes the charge of a lone limit that does not wait, and goes on with a try of it.
 // Rechecks is what was found about that.
 func (c *Call) Adopt(p *plan.Plan, parts []byte, cost, own int64, try *Try, rechecks bool) {
-	c.Charges = append(c.Charges, Charge{Plan: p, Key: c.Key(p, parts), Cost: cost, Limits: 1, Own: own})
+	c.Charges = append(c.Charges, Charge{Plan: p, Key: c.Key(p, parts), Cost: cost, Limits: 1, DeclaredMax: own})
 	c.Begin(context.Background(), time.Time{}, try.Arrived)
 	c.Tries[0].Rechecks = rechecks
 }
@@ -221,6 +235,14 @@ func (c *Call) Begin(ctx context.Context, began time.Time, arrived time.Duration
 	}
 }
 
+// Waited returns how long the call had waited when its last try began.
+func (c *Call) Waited() time.Duration {
+	if c.waitStart == 0 {
+		return 0
+	}
+	return max(0, c.Arrived-c.waitStart)
+}
+
 // enforces reports whether any of the charges may deny the call.
 func enforces(tries []terms.Charge) bool {
 	return len(tries) > 0 && !tries[0].Shadow // those in shadow mode stand behind the others
@@ -228,12 +250,12 @@ func enforces(tries []terms.Charge) bool {
 
 // Source returns who has decided a call as a whole: this process, if any charge was made
 // by it alone, or else who has decided the limits that may deny the call.
-func Source(tries []terms.Charge) (source terms.Source) {
+func Source(tries []terms.Charge) (source rule.Source) {
 	enforced := enforces(tries)
 	for i := range tries {
 		c := &tries[i]
-		if c.Source == terms.ByLocal {
-			return terms.ByLocal
+		if c.Source == rule.SourceLocal {
+			return rule.SourceLocal
 		}
 		if enforced && c.Shadow {
 			continue
@@ -246,4 +268,6 @@ func Source(tries []terms.Charge) (source terms.Source) {
 }
 
 // weight says which source stands for a call of which several have decided.
-var weight = [...]uint8{terms.ByLease: 1, terms.Recalled: 2, terms.ByStore: 3, terms.ByProcess: 3, terms.ByFailure: 4}
+var weight = [...]uint8{
+	rule.SourceLease: 1, rule.SourceRecalled: 2, rule.SourceStore: 3, rule.SourceProcess: 3, rule.SourceFailure: 4,
+}

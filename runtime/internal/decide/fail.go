@@ -6,9 +6,9 @@ import (
 	"errors"
 
 	"github.com/rategen/rategen/runtime/internal/failure"
-	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // ErrUnavailable is runtime.ErrUnavailable, which says what it means.
@@ -40,12 +40,12 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 		p, err := c.Charges[i].Plan, private.Hide(t.Err)
 		policy := p.Fail
 		if cause == nil || gone {
-			policy = plan.Open
+			policy = rule.FailOpen
 		}
-		t.Result, t.Err, t.Source = terms.Result{Allowed: true, Remaining: p.Capacity}, nil, terms.ByFailure
+		t.Result, t.Err, t.Source = terms.Result{Allowed: true, Remaining: p.Capacity}, nil, rule.SourceFailure
 		if gone {
 			if cause != nil {
-				t.Source = terms.Nobody
+				t.Source = rule.SourceNone
 			}
 			continue
 		}
@@ -53,21 +53,21 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 			e.Failed(ctx, p, policy, err)
 		}
 		switch {
-		case policy == plan.Closed:
+		case policy == rule.FailClosed:
 			closed = Unavailable{err}
-		case policy == plan.Local:
-			t.Source = terms.ByLocal
+		case policy == rule.FailLocal:
+			t.Source = rule.SourceLocal
 			alone++
-		case cause == nil && ofOneKey(err):
-			e.rests.begin(p.Declared, err)
+		case cause == nil && concernsOneKey(err):
+			e.shadowPauses.begin(p.Declared, err)
 		}
 	}
 	if closed == nil && alone > 0 {
 		closed = e.decideAlone(ctx, c)
 	}
 	for i := range c.Tries {
-		if t := &c.Tries[i]; closed != nil && t.Source == terms.ByLocal {
-			t.Source = terms.ByFailure
+		if t := &c.Tries[i]; closed != nil && t.Source == rule.SourceLocal {
+			t.Source = rule.SourceFailure
 		}
 	}
 	return closed
@@ -83,22 +83,23 @@ func isDenied(tries []terms.Charge) bool {
 	return false
 }
 
-// ofOneKey reports whether an error may be the fault of one limit of many.
-func ofOneKey(err error) bool {
+// concernsOneKey reports whether an error may be the fault of one limit of many.
+func concernsOneKey(err error) bool {
 	class := failure.ClassOf(err)
 	return class == failure.Auth || class == failure.TryAgain
 }
 
-// decideAlone decides charges by this process's share of their limits. It charges another
-// store than leases do, so that the units of leases are not given back.
+// decideAlone decides charges by this process's share of their limits. What is charged so is
+// settled in this process, so that no unit of a lease may be settled with it.
 func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
 	var asked []terms.Charge
 	for i := range c.Tries {
-		if t := &c.Tries[i]; t.Source == terms.ByLocal {
+		if t := &c.Tries[i]; t.Source == rule.SourceLocal {
 			share := c.Charges[i].Plan.Share
 			var one terms.Charge
 			share.Charge(&one, t.Key, min(t.Cost, share.Capacity))
-			if one.Wait = t.Wait; share.Queues() {
+			one.Wait = t.Wait
+			if share.Queues() {
 				one.More = t.Wait.Microseconds()
 			}
 			asked = append(asked, one)
@@ -111,9 +112,9 @@ func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
 	admitted := terms.Admitted(calls[0].Charges)
 	for i := range c.Tries {
 		switch t := &c.Tries[i]; {
-		case t.Source == terms.ByLocal:
+		case t.Source == rule.SourceLocal:
 			t.Terms, t.Result, asked = asked[0].Terms, asked[0].Result, asked[1:]
-		case t.Source == terms.ByLease && admitted:
+		case t.Source == rule.SourceLease && admitted:
 			t.At = 0
 		}
 	}

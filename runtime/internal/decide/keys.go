@@ -11,6 +11,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Peek begins a try of each of some calls, and finds how it would be decided if it came alone
@@ -19,7 +20,8 @@ func (e *Engine) Peek(ctx context.Context, each ...*Call) error {
 	var open []*Call
 	for _, c := range each {
 		// The store is not asked about a call that can never be admitted, unless a limit keeps counts of periods.
-		if c.Begin(ctx, time.Time{}, clock.Now()); !Unsatisfiable(c.Charges) || len(c.Tries) == 1 && c.Tries[0].Keep > 0 {
+		c.Begin(ctx, time.Time{}, clock.Now())
+		if !Unsatisfiable(c.Charges) || len(c.Tries) == 1 && c.Tries[0].Keep > 0 {
 			open = append(open, c)
 		}
 	}
@@ -32,7 +34,7 @@ func (e *Engine) Peek(ctx context.Context, each ...*Call) error {
 	}
 	for _, c := range each {
 		if Unsatisfiable(c.Charges) {
-			never(c.Charges, c.Tries)
+			denyForever(c.Charges, c.Tries)
 		}
 	}
 	return nil
@@ -57,7 +59,8 @@ func (e *Engine) peek(ctx context.Context, each []*Call) error {
 	for _, c := range each {
 		for i := range c.Tries {
 			p, t := c.Charges[i].Plan, &c.Tries[i]
-			if t.Source = terms.ByStore; t.Err != nil {
+			t.Source = rule.SourceStore
+			if t.Err != nil {
 				t.Result, t.Err = terms.Result{Allowed: true, Remaining: p.Capacity}, nil
 			}
 			if e.Leases != nil {

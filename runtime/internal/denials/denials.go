@@ -23,19 +23,19 @@ import (
 const (
 	// maxCosts is how many denials a key may have, by cost and terms.
 	maxCosts = 4
-	// partTrust bounds the trust in a denial where calls may be charged in parts.
-	partTrust = 50 * time.Millisecond
-	// permitTrust bounds the trust in a denial for lack of permits: another
+	// partTime bounds the trust in a denial where calls may be charged in parts.
+	partTime = 50 * time.Millisecond
+	// permitTime bounds the trust in a denial for lack of permits: another
 	// process may return one at any time.
-	permitTrust = 50 * time.Millisecond
+	permitTime = 50 * time.Millisecond
 )
 
 // A Memory remembers denials. It is safe for concurrent use.
 type Memory struct {
-	trust  time.Duration
-	parts  bool         // see Parts
-	newest atomic.Int64 // instant at which the newest denial was added
-	table  table
+	trust      time.Duration
+	parts      bool         // see Parts
+	newestTime atomic.Int64 // instant at which the newest denial was added
+	table      table
 }
 
 // A denial holds for charges of its terms and cost before an instant. But for
@@ -44,10 +44,10 @@ type denial struct {
 	terms      terms.Terms
 	cost       int64
 	remaining  int64
-	fits       time.Duration // when the charge may fit
-	told       time.Duration // when it fits for sure
-	whole      time.Duration // when the limit is whole again for sure
-	until      time.Duration // how long it is fresh: never longer than fits
+	fitTime    time.Duration // when the charge may fit
+	certainFit time.Duration // when it fits for sure
+	resetTime  time.Duration // when the limit is whole again for sure
+	freshEnd   time.Duration // how long it is fresh: never longer than fitTime
 	blocked    bool
 	rechecking atomic.Bool // a call asks whether it still holds
 }
@@ -71,8 +71,8 @@ func (m *Memory) Recall(charges []terms.Charge, now time.Duration) bool {
 	if m.Empty() {
 		return false
 	}
-	if !m.known(charges, now, Rechecked) {
-		if !m.known(charges, now, Rechecking) {
+	if !m.lookUp(charges, now, Rechecked) {
+		if !m.lookUp(charges, now, Rechecking) {
 			return false
 		}
 		m.Release(charges)
@@ -106,9 +106,9 @@ func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (denied 
 		case c.Blocked:
 			remaining = 0
 		case c.Algorithm == terms.Permits:
-			trust = min(trust, permitTrust)
+			trust = min(trust, permitTime)
 		case m.parts:
-			trust = min(trust, partTrust)
+			trust = min(trust, partTime)
 		}
 		switch {
 		case c.Shadow || c.Algorithm == terms.Queue:
@@ -116,11 +116,11 @@ func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (denied 
 			denied = true
 			m.table.add(c.Key, &denial{
 				terms: c.Terms, cost: c.Cost, remaining: remaining, blocked: c.Blocked,
-				fits: asked + c.RetryAfter, told: answered + c.RetryAfter, whole: answered + c.ResetAfter,
-				until: asked + min(c.RetryAfter, trust),
+				fitTime: asked + c.RetryAfter, certainFit: answered + c.RetryAfter, resetTime: answered + c.ResetAfter,
+				freshEnd: asked + min(c.RetryAfter, trust),
 			}, asked)
 		case m.table.used.Load():
-			if r := m.table.find(c.Key); r != nil && r.refuted(c, asked) {
+			if r := m.table.find(c.Key); r != nil && r.isRefuted(c, asked) {
 				m.table.drop(r)
 			}
 		}
@@ -128,11 +128,11 @@ func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (denied 
 	return denied
 }
 
-// refuted reports whether an admitted charge shows that a denial, which was
+// isRefuted reports whether an admitted charge shows that a denial, which was
 // stale when Redis was asked, does not hold.
-func (r *record) refuted(c *terms.Charge, asked time.Duration) bool {
+func (r *record) isRefuted(c *terms.Charge, asked time.Duration) bool {
 	for _, n := range r.denials {
-		if n.until <= asked && n.cost <= c.Cost && n.terms == c.Terms {
+		if n.freshEnd <= asked && n.cost <= c.Cost && n.terms == c.Terms {
 			return true
 		}
 	}
@@ -143,8 +143,8 @@ func (r *record) refuted(c *terms.Charge, asked time.Duration) bool {
 func (m *Memory) Publish() {
 	now := int64(clock.Now())
 	for {
-		last := m.newest.Load()
-		if last >= now || m.newest.CompareAndSwap(last, now) {
+		last := m.newestTime.Load()
+		if last >= now || m.newestTime.CompareAndSwap(last, now) {
 			return
 		}
 	}
@@ -155,7 +155,7 @@ func (m *Memory) Publish() {
 // in their results. Stale ones do not count: the caller may be the one that
 // rechecks them.
 func (m *Memory) DeniedSince(calls []terms.Call, arrived time.Duration) bool {
-	if m.newest.Load() < int64(arrived) {
+	if m.newestTime.Load() < int64(arrived) {
 		return false
 	}
 	now := clock.Now()

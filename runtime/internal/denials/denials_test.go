@@ -105,7 +105,7 @@ func TestPart(t *testing.T) {
 		if !m.Recall(call(1, 10).Charges, clock.Now()) {
 			t.Fatal("the denial is not known")
 		}
-		time.Sleep(partTrust)
+		time.Sleep(partTime)
 		asking := call(1, 10)
 		if m.Recall(asking.Charges, clock.Now()) || !asking.Charges[0].Rechecks {
 			t.Error("nobody asks Redis again")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Lookup says which denials may answer a charge.
@@ -27,17 +28,17 @@ const (
 // without a denial gets the result of one that has room. A charge that is decided already
 // keeps its result.
 func (m *Memory) Call(call *terms.Call, now time.Duration, lookup Lookup) bool {
-	known := m.known(call.Charges, now, lookup)
+	known := m.lookUp(call.Charges, now, lookup)
 	if known {
 		call.Err = nil
 	}
 	return known
 }
 
-func (m *Memory) known(charges []terms.Charge, now time.Duration, lookup Lookup) (known bool) {
+func (m *Memory) lookUp(charges []terms.Charge, now time.Duration, lookup Lookup) (known bool) {
 	for i := range charges {
 		c := &charges[i]
-		if c.Source != terms.Nobody {
+		if c.Source != rule.SourceNone {
 			continue
 		}
 		if m.denies(c, now, lookup) {
@@ -59,7 +60,7 @@ func (m *Memory) denies(c *terms.Charge, now time.Duration, lookup Lookup) bool 
 	if n == nil {
 		return false
 	}
-	if now >= n.until && lookup != Unanswered {
+	if now >= n.freshEnd && lookup != Unanswered {
 		if lookup == Fresh {
 			return false
 		}
@@ -75,7 +76,7 @@ func (m *Memory) denies(c *terms.Charge, now time.Duration, lookup Lookup) bool 
 	}
 	r := &c.Result // set in place, since a copy waits for what was just written
 	r.Allowed, r.Recalled, r.Blocked = false, true, n.blocked
-	r.Remaining, r.RetryAfter, r.ResetAfter = min(n.remaining, c.Max), n.told-now, n.whole-now
+	r.Remaining, r.RetryAfter, r.ResetAfter = min(n.remaining, c.Max), n.certainFit-now, n.resetTime-now
 	r.MoreAfter, r.Delay, r.At, r.Mark = 0, 0, 0, 0
 	return true
 }
@@ -89,19 +90,19 @@ func (m *Memory) find(c *terms.Charge, now time.Duration, lookup Lookup) *denial
 	var cheaper *denial
 	for _, n := range r.denials {
 		switch {
-		case now >= n.fits:
+		case now >= n.fitTime:
 		case n.cost == c.Cost && n.terms == c.Terms:
 			return n
-		case lookup == Unanswered && n.implies(c) && (cheaper == nil || n.fits > cheaper.fits):
+		case lookup == Unanswered && n.coversCost(c) && (cheaper == nil || n.fitTime > cheaper.fitTime):
 			cheaper = n
 		}
 	}
 	return cheaper
 }
 
-// implies reports whether a charge that is not equal to the denied one cannot
+// coversCost reports whether a charge that is not equal to the denied one cannot
 // fit either.
-func (n *denial) implies(c *terms.Charge) bool {
+func (n *denial) coversCost(c *terms.Charge) bool {
 	t := c.Terms
 	t.Max, t.Param = n.terms.Max, n.terms.Param
 	return t == n.terms && c.Cost >= n.cost && c.Max <= n.terms.Max && c.Param <= n.terms.Param

@@ -27,21 +27,21 @@ type table struct {
 }
 
 type shard struct {
-	slots     atomic.Pointer[[]slot] // their number is a power of two
-	mu        sync.Mutex             // held to write
-	forgotten time.Duration          // when a key was last forgotten on purpose
-	_         [40]byte
+	slots      atomic.Pointer[[]slot] // their number is a power of two
+	mu         sync.Mutex             // held to write
+	forgetTime time.Duration          // when a key was last forgotten on purpose
+	_          [40]byte
 }
 
 type slot = atomic.Pointer[record]
 
 // A record holds the denials of one key. It never changes.
 type record struct {
-	hash    uint64
-	key     string
-	until   time.Duration // of the denial that is fresh for longest
-	holds   time.Duration // until when any denial does, at the longest
-	denials []*denial
+	hash      uint64
+	key       string
+	freshEnd  time.Duration // of the denial that is fresh for longest
+	denialEnd time.Duration // until when any denial does, at the longest
+	denials   []*denial
 }
 
 // find returns the denials of a key, or nil.
@@ -51,7 +51,7 @@ func (t *table) find(key []byte) *record {
 	if slots == nil {
 		return nil
 	}
-	set := setOf(*slots, hash)
+	set := slotSet(*slots, hash)
 	for i := range uint64(setSize) {
 		r := set[place(hash, i)].Load()
 		if r != nil && r.hash == hash && r.key == string(key) {
@@ -61,8 +61,8 @@ func (t *table) find(key []byte) *record {
 	return nil
 }
 
-// setOf returns the slots that a hash tries.
-func setOf(slots []slot, hash uint64) *[setSize]slot {
+// slotSet returns the slots that a hash tries.
+func slotSet(slots []slot, hash uint64) *[setSize]slot {
 	first := hash / shards & uint64(len(slots)-1) &^ (setSize - 1)
 	return (*[setSize]slot)(slots[first : first+setSize])
 }
@@ -80,7 +80,7 @@ func (t *table) add(key []byte, n *denial, asked time.Duration) {
 	s := &t.shards[hash%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if asked <= s.forgotten {
+	if asked <= s.forgetTime {
 		return
 	}
 	for {
@@ -91,14 +91,14 @@ func (t *table) add(key []byte, n *denial, asked time.Duration) {
 		}
 		victim := s.victim(*slots, hash, string(key), asked)
 		old := victim.Load()
-		if old != nil && old.holds > asked && old.key != string(key) && len(*slots) < shardSlots {
+		if old != nil && old.denialEnd > asked && old.key != string(key) && len(*slots) < shardSlots {
 			s.grow(2 * len(*slots))
 			continue
 		}
 		if old != nil && old.key != string(key) {
 			old = nil
 		}
-		victim.Store(old.with(hash, string(key), n, asked))
+		victim.Store(old.withDenial(hash, string(key), n, asked))
 		if !t.used.Load() {
 			t.used.Store(true)
 		}
@@ -106,17 +106,17 @@ func (t *table) add(key []byte, n *denial, asked time.Duration) {
 	}
 }
 
-// with returns the record of a key with one more denial. It leaves out those
+// withDenial returns the record of a key with one more denial. It leaves out those
 // that do not hold any more, and the oldest if there are too many.
-func (r *record) with(hash uint64, key string, n *denial, now time.Duration) *record {
-	next := &record{hash: hash, key: key, until: n.until, holds: n.fits, denials: []*denial{n}}
+func (r *record) withDenial(hash uint64, key string, n *denial, now time.Duration) *record {
+	next := &record{hash: hash, key: key, freshEnd: n.freshEnd, denialEnd: n.fitTime, denials: []*denial{n}}
 	if r == nil {
 		return next
 	}
 	for _, old := range r.denials {
-		if len(next.denials) < maxCosts && old.fits > now && (old.cost != n.cost || old.terms != n.terms) {
+		if len(next.denials) < maxCosts && old.fitTime > now && (old.cost != n.cost || old.terms != n.terms) {
 			next.denials = append(next.denials, old)
-			next.until, next.holds = max(next.until, old.until), max(next.holds, old.fits)
+			next.freshEnd, next.denialEnd = max(next.freshEnd, old.freshEnd), max(next.denialEnd, old.fitTime)
 		}
 	}
 	return next
@@ -127,7 +127,7 @@ func (r *record) with(hash uint64, key string, n *denial, now time.Duration) *re
 func (s *shard) victim(slots []slot, hash uint64, key string, now time.Duration) *slot {
 	var victim *slot
 	soonest := time.Duration(0)
-	set := setOf(slots, hash)
+	set := slotSet(slots, hash)
 	for i := range uint64(setSize) {
 		slot := &set[place(hash, i)]
 		until, old := time.Duration(0), slot.Load()
@@ -135,8 +135,8 @@ func (s *shard) victim(slots []slot, hash uint64, key string, now time.Duration)
 			if old.hash == hash && old.key == key {
 				return slot
 			}
-			if old.holds > now {
-				until = max(now, old.until)
+			if old.denialEnd > now {
+				until = max(now, old.freshEnd)
 			}
 		}
 		if victim == nil || until < soonest {
@@ -164,7 +164,7 @@ func (t *table) drop(r *record) {
 	s := &t.shards[r.hash%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	set := setOf(*s.slots.Load(), r.hash)
+	set := slotSet(*s.slots.Load(), r.hash)
 	for i := range set {
 		set[i].CompareAndSwap(r, nil)
 	}
@@ -177,12 +177,12 @@ func (t *table) forget(key []byte, now time.Duration) {
 	s := &t.shards[hash%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forgotten = now
+	s.forgetTime = now
 	slots := s.slots.Load()
 	if slots == nil {
 		return
 	}
-	set := setOf(*slots, hash)
+	set := slotSet(*slots, hash)
 	for i := range set {
 		slot := &set[i]
 		if r := slot.Load(); r != nil && r.hash == hash && r.key == string(key) {

@@ -10,7 +10,7 @@ import (
 )
 
 func add(t *table, key string, until, asked time.Duration) {
-	t.add([]byte(key), &denial{until: until, fits: until}, asked)
+	t.add([]byte(key), &denial{freshEnd: until, fitTime: until}, asked)
 }
 
 // TestTableIsBounded adds more keys than there is room for, and wants those
@@ -62,7 +62,7 @@ func TestStaleStay(t *testing.T) {
 	table := &New(time.Second).table
 	for i := range n {
 		asked := time.Duration(i+1) * time.Second
-		table.add([]byte(strconv.Itoa(i)), &denial{until: asked + time.Second, fits: 3 * n * time.Second}, asked)
+		table.add([]byte(strconv.Itoa(i)), &denial{freshEnd: asked + time.Second, fitTime: 3 * n * time.Second}, asked)
 	}
 	for i := range n {
 		if table.find([]byte(strconv.Itoa(i))) == nil {
@@ -97,7 +97,7 @@ func TestTableForgets(t *testing.T) {
 				asked := clock.Now()
 				for k := range keys {
 					key := strconv.Itoa(k)
-					table.add([]byte(key), &denial{cost: int64(k), remaining: int64(-k), until: asked + time.Hour, fits: asked + time.Hour}, asked)
+					table.add([]byte(key), &denial{cost: int64(k), remaining: int64(-k), freshEnd: asked + time.Hour, fitTime: asked + time.Hour}, asked)
 					if r := table.find([]byte(key)); r != nil {
 						n := r.denials[0]
 						if r.key != key || n.cost != int64(k) || n.remaining != -n.cost || len(r.denials) != 1 {
@@ -107,8 +107,8 @@ func TestTableForgets(t *testing.T) {
 				}
 				forgotten := clock.Now()
 				table.forget([]byte(own), forgotten)
-				if r := table.find([]byte(own)); r != nil && r.until-time.Hour <= forgotten {
-					t.Errorf("key %s: asked for at %v is found, and was forgotten at %v", own, r.until-time.Hour, forgotten)
+				if r := table.find([]byte(own)); r != nil && r.freshEnd-time.Hour <= forgotten {
+					t.Errorf("key %s: asked for at %v is found, and was forgotten at %v", own, r.freshEnd-time.Hour, forgotten)
 				}
 			}
 		})
@@ -131,7 +131,7 @@ func TestRecordIsBounded(t *testing.T) {
 	table := &New(time.Hour).table
 	for round := range 3 {
 		for cost := range int64(10) {
-			table.add([]byte("k"), &denial{cost: cost, remaining: int64(round), until: time.Hour, fits: time.Hour}, 1)
+			table.add([]byte("k"), &denial{cost: cost, remaining: int64(round), freshEnd: time.Hour, fitTime: time.Hour}, 1)
 		}
 	}
 	r := table.find([]byte("k"))

@@ -16,9 +16,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/runtime/internal/batch"
-	"github.com/rategen/rategen/runtime/internal/breaker"
 	"github.com/rategen/rategen/runtime/internal/keytext"
+	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/server"
 	"github.com/rategen/rategen/runtime/rediswire"
@@ -73,7 +72,7 @@ func ClassOf(err error) Class {
 	switch err {
 	case nil:
 		return Other
-	case breaker.ErrOpen:
+	case redisengine.ErrOpen:
 		return BreakerOpen
 	}
 	var reply rediswire.ReplyError
@@ -83,11 +82,11 @@ func ClassOf(err error) Class {
 	var dial *net.OpError
 	var timeout interface{ Timeout() bool }
 	switch {
-	case errors.Is(err, breaker.ErrOpen):
+	case errors.Is(err, redisengine.ErrOpen):
 		return BreakerOpen
 	case errors.Is(err, server.ErrSharded):
 		return Sharded
-	case errors.Is(err, batch.ErrCrowded):
+	case errors.Is(err, redisengine.ErrCrowded):
 		return Crowded
 	case errors.Is(err, script.ErrReply):
 		return Script

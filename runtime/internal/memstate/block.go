@@ -17,12 +17,13 @@ func (m *Map) Hold(clock int64, c *terms.Charge) bool {
 	if !ok || e == nil && c.At == 0 {
 		return ok
 	}
-	e = s.ready(clock, hash, c, e, m)
-	if until := v.at + c.At; c.At == 0 {
+	e = s.prepare(clock, hash, c, e, m)
+	until := v.time + c.At
+	if c.At == 0 {
 		e.setBlockEnd(0)
 	} else if e.blockEnd() < until {
 		e.setBlockEnd(until)
-		e.outlive(clock, c.Window, until)
+		e.extendExpiry(clock, c.Window, until)
 	}
 	return true
 }
@@ -30,16 +31,16 @@ func (m *Map) Hold(clock int64, c *terms.Charge) bool {
 // blockEnd returns when the block of a key ends, or 0 if there is none. A block that
 // has ended stays until the next charge. See block.lua.
 func (e *entry) blockEnd() int64 {
-	if e == nil || e.rare == nil {
+	if e == nil || e.extra == nil {
 		return 0
 	}
-	return e.rare.until
+	return e.extra.blockEnd
 }
 
 // setBlockEnd sets when the block ends; at 0 there is none.
 func (e *entry) setBlockEnd(until int64) {
-	if e.rare != nil || until != 0 {
-		e.rareParts().until = until
+	if e.extra != nil || until != 0 {
+		e.makeExtra().blockEnd = until
 	}
 }
 
@@ -52,8 +53,8 @@ func (e *entry) clear() {
 
 // applyBlock denies a charge that was looked at, if a block is on.
 func (e *entry) applyBlock(clock int64, c *terms.Charge, v *view) {
-	if until := e.blockEnd(); until > v.at && !c.Shadow {
-		v.blockedUntil(clock, until)
+	if until := e.blockEnd(); until > v.time && !c.Shadow {
+		v.setBlock(clock, until)
 	}
 }
 
@@ -61,10 +62,10 @@ func (e *entry) applyBlock(clock int64, c *terms.Charge, v *view) {
 // this charge first, the block begins.
 func (e *entry) updateDenied(clock int64, c *terms.Charge, v *view) {
 	if !c.Allowed && !v.blocked && c.Block > 0 && !c.Shadow {
-		until := v.at + c.Block
+		until := v.time + c.Block
 		e.setBlockEnd(until)
-		e.outlive(clock, c.Window, until)
-		v.blockedUntil(clock, until)
+		e.extendExpiry(clock, c.Window, until)
+		v.setBlock(clock, until)
 		v.fillResult(&c.Result)
 	}
 	e.heal(clock, c.Window, v)
@@ -74,7 +75,7 @@ func (e *entry) updateDenied(clock int64, c *terms.Charge, v *view) {
 // limit is in shadow mode now or a call is settled, keeps the key until it ends.
 func (e *entry) endBlock(clock, at int64, c *terms.Charge) {
 	if until := e.blockEnd(); until > at {
-		e.outlive(clock, c.Window, until)
+		e.extendExpiry(clock, c.Window, until)
 	} else {
 		e.setBlockEnd(0)
 	}
@@ -83,21 +84,21 @@ func (e *entry) endBlock(clock, at int64, c *terms.Charge) {
 // keepBlock keeps a block through a refund. The key was kept until kept before the refund.
 func (e *entry) keepBlock(clock, kept int64, c *terms.Charge) {
 	if until := e.blockEnd(); until != 0 {
-		if e.kept == 0 {
-			e.kept = kept // in Redis the block alone keeps the key
+		if e.dropTime == 0 {
+			e.dropTime = kept // in Redis the block alone keeps the key
 		}
-		e.outlive(clock, c.Window, until)
+		e.extendExpiry(clock, c.Window, until)
 	}
 }
 
-// outlive keeps the key from being dropped before a time.
-func (s *state) outlive(clock, window, until int64) {
+// extendExpiry keeps the key from being dropped before a time.
+func (s *state) extendExpiry(clock, window, until int64) {
 	if s.expiry()*1000-clock < until-clock {
-		s.kept = until + slack(window)
+		s.dropTime = until + expirySlack(window)
 	}
 }
 
-func (v *view) blockedUntil(clock, until int64) {
+func (v *view) setBlock(clock, until int64) {
 	v.blocked, v.room = true, 0
 	v.retry, v.reset = max(v.retry, until-clock), max(v.reset, until-clock)
 }

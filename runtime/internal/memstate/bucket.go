@@ -3,6 +3,7 @@ package memstate
 import (
 	"math"
 
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -11,8 +12,8 @@ import (
 // bucket.lua one by one, so that both always agree.
 //
 //   - count is the level in millionths of an event;
-//   - at is the time of that level;
-//   - from is until when Redis keeps the key, unless heal has changed that;
+//   - time is the time of that level;
+//   - bound is until when Redis keeps the key, unless heal has changed that;
 //   - list is empty if the bucket was empty before the last charge; otherwise it holds
 //     since when it was not, and the mark of a charge that is made at the time at.
 type bucket state
@@ -20,32 +21,32 @@ type bucket state
 // levelUnit is in how many parts a bucket's level divides an event.
 const levelUnit = 1_000_000
 
-// mostOwed is the highest level.
-const mostOwed = 1 << 62
+// maxDebt is the highest level.
+const maxDebt = 1 << 62
 
 func (b *bucket) look(clock int64, c *terms.Charge, v *view) {
-	since := b.at
-	if b.kept == 0 {
+	since := b.time
+	if b.dropTime == 0 {
 		since = clock
 	}
 	d, capacity := drainOf(&c.Terms), float64(c.Param)
-	stored := b.stored(d)
-	v.at = max(clock, since)
-	level := func(at int64) float64 { return left(stored, d.drained(at-since)) }
-	v.level, v.stop = level(v.at), since+d.time(stored)
-	v.from, v.mark = b.drainedTo(v.level, v.at)
+	stored := b.storedLevel(d)
+	v.time = max(clock, since)
+	level := func(at int64) float64 { return remainder(stored, d.drained(at-since)) }
+	v.level, v.end = level(v.time), since+d.time(stored)
+	v.bound, v.mark = b.drainTo(v.level, v.time)
 	v.room = int64(math.Floor((float64(capacity*levelUnit) - v.level) / levelUnit))
 	v.retry, v.reset = 0, 0
 	if v.level > 0 {
-		v.reset = v.stop - clock
+		v.reset = v.end - clock
 	}
 	highest, queues := float64((capacity-float64(c.Cost))*levelUnit), c.Algorithm == terms.Queue
-	if v.level <= highest && (!queues || v.stop-v.at <= c.More) {
+	if v.level <= highest && (!queues || v.end-v.time <= c.More) {
 		return
 	}
-	turn := v.at + 1
+	turn := v.time + 1
 	if queues {
-		turn = max(turn, v.stop-c.More)
+		turn = max(turn, v.end-c.More)
 	}
 	fits := max(turn, since+d.time(stored-highest))
 	for level(fits) > highest {
@@ -59,42 +60,42 @@ func (b *bucket) look(clock int64, c *terms.Charge, v *view) {
 
 func (b *bucket) charge(clock int64, c *terms.Charge, v *view) {
 	b.keepMark(v)
-	stop := b.set(&c.Terms, v.level+float64(float64(c.Cost)*levelUnit), v.at)
+	stop := b.set(&c.Terms, v.level+float64(float64(c.Cost)*levelUnit), v.time)
 	v.reset, v.delay = stop-clock, 0
 	if c.Algorithm == terms.Queue {
-		v.delay = max(v.stop, v.at) - clock
-		v.at, v.mark = stop, v.at
+		v.delay = max(v.end, v.time) - clock
+		v.time, v.mark = stop, v.time
 	}
 }
 
 func (b *bucket) refund(clock int64, c *terms.Charge) {
-	if b.kept == 0 || (*state)(b).ahead(clock, c.Window) {
+	if b.dropTime == 0 || (*state)(b).isAhead(clock, c.Window) {
 		return
 	}
 	var v view
 	b.look(clock, &terms.Charge{Terms: c.Terms}, &v)
-	if back := b.undrained(c, &v); back > 0 {
+	if back := b.refundable(c, &v); back > 0 {
 		b.keepMark(&v)
-		b.set(&c.Terms, left(v.level, back), v.at)
+		b.set(&c.Terms, remainder(v.level, back), v.time)
 	}
 }
 
-// undrained returns how much of c.Cost is given back of a charge, in the unit of
+// refundable returns how much of c.Cost is given back of a charge, in the unit of
 // levels.
-func (b *bucket) undrained(c *terms.Charge, v *view) float64 {
+func (b *bucket) refundable(c *terms.Charge, v *view) float64 {
 	back, whole := float64(float64(c.Cost)*levelUnit), float64(float64(c.Charged)*levelUnit)
-	switch behind := v.stop - c.At; {
+	switch behind := v.end - c.At; {
 	case v.level == 0:
 		return 0
 	case c.Algorithm == terms.Queue:
 		// Not if somebody is behind it in line, or it is of before a reset, see bucket.lua.
-		if c.Mark < v.from || behind < 0 || float64(float64(behind*2)*float64(c.Max)) > float64(c.Window) {
+		if c.Mark < v.bound || behind < 0 || float64(float64(behind*2)*float64(c.Max)) > float64(c.Window) {
 			return 0
 		}
-	case c.At < v.from || c.At > b.at || c.Mark > v.mark:
+	case c.At < v.bound || c.At > b.time || c.Mark > v.mark:
 		return 0
-	case c.At != b.at || whole != float64(b.count): // others are in the bucket
-		most := math.Ceil(float64(whole * shareSince(c.Mark, v.mark)))
+	case c.At != b.time || whole != float64(b.count): // others are in the bucket
+		most := math.Ceil(float64(whole * shareLeft(c.Mark, v.mark)))
 		if most < v.level && v.level < float64(b.count) {
 			most--
 		}
@@ -103,12 +104,12 @@ func (b *bucket) undrained(c *terms.Charge, v *view) float64 {
 	return back
 }
 
-// stored returns the level at the time at, or less if that takes too long to
+// storedLevel returns the level at the time at, or less if that takes too long to
 // drain.
-func (b *bucket) stored(d drain) float64 {
+func (b *bucket) storedLevel(d drain) float64 {
 	level := float64(b.count)
-	if float64(level*d.window) > float64(float64(terms.MaxDrain*d.max)*levelUnit) {
-		return d.drained(terms.MaxDrain)
+	if float64(level*d.window) > float64(float64(spec.MaxDrain*d.max)*levelUnit) {
+		return d.drained(spec.MaxDrain)
 	}
 	return level
 }
@@ -117,14 +118,14 @@ func (b *bucket) stored(d drain) float64 {
 func (b *bucket) set(t *terms.Terms, level float64, at int64) (stop int64) {
 	d := drainOf(t)
 	if level > float64(t.Param)*levelUnit { // a debt; what would take longer to drain is never owed
-		level = min(level, mostOwed, d.drained(terms.MaxDrain))
+		level = min(level, maxDebt, d.drained(spec.MaxDrain))
 	}
 	stop = at + d.time(level)
-	if spare, slack := b.from-stop, slack(t.Window); spare < 0 || spare > slack {
-		b.from = stop + slack
-		b.kept = b.from
+	if spare, slack := b.bound-stop, expirySlack(t.Window); spare < 0 || spare > slack {
+		b.bound = stop + slack
+		b.dropTime = b.bound
 	}
-	b.count, b.at = int64(level), at // The level is a whole number below 2^63.
+	b.count, b.time = int64(level), at // The level is a whole number below 2^63.
 	return stop
 }
 
@@ -146,9 +147,9 @@ func (d drain) time(level float64) int64 {
 	return int64(math.Ceil(float64(level*d.window) / float64(d.max*levelUnit)))
 }
 
-// left returns the rest of a level. It is faster than a max of floating point
+// remainder returns the rest of a level. It is faster than a max of floating point
 // numbers, which also handles NaN.
-func left(level, gone float64) float64 {
+func remainder(level, gone float64) float64 {
 	if gone >= level {
 		return 0
 	}

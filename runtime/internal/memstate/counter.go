@@ -12,15 +12,15 @@ import (
 //
 //   - list holds, for each bucket, where it stops and what it counts; the stops
 //     ascend;
-//   - from is where the newest bucket starts;
-//   - at is the time of the newest event;
-//   - kept is when the newest charge leaves the window by which it was made.
+//   - bound is where the newest bucket starts;
+//   - time is the time of the newest event;
+//   - dropTime is when the newest charge leaves the window by which it was made.
 type counter state
 
 func (m *counter) look(clock int64, c *terms.Charge, v *view) {
 	newest, _ := m.newest()
-	v.at = max(clock, m.at)
-	edge, used, gone := v.at-c.Window, int64(0), 0
+	v.time = max(clock, m.time)
+	edge, used, gone := v.time-c.Window, int64(0), 0
 	for i := 0; i < len(m.list); i += 2 {
 		if m.list[i]-1 > edge {
 			used += m.list[i+1]
@@ -29,26 +29,27 @@ func (m *counter) look(clock int64, c *terms.Charge, v *view) {
 		}
 	}
 	v.count = int64(gone) // of the list has left the window
-	v.from, v.stop = m.from, newest
-	if newest <= v.at {
+	v.bound, v.end = m.bound, newest
+	if newest <= v.time {
 		width := m.width(&c.Terms, gone)
-		v.from = v.at - v.at%width
-		v.stop = v.from + width
+		v.bound = v.time - v.time%width
+		v.end = v.bound + width
 	}
 	v.room, v.retry, v.reset = c.Max-used, 0, 0
 	if used > 0 {
 		v.reset = newest - 1 + c.Window - clock
 	}
 	if c.Cost > v.room && used > 0 {
-		v.retry = m.leaves(gone, c.Cost-v.room) + c.Window - clock
+		v.retry = m.leaveTime(gone, c.Cost-v.room) + c.Window - clock
 	}
 }
 
-// leaves returns the last instant of the bucket with which, from the i-th element of the list
+// leaveTime returns the last instant of the bucket with which, from the i-th element of the list
 // on, so many leave.
-func (m *counter) leaves(i int, n int64) int64 {
+func (m *counter) leaveTime(i int, n int64) int64 {
 	for ; i < len(m.list)-2; i += 2 {
-		if n -= m.list[i+1]; n <= 0 {
+		n -= m.list[i+1]
+		if n <= 0 {
 			break
 		}
 	}
@@ -56,20 +57,20 @@ func (m *counter) leaves(i int, n int64) int64 {
 }
 
 func (m *counter) charge(clock int64, c *terms.Charge, v *view) {
-	if stop, _ := m.newest(); stop == v.stop {
+	if stop, _ := m.newest(); stop == v.end {
 		m.list[len(m.list)-1] += c.Cost
 	} else {
-		m.list = append(m.list, v.stop, c.Cost)
+		m.list = append(m.list, v.end, c.Cost)
 	}
 	if v.count > 0 {
 		m.list = append(m.list[:0], m.list[v.count:]...)
 	}
 	if c.Cost == v.room {
-		v.more = m.leaves(0, 1) + c.Window - clock
+		v.more = m.leaveTime(0, 1) + c.Window - clock
 	}
-	m.from, m.at = v.from, v.at
-	m.kept = v.stop - 1 + c.Window
-	v.at, v.reset, v.delay = v.stop-1, m.kept-clock, 0
+	m.bound, m.time = v.bound, v.time
+	m.dropTime = v.end - 1 + c.Window
+	v.time, v.reset, v.delay = v.end-1, m.dropTime-clock, 0
 }
 
 func (m *counter) refund(c *terms.Charge) {
@@ -98,7 +99,7 @@ func (m *counter) width(t *terms.Terms, gone int) int64 {
 	width := window / 64
 	if gone < len(m.list) {
 		stop, count := m.newest()
-		width = float64(stop - m.from)
+		width = float64(stop - m.bound)
 		if count*8 >= t.Max {
 			width /= 2
 		} else if count*32 < t.Max {

@@ -22,7 +22,7 @@ const (
 )
 
 // kinds holds the kind of each algorithm. A new algorithm needs a row here, and
-// a new kind a case in do.
+// a new kind a case in run.
 var kinds = [terms.Algorithms]kind{
 	terms.LogZSet:        logKind,
 	terms.LogPacked:      logKind,
@@ -42,69 +42,69 @@ var kinds = [terms.Algorithms]kind{
 type step = kind
 
 const (
-	look   step = iota // fills in the view and changes nothing
-	charge             // charges c.Cost to what look has just seen, also if it does not fit
-	refund             // takes back up to c.Cost of what was charged at c.At
-	renew              // keeps what was charged at c.At from lapsing, of what calls hold
-	settle             // makes c.Charged, which was charged at c.At, c.Cost more; only of reservations
+	lookStep   step = iota // fills in the view and changes nothing
+	chargeStep             // charges c.Cost to what look has just seen, also if it does not fit
+	refundStep             // takes back up to c.Cost of what was charged at c.At
+	renewStep              // keeps what was charged at c.At from lapsing, of what calls hold
+	settleStep             // makes c.Charged, which was charged at c.At, c.Cost more; only of reservations
 	steps
 )
 
-// do does one step with a state, in the way of the charge's kind, and reports whether a step
+// run does one step with a state, in the way of the charge's kind, and reports whether a step
 // that changes one has. It knows that of periods only. No other place
 // tells the kinds apart. It is a switch and not a table of functions, since
 // pointer arguments of an indirect call escape to the heap. It is one switch and not
 // one for each kind, since the compiler makes a table of jumps of that.
-func (s *state) do(step step, clock int64, c *terms.Charge, v *view) (written bool) {
+func (s *state) run(step step, clock int64, c *terms.Charge, v *view) (written bool) {
 	switch kinds[c.Algorithm] + step {
-	case logKind + look:
+	case logKind + lookStep:
 		(*log)(s).look(clock, c, v)
-	case logKind + charge:
+	case logKind + chargeStep:
 		(*log)(s).charge(clock, c, v)
-	case logKind + refund:
+	case logKind + refundStep:
 		(*log)(s).refund(c)
-	case counterKind + look:
+	case counterKind + lookStep:
 		(*counter)(s).look(clock, c, v)
-	case counterKind + charge:
+	case counterKind + chargeStep:
 		(*counter)(s).charge(clock, c, v)
-	case counterKind + refund:
+	case counterKind + refundStep:
 		(*counter)(s).refund(c)
-	case windowKind + look:
+	case windowKind + lookStep:
 		(*window)(s).look(clock, c, v)
-	case windowKind + charge:
+	case windowKind + chargeStep:
 		(*window)(s).charge(clock, c, v)
-	case windowKind + refund:
+	case windowKind + refundStep:
 		(*window)(s).refund(clock, c)
-	case periodKind + look:
+	case periodKind + lookStep:
 		(*period)(s).look(clock, c, v)
-	case periodKind + charge:
+	case periodKind + chargeStep:
 		(*period)(s).charge(clock, c, v)
-	case periodKind + refund:
+	case periodKind + refundStep:
 		return (*period)(s).refund(clock, c)
-	case bucketKind + look:
+	case bucketKind + lookStep:
 		(*bucket)(s).look(clock, c, v)
-	case bucketKind + charge:
+	case bucketKind + chargeStep:
 		(*bucket)(s).charge(clock, c, v)
-	case bucketKind + refund:
+	case bucketKind + refundStep:
 		(*bucket)(s).refund(clock, c)
-	case permitKind + look:
+	case permitKind + lookStep:
 		(*permits)(s).look(clock, c, v)
-	case permitKind + charge:
+	case permitKind + chargeStep:
 		(*permits)(s).charge(clock, c, v)
-	case permitKind + refund:
+	case permitKind + refundStep:
 		(*permits)(s).refund(clock, c)
-	case permitKind + renew:
+	case permitKind + renewStep:
 		(*permits)(s).renew(clock, c)
-	case reservedKind + look:
+	case reservedKind + lookStep:
 		(*reserved)(s).look(clock, c, v)
-	case reservedKind + charge:
+	case reservedKind + chargeStep:
 		(*reserved)(s).charge(clock, c, v)
-	case reservedKind + refund:
+	case reservedKind + refundStep:
 		c.Cost = -c.Cost
 		return (*reserved)(s).settle(clock, c)
-	case reservedKind + renew:
+	case reservedKind + renewStep:
 		return (*reserved)(s).renew(clock, c)
-	case reservedKind + settle:
+	case reservedKind + settleStep:
 		return (*reserved)(s).settle(clock, c)
 	}
 	return true
@@ -112,38 +112,39 @@ func (s *state) do(step step, clock int64, c *terms.Charge, v *view) (written bo
 
 func init() {
 	for a := range terms.Algorithms {
-		if err := check(a, (*state).do); err != nil {
+		if err := check(a, (*state).run); err != nil {
 			panic(err)
 		}
 	}
 }
 
 // check counts one event by an algorithm and refunds it. It returns an error if a step does
-// nothing, as without a row in kinds or a case in do.
+// nothing, as without a row in kinds or a case in run.
 func check(a terms.Algorithm, do func(s *state, step step, clock int64, c *terms.Charge, v *view) bool) error {
 	const clock, max = 1_000_000, 3
 	c := terms.Charge{Terms: terms.Terms{Algorithm: a, Window: 1000, Max: max}, Cost: 1, Charged: 1}
-	switch {
-	case a.Drains():
+	if a.Drains() {
 		c.Param = max
-	case a == terms.Calendar || a == terms.ReservedPeriod:
+	} else if a == terms.Calendar || a == terms.ReservedPeriod {
 		c.Param, c.More = clock+1000, clock+2000
 	}
 	var s state
 	var v view
 	room := func() int64 {
 		v = view{}
-		do(&s, look, clock, &c, &v)
+		do(&s, lookStep, clock, &c, &v)
 		return v.room
 	}
 	if whole := room(); whole != max {
 		return fmt.Errorf("memstate: algorithm %d has no state", a)
 	}
-	do(&s, charge, clock, &c, &v)
-	if c.At, c.Mark = v.at, v.mark; room() != max-1 {
+	do(&s, chargeStep, clock, &c, &v)
+	c.At, c.Mark = v.time, v.mark
+	if room() != max-1 {
 		return fmt.Errorf("memstate: algorithm %d charges nothing", a)
 	}
-	if do(&s, refund, clock, &c, &v); room() != max {
+	do(&s, refundStep, clock, &c, &v)
+	if room() != max {
 		return fmt.Errorf("memstate: algorithm %d refunds nothing", a)
 	}
 	return nil

@@ -11,12 +11,12 @@ import (
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for a := range terms.Algorithms {
-		if err := check(a, (*state).do); err != nil {
+		if err := check(a, (*state).run); err != nil {
 			t.Errorf("algorithm %d: %v", a, err)
 		}
-		for _, missing := range []step{look, charge, refund} {
+		for _, missing := range []step{lookStep, chargeStep, refundStep} {
 			without := func(s *state, step step, clock int64, c *terms.Charge, v *view) bool {
-				return step != missing && s.do(step, clock, c, v)
+				return step != missing && s.run(step, clock, c, v)
 			}
 			if check(a, without) == nil {
 				t.Errorf("algorithm %d without step %d: no error", a, missing)

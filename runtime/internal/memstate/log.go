@@ -7,13 +7,13 @@ import "github.com/rategen/rategen/runtime/internal/terms"
 //
 //   - list is the ring; its length is a power of two or 0;
 //   - count is the number of events;
-//   - from is the index of the first event in the ring;
-//   - at is the newest member of the sorted set, if there is one in Redis.
+//   - bound is the index of the first event in the ring;
+//   - time is the newest member of the sorted set, if there is one in Redis.
 type log state
 
 // event returns the time of the i-th event.
 func (l *log) event(i int64) int64 {
-	return l.list[int(l.from+i)&(len(l.list)-1)]
+	return l.list[int(l.bound+i)&(len(l.list)-1)]
 }
 
 // newest returns the time of the last event, or 0.
@@ -26,8 +26,8 @@ func (l *log) newest() int64 {
 
 func (l *log) look(clock int64, c *terms.Charge, v *view) {
 	newest := l.newest()
-	v.at = max(clock, newest)
-	v.count = l.eventsUpTo(v.at - c.Window) // have left the window
+	v.time = max(clock, newest)
+	v.count = l.eventsUpTo(v.time - c.Window) // have left the window
 	inside := l.count - v.count
 	v.room, v.retry, v.reset = c.Max-inside, 0, 0
 	if inside > 0 {
@@ -65,7 +65,7 @@ func (l *log) eventsUpTo(edge int64) int64 {
 }
 
 func (l *log) charge(clock int64, c *terms.Charge, v *view) {
-	at, newest := v.at, l.newest()
+	at, newest := v.time, l.newest()
 	if slice := c.Param; slice > 0 {
 		at = max(at-at%slice, newest)
 	}
@@ -75,50 +75,50 @@ func (l *log) charge(clock int64, c *terms.Charge, v *view) {
 			v.more = l.event(v.count) + c.Window - clock
 		}
 	}
-	slack, trims, left := slack(c.Window), true, v.count
+	slack, trims, left := expirySlack(c.Window), true, v.count
 	if c.Algorithm != terms.LogZSet {
 		if v.count == l.count || newest < at-at%slack {
-			l.kept = at + c.Window + slack
+			l.dropTime = at + c.Window + slack
 		}
 		if left <= 4 && (c.Max <= 64 || l.count+c.Cost <= 32) {
 			left = 0 // They stay in Redis, see sliding_log_packed.lua.
 		}
 	} else {
 		if v.count == l.count {
-			l.at = 0
+			l.time = 0
 		}
-		last := max(v.at, l.at+c.Cost)
-		trims = l.at < last-last%slack
+		last := max(v.time, l.time+c.Cost)
+		trims = l.time < last-last%slack
 		if trims {
-			l.kept = last + c.Window + slack
+			l.dropTime = last + c.Window + slack
 		}
 		// Events that have left the window stay as long as in Redis, since a
 		// raised window may count them again.
 		inside := l.count - v.count
 		trims = trims || (inside+c.Cost)*2 > c.Max || inside+c.Cost > 64 && (clock+inside)%17 < c.Cost
 		left = min(left, c.Cost+128)
-		l.at = last
+		l.time = last
 	}
-	switch {
-	case v.count == l.count:
+	if v.count == l.count {
 		l.drop(l.count)
-	case trims:
+	} else if trims {
 		l.drop(left)
 	}
 	l.grow(c.Cost)
 	for range c.Cost {
-		l.list[int(l.from+l.count)&(len(l.list)-1)] = at
+		l.list[int(l.bound+l.count)&(len(l.list)-1)] = at
 		l.count++
 	}
-	v.at, v.reset, v.delay = at, at+c.Window-clock, 0
+	v.time, v.reset, v.delay = at, at+c.Window-clock, 0
 }
 
 // drop removes the n oldest events.
 func (l *log) drop(n int64) {
-	if l.count -= n; l.count == 0 {
-		l.from = 0
+	l.count -= n
+	if l.count == 0 {
+		l.bound = 0
 	} else if n > 0 {
-		l.from = (l.from + n) & int64(len(l.list)-1)
+		l.bound = (l.bound + n) & int64(len(l.list)-1)
 	}
 }
 
@@ -139,7 +139,7 @@ func (l *log) grow(n int64) {
 	for i := range l.count {
 		ring[i] = l.event(i)
 	}
-	l.list, l.from = ring, 0
+	l.list, l.bound = ring, 0
 }
 
 func (l *log) refund(c *terms.Charge) {
@@ -151,12 +151,13 @@ func (l *log) refund(c *terms.Charge) {
 		n++
 	}
 	for i := before + n; n > 0 && i < l.count; i++ {
-		l.list[int(l.from+i-n)&(len(l.list)-1)] = l.event(i)
+		l.list[int(l.bound+i-n)&(len(l.list)-1)] = l.event(i)
 	}
-	if l.count -= n; n > 0 && before == l.count {
-		l.at = l.newest() // Redis may know a slightly later one.
+	l.count -= n
+	if n > 0 && before == l.count {
+		l.time = l.newest() // Redis may know a slightly later one.
 	}
 	if l.count == 0 {
-		l.kept = 0
+		l.dropTime = 0
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"sync/atomic"
 
 	"github.com/rategen/rategen/runtime/internal/private"
-	"github.com/rategen/rategen/runtime/internal/receipts"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // errOtherState is the error of a charge to a key that holds the state of an algorithm
@@ -53,7 +53,7 @@ type Map struct {
 	// it first drops one that is blocked.
 	Lost func(blocked bool)
 
-	lost, untold atomic.Uint32 // kinds of keys
+	losses, newLosses atomic.Uint32 // kinds of keys
 }
 
 // New returns an empty Map for at least maxKeys keys and at most 63 more.
@@ -62,20 +62,18 @@ func New(maxKeys int) *Map {
 }
 
 // Take decides a call with one charge and fills in its result. It makes the charge if
-// there is room for it and commit is true, and gives it a receipt. It returns false, and has
+// there is room for it, and gives it a receipt. It returns false, and has
 // changed nothing, if the key holds the state of an algorithm that counts in another way.
 //
 // Take keeps neither the charge nor its key: both may be on the caller's stack. The book of
 // receipts is behind the lock that the charge takes anyway.
-func (m *Map) Take(clock int64, c *terms.Charge, commit bool) (page *receipts.Page, receipt uint16, ok bool) {
+func (m *Map) Take(clock int64, c *terms.Charge) (page *terms.ReceiptPage, receipt uint16, ok bool) {
 	var v view
-	var p passed
+	var p reachedShares
 	s, hash := m.shard(c.Key)
 	s.mu.Lock()
 	e, ok := s.look(clock, hash, c, &v)
 	switch {
-	case ok && !commit:
-		e.recall(clock, c)
 	case !ok:
 	case c.Allowed && c.Cost == 0:
 	case c.Allowed:
@@ -90,10 +88,23 @@ func (m *Map) Take(clock int64, c *terms.Charge, commit bool) (page *receipts.Pa
 	return page, receipt, ok
 }
 
+// Peek fills in the result that Take would find, and makes no charge.
+func (m *Map) Peek(clock int64, c *terms.Charge) (ok bool) {
+	var v view
+	s, hash := m.shard(c.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.look(clock, hash, c, &v)
+	if ok {
+		e.fillPast(clock, c)
+	}
+	return ok
+}
+
 // tell tells a charge's rule which shares it has passed. No lock is held then.
-func (m *Map) tell(c *terms.Charge, p passed) {
+func (m *Map) tell(c *terms.Charge, p reachedShares) {
 	if p.shares != 0 && m.Tells {
-		c.Tell(p.shares, p.used, p.left)
+		c.Tell(p.shares, p.used, p.timeLeft)
 	}
 }
 
@@ -115,7 +126,7 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 }
 
 // decideAll is DecideAll, and returns what is to be told of charges.
-func (m *Map) decideAll(clock int64, charges []terms.Charge, commit bool) (conflict int, all []passed) {
+func (m *Map) decideAll(clock int64, charges []terms.Charge, commit bool) (conflict int, all []reachedShares) {
 	var array [usualCharges]uint64
 	hashes := array[:0]
 	locked := uint64(0)
@@ -144,7 +155,7 @@ func (m *Map) decideAll(clock int64, charges []terms.Charge, commit bool) (confl
 	if !commit {
 		for i, hash := range hashes {
 			if c := &charges[i]; c.Err == nil && c.Keep > 0 {
-				m.shards[hash%shardCount].find(hash, c.Key, clock).recall(clock, c)
+				m.shards[hash%shardCount].find(hash, c.Key, clock).fillPast(clock, c)
 			}
 		}
 		return -1, nil
@@ -186,7 +197,7 @@ func (m *Map) Settle(clock int64, charge *terms.Charge) bool {
 }
 
 // settle is Settle, and returns what is to be told.
-func (m *Map) settle(clock int64, c *terms.Charge) (p passed, ok bool) {
+func (m *Map) settle(clock int64, c *terms.Charge) (p reachedShares, ok bool) {
 	s, hash := m.shard(c.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,11 +210,11 @@ func (m *Map) settle(clock int64, c *terms.Charge) (p passed, ok bool) {
 		if e == nil || c.Cost == 0 {
 			return p, true
 		}
-		if !e.become(c.Algorithm) {
+		if !e.setKind(c.Algorithm) {
 			return p, false
 		}
-		kept := e.kept
-		p = e.write(refund, clock, c, nil)
+		kept := e.dropTime
+		p = e.write(refundStep, clock, c, nil)
 		e.keepBlock(clock, kept, c)
 		return p, true
 	}
@@ -211,7 +222,8 @@ func (m *Map) settle(clock int64, c *terms.Charge) (p passed, ok bool) {
 	owed := c.Cost
 	c.Cost = 0
 	e, ok := s.look(clock, hash, c, &v)
-	if c.Cost = owed; c.Debt == terms.Forgives {
+	c.Cost = owed
+	if c.Debt == rule.DebtForgive {
 		c.Cost = min(owed, max(0, v.room))
 	}
 	if ok && c.Cost > 0 {
@@ -232,16 +244,16 @@ func (m *Map) Renew(clock int64, c *terms.Charge) bool {
 }
 
 // renew is Renew, and returns what is to be told.
-func (m *Map) renew(clock int64, c *terms.Charge) (p passed, ok bool) {
+func (m *Map) renew(clock int64, c *terms.Charge) (p reachedShares, ok bool) {
 	s, hash := m.shard(c.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.Terms.SetClock(clock)
 	e := s.find(hash, c.Key, clock)
-	if e != nil && !e.become(c.Algorithm) {
+	if e != nil && !e.setKind(c.Algorithm) {
 		return p, false
 	}
-	return s.ready(clock, hash, c, e, m).write(renew, clock, c, nil), true
+	return s.prepare(clock, hash, c, e, m).write(renewStep, clock, c, nil), true
 }
 
 // Reset forgets a key.

@@ -183,6 +183,9 @@ func backOf(c *terms.Charge) *terms.Charge {
 
 // decide is Take for those who have no use for a receipt.
 func decide(m *Map, clock int64, c *terms.Charge, commit bool) bool {
-	_, _, ok := m.Take(clock, c, commit)
+	if !commit {
+		return m.Peek(clock, c)
+	}
+	_, _, ok := m.Take(clock, c)
 	return ok
 }

@@ -10,46 +10,46 @@ import (
 // concurrency.lua.
 //
 //   - list is a pair for each permit, when it lapses and its number, in that order;
-//   - at is the highest number so far;
+//   - time is the highest number so far;
 //   - count is the highest number at the last reset;
-//   - from is a running mean of how long permits were held; 0: none has come back.
+//   - bound is a running mean of how long permits were held; 0: none has come back.
 type permits state
 
-// A pair of the list.
+// The values that the list has of a permit.
 const (
-	lapse = iota
-	number
-	pair // how many values it has
+	permitEnd = iota
+	permitNumber
+	permitSize // how many values it has
 )
 
 // maxHeld bounds the time that a permit counts as held in the mean.
 const maxHeld = 1 << 44
 
 func (p *permits) look(clock int64, c *terms.Charge, v *view) {
-	v.count = p.lapsed(clock)
-	held := int64(len(p.list) / pair)
-	if p.at > clock+c.Window {
+	v.count = p.countLapsed(clock)
+	held := int64(len(p.list) / permitSize)
+	if p.time > clock+c.Window {
 		// Those beyond are from before the clock stepped back, and count when they are renewed.
-		held = p.lapsed(clock + 2*c.Window)
+		held = p.countLapsed(clock + 2*c.Window)
 	}
-	v.stop = held
+	v.end = held
 	live := held - v.count
-	v.at, v.room, v.retry, v.reset = clock, c.Max-live, 0, 0
+	v.time, v.room, v.retry, v.reset = clock, c.Max-live, 0, 0
 	if live > 0 {
-		v.reset = p.list[(held-1)*pair+lapse] - clock
+		v.reset = p.list[(held-1)*permitSize+permitEnd] - clock
 	}
 	if c.Cost > v.room {
-		v.retry = p.list[(held-1-(c.Max-c.Cost))*pair+lapse] - clock
-		if mean := p.from; mean > 0 {
+		v.retry = p.list[(held-1-(c.Max-c.Cost))*permitSize+permitEnd] - clock
+		if mean := p.bound; mean > 0 {
 			hint := float64(mean) * float64(c.Cost-v.room) / float64(live)
 			v.retry = min(v.retry, max(1000, int64(hint)))
 		}
 	}
 }
 
-// lapsed returns how many permits will have lapsed at a time.
-func (p *permits) lapsed(at int64) int64 {
-	return int64(sort.Search(len(p.list)/pair, func(i int) bool { return p.list[i*pair+lapse] > at }))
+// countLapsed returns how many permits will have lapsed at a time.
+func (p *permits) countLapsed(at int64) int64 {
+	return int64(sort.Search(len(p.list)/permitSize, func(i int) bool { return p.list[i*permitSize+permitEnd] > at }))
 }
 
 // newest returns when the last permit lapses, or 0.
@@ -57,29 +57,29 @@ func (p *permits) newest() int64 {
 	if len(p.list) == 0 {
 		return 0
 	}
-	return p.list[len(p.list)-pair+lapse]
+	return p.list[len(p.list)-permitSize+permitEnd]
 }
 
 func (p *permits) charge(clock int64, c *terms.Charge, v *view) {
-	p.list = p.list[:v.stop*pair]
+	p.list = p.list[:v.end*permitSize]
 	newest := p.newest()
 	if gone := min(v.count, c.Cost+128); gone > 0 {
-		p.list = append(p.list[:0], p.list[gone*pair:]...)
+		p.list = append(p.list[:0], p.list[gone*permitSize:]...)
 	}
 	stop := clock + c.Window
-	p.at = max(clock, p.at+c.Cost)
-	for i := p.at - c.Cost + 1; i <= p.at; i++ {
+	p.time = max(clock, p.time+c.Cost)
+	for i := p.time - c.Cost + 1; i <= p.time; i++ {
 		p.add(stop, i)
 	}
 	p.keep(newest, stop, c.Window)
-	v.at, v.reset, v.delay = p.at, max(stop, newest)-clock, 0
+	v.time, v.reset, v.delay = p.time, max(stop, newest)-clock, 0
 }
 
 // keep sees to it that the state is kept until a permit lapses, in a state whose
 // permits lapsed up to newest before. See slack in prelude.lua.
 func (p *permits) keep(newest, stop, window int64) {
-	if slack := slack(window); newest < stop-stop%slack {
-		p.kept = stop + slack
+	if slack := expirySlack(window); newest < stop-stop%slack {
+		p.dropTime = stop + slack
 	}
 }
 
@@ -87,20 +87,21 @@ func (p *permits) keep(newest, stop, window int64) {
 func (p *permits) add(stop, n int64) {
 	i := len(p.list)
 	p.list = append(p.list, stop, n)
-	for ; i > 0 && (p.list[i-pair+lapse] > stop || p.list[i-pair+lapse] == stop && p.list[i-pair+number] > n); i -= pair {
-		copy(p.list[i:i+pair], p.list[i-pair:i])
+	for ; i > 0 && (p.list[i-permitSize+permitEnd] > stop ||
+		p.list[i-permitSize+permitEnd] == stop && p.list[i-permitSize+permitNumber] > n); i -= permitSize {
+		copy(p.list[i:i+permitSize], p.list[i-permitSize:i])
 	}
-	p.list[i+lapse], p.list[i+number] = stop, n
+	p.list[i+permitEnd], p.list[i+permitNumber] = stop, n
 }
 
 // remove removes the permits of a charge and returns how many there were.
 func (p *permits) remove(c *terms.Charge) (removed int64) {
 	kept := p.list[:0]
-	for i := 0; i < len(p.list); i += pair {
-		if n := p.list[i+number]; n > c.At-c.Cost && n <= c.At {
+	for i := 0; i < len(p.list); i += permitSize {
+		if n := p.list[i+permitNumber]; n > c.At-c.Cost && n <= c.At {
 			removed++
 		} else {
-			kept = append(kept, p.list[i:i+pair]...)
+			kept = append(kept, p.list[i:i+permitSize]...)
 		}
 	}
 	p.list = kept
@@ -112,10 +113,10 @@ func (p *permits) refund(clock int64, c *terms.Charge) {
 		return
 	}
 	held := max(1, min(clock-c.At, maxHeld))
-	if p.from == 0 {
-		p.from = held
+	if p.bound == 0 {
+		p.bound = held
 	} else {
-		p.from += (held - p.from) >> 3 // rounded down, as in Redis
+		p.bound += (held - p.bound) >> 3 // rounded down, as in Redis
 	}
 }
 
@@ -123,9 +124,9 @@ func (p *permits) refund(clock int64, c *terms.Charge) {
 // they were forgotten before.
 func (p *permits) renew(clock int64, c *terms.Charge) {
 	if c.Cost == 0 {
-		p.at = max(clock, p.at)
-		p.count, p.from, p.list = p.at, 0, p.list[:0]
-		p.kept = clock + c.Window + slack(c.Window)
+		p.time = max(clock, p.time)
+		p.count, p.bound, p.list = p.time, 0, p.list[:0]
+		p.dropTime = clock + c.Window + expirySlack(c.Window)
 		return
 	}
 	if c.At <= p.count {
@@ -137,6 +138,6 @@ func (p *permits) renew(clock int64, c *terms.Charge) {
 	for i := c.At - c.Cost + 1; i <= c.At; i++ {
 		p.add(stop, i)
 	}
-	p.at = max(p.at, c.At)
+	p.time = max(p.time, c.At)
 	p.keep(newest, stop, c.Window)
 }

@@ -5,43 +5,44 @@ import (
 
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A reserved is a state that keeps one count, of a window or a period of the calendar, and
 // what of it is reserved. See reserved.lua.
 //
-//   - at is when the period began to be counted; 0: none has since a reset;
-//   - from is when the period ends;
+//   - time is when the period began to be counted; 0: none has since a reset;
+//   - bound is when the period ends;
 //   - count is how much of it is used;
 //   - list is the numbers of the state, and then three for each reservation, by when they lapse.
 type reserved state
 
 // The numbers of the state that begin its list, and those of a reservation.
 const (
-	open    = iota // how much is reserved
-	highest        // number so far
-	forgot         // the highest number at the last reset
-	owed           // how much of count is a debt
-	due            // when the period ends that a debt is charged to; 0: none was made
-	header         // how many come before the reservations
+	headerReserved = iota // how much is reserved
+	headerHighest         // number so far
+	headerReset           // the highest number at the last reset
+	headerDebt            // how much of count is a debt
+	headerDebtDue         // when the period ends that a debt is charged to; 0: none was made
+	headerSize            // how many come before the reservations
 
-	ends   = 0 // when it lapses
-	name   = 1 // its number
-	cost   = 2
-	triple = 3 // how many a reservation has
+	itemEnd    = 0 // when it lapses
+	itemNumber = 1 // its number
+	itemCost   = 2
+	itemSize   = 3 // how many a reservation has
 )
 
-// maxOpen is how many reservations a key has at most.
-const maxOpen = 10_000
+// maxReservations is how many reservations a key has at most.
+const maxReservations = 10_000
 
-// A count is what a reserved state holds at a time.
-type count struct {
-	start, stop, used, open int64
-	owed, due               int64
-	lapsed                  int64 // reservations, which come first
-	carried, pays           int64 // the debt that a new period begins with, and when it was due
-	ended                   int64 // what was used of the one before
-	fresh                   bool  // a new period begins
+// A reservedCount is what a reserved state holds at a time.
+type reservedCount struct {
+	start, end, used, reserved int64
+	debt, debtDue              int64
+	lapsedItems                int64 // reservations, which come first
+	carriedDebt, carriedDue    int64 // the debt that a new period begins with, and when it was due
+	previousUsed               int64 // what was used of the one before
+	newPeriod                  bool  // a new period begins
 }
 
 // number returns one of the numbers that begin the list.
@@ -57,148 +58,150 @@ func (r *reserved) reservations() []int64 {
 	if len(r.list) == 0 {
 		return nil
 	}
-	return r.list[header:]
+	return r.list[headerSize:]
 }
 
 // countAt returns the count at a time.
-func (r *reserved) countAt(clock int64, c *terms.Charge) (k count) {
-	if r.kept > 0 && r.at > 0 {
-		k = count{start: r.at, stop: r.from, used: r.count, open: r.number(open), owed: r.number(owed), due: r.number(due)}
+func (r *reserved) countAt(clock int64, c *terms.Charge) (k reservedCount) {
+	if r.dropTime > 0 && r.time > 0 {
+		k = reservedCount{start: r.time, end: r.bound, used: r.count, reserved: r.number(headerReserved),
+			debt: r.number(headerDebt), debtDue: r.number(headerDebtDue)}
 		if c.Period == nil {
-			k.stop = k.start + c.Window
+			k.end = k.start + c.Window
 		}
-		all, edge := r.reservations(), min(clock, k.stop)
-		for i := 0; i < len(all) && all[i+ends] <= edge; i += triple {
-			k.lapsed++
-			k.used, k.open, k.owed = k.used-all[i+cost], k.open-all[i+cost], max(0, k.owed-all[i+cost])
+		all, edge := r.reservations(), min(clock, k.end)
+		for i := 0; i < len(all) && all[i+itemEnd] <= edge; i += itemSize {
+			k.lapsedItems++
+			k.used, k.reserved, k.debt = k.used-all[i+itemCost], k.reserved-all[i+itemCost], max(0, k.debt-all[i+itemCost])
 		}
 	}
-	if k.fresh = clock >= k.stop; k.fresh {
+	if k.newPeriod = clock >= k.end; k.newPeriod {
 		begin := clock
-		if clock < k.due {
-			k.carried, k.pays = k.owed, k.due
-			if k.carried > 0 && c.Period == nil && clock < k.stop+c.Window {
-				begin = k.stop
+		if clock < k.debtDue {
+			k.carriedDebt, k.carriedDue = k.debt, k.debtDue
+			if k.carriedDebt > 0 && c.Period == nil && clock < k.end+c.Window {
+				begin = k.end
 			}
 		}
-		k.start, k.stop = begin, begin+c.Window
+		k.start, k.end = begin, begin+c.Window
 		if c.Period != nil {
-			if k.stop = c.Param; clock >= c.Param {
-				k.stop = c.More
+			k.end = c.Param
+			if clock >= c.Param {
+				k.end = c.More
 			}
 		}
-		k.ended = k.used
-		k.used, k.open, k.lapsed, k.owed, k.due = k.carried, 0, 0, 0, 0
+		k.previousUsed = k.used
+		k.used, k.reserved, k.lapsedItems, k.debt, k.debtDue = k.carriedDebt, 0, 0, 0, 0
 	}
 	return k
 }
 
 // owe makes what is used beyond a max a debt, when so much was used before. What is given back
 // pays it.
-func (k *count) owe(before int64, c *terms.Charge) {
-	switch {
-	case k.used < before:
-		k.owed = max(0, k.owed-before+k.used)
-	case c.Debt == terms.Carries && k.used > max(before, c.Max):
-		k.owed += k.used - max(before, c.Max)
+func (k *reservedCount) owe(before int64, c *terms.Charge) {
+	if k.used < before {
+		k.debt = max(0, k.debt-before+k.used)
+	} else if c.Debt == rule.DebtCarry && k.used > max(before, c.Max) {
+		k.debt += k.used - max(before, c.Max)
 		switch {
-		case k.due > 0:
-		case k.stop < c.Param:
-			k.due = c.Param
-		case k.stop < c.More:
-			k.due = c.More
+		case k.debtDue > 0:
+		case k.end < c.Param:
+			k.debtDue = c.Param
+		case k.end < c.More:
+			k.debtDue = c.More
 		default:
-			k.due = k.stop + c.Window
+			k.debtDue = k.end + c.Window
 		}
 	}
 }
 
 func (r *reserved) look(clock int64, c *terms.Charge, v *view) {
 	k := r.countAt(clock, c)
-	v.at, v.room, v.retry, v.reset = max(clock, k.start), c.Max-k.used, 0, 0
-	if !k.fresh {
-		v.reset = k.stop - clock
-	} else if k.carried > 0 {
-		v.reset = k.pays - clock
+	v.time, v.room, v.retry, v.reset = max(clock, k.start), c.Max-k.used, 0, 0
+	if !k.newPeriod {
+		v.reset = k.end - clock
+	} else if k.carriedDebt > 0 {
+		v.reset = k.carriedDue - clock
 	}
 	all := r.reservations()
 	if c.Cost > v.room {
 		v.retry = v.reset
-		if k.open > 0 && c.Cost <= v.room+k.open {
-			v.retry = min(v.reset, all[len(all)-triple+ends]-clock)
-		} else if !k.fresh && k.owed > k.open && c.Cost > c.Max-k.owed+k.open {
-			v.retry = k.due - clock // what is owed leaves no room in the next period either
+		if k.reserved > 0 && c.Cost <= v.room+k.reserved {
+			v.retry = min(v.reset, all[len(all)-itemSize+itemEnd]-clock)
+		} else if !k.newPeriod && k.debt > k.reserved && c.Cost > c.Max-k.debt+k.reserved {
+			v.retry = k.debtDue - clock // what is owed leaves no room in the next period either
 		}
 	}
-	if k.open >= maxOpen && int64(len(all)/triple)-k.lapsed >= maxOpen {
-		v.retry = max(v.retry, min(v.reset, all[k.lapsed*triple+ends]-clock))
+	if k.reserved >= maxReservations && int64(len(all)/itemSize)-k.lapsedItems >= maxReservations {
+		v.retry = max(v.retry, min(v.reset, all[k.lapsedItems*itemSize+itemEnd]-clock))
 	}
 }
 
 func (r *reserved) charge(clock int64, c *terms.Charge, v *view) {
 	k := r.countAt(clock, c)
 	k.used += c.Cost
-	v.at = max(clock, r.number(highest)+1)
+	v.time = max(clock, r.number(headerHighest)+1)
 	if c.Reserve > 0 {
-		k.open += c.Cost
+		k.reserved += c.Cost
 	}
-	r.write(&k, v.at, clock, c)
+	r.write(&k, v.time, clock, c)
 	if c.Reserve > 0 {
-		r.add(clock+c.Reserve, v.at, c.Cost)
+		r.add(clock+c.Reserve, v.time, c.Cost)
 	}
-	v.reset, v.delay = k.stop-clock, 0
+	v.reset, v.delay = k.end-clock, 0
 }
 
 // write makes a count the state's, without the reservations that have lapsed.
-func (r *reserved) write(k *count, newest, clock int64, c *terms.Charge) {
-	if k.fresh || len(r.list) == 0 {
-		r.list = append(r.list[:0], 0, 0, r.number(forgot), 0, 0)
-	} else if k.lapsed > 0 {
-		r.list = append(r.list[:header], r.list[header+k.lapsed*triple:]...)
+func (r *reserved) write(k *reservedCount, newest, clock int64, c *terms.Charge) {
+	if k.newPeriod || len(r.list) == 0 {
+		r.list = append(r.list[:0], 0, 0, r.number(headerReset), 0, 0)
+	} else if k.lapsedItems > 0 {
+		r.list = append(r.list[:headerSize], r.list[headerSize+k.lapsedItems*itemSize:]...)
 	}
-	lives := k.stop
-	if k.owed > 0 {
-		lives = k.due
+	lives := k.end
+	if k.debt > 0 {
+		lives = k.debtDue
 	}
-	if k.fresh || lives > k.stop || r.from != k.stop {
-		r.kept = lives
+	if k.newPeriod || lives > k.end || r.bound != k.end {
+		r.dropTime = lives
 	}
-	r.at, r.from, r.count = k.start, k.stop, min(k.used, spec.MaxAmount)
-	r.list[open], r.list[highest], r.list[owed], r.list[due] = k.open, newest, k.owed, k.due
+	r.time, r.bound, r.count = k.start, k.end, min(k.used, spec.MaxAmount)
+	r.list[headerReserved], r.list[headerHighest] = k.reserved, newest
+	r.list[headerDebt], r.list[headerDebtDue] = k.debt, k.debtDue
 }
 
 // add adds a reservation.
 func (r *reserved) add(end, n, units int64) {
 	all := r.reservations()
-	i := triple * sort.Search(len(all)/triple, func(i int) bool {
-		return all[i*triple+ends] > end || all[i*triple+ends] == end && all[i*triple+name] > n
+	i := itemSize * sort.Search(len(all)/itemSize, func(i int) bool {
+		return all[i*itemSize+itemEnd] > end || all[i*itemSize+itemEnd] == end && all[i*itemSize+itemNumber] > n
 	})
 	r.list = append(r.list, 0, 0, 0)
 	all = r.reservations()
-	copy(all[i+triple:], all[i:])
-	all[i+ends], all[i+name], all[i+cost] = end, n, units
+	copy(all[i+itemSize:], all[i:])
+	all[i+itemEnd], all[i+itemNumber], all[i+itemCost] = end, n, units
 }
 
 // remove removes the reservation of a charge, and reports whether it was there. The first
 // ones have lapsed, and are not.
 func (r *reserved) remove(lapsed, at, units int64) bool {
 	all := r.reservations()
-	for i := int(lapsed) * triple; i < len(all); i += triple {
-		if all[i+name] == at && all[i+cost] == units {
-			r.list = append(r.list[:header+i], r.list[header+i+triple:]...)
+	for i := int(lapsed) * itemSize; i < len(all); i += itemSize {
+		if all[i+itemNumber] == at && all[i+itemCost] == units {
+			r.list = append(r.list[:headerSize+i], r.list[headerSize+i+itemSize:]...)
 			return true
 		}
 	}
 	return false
 }
 
-// gone returns what is charged where a reservation is settled that is not there, and was not
+// lostCharge returns what is charged where a reservation is settled that is not there, and was not
 // reset.
-func gone(c *terms.Charge) int64 {
-	switch {
-	case c.Reserve == 0 || c.Mark == terms.Lasted:
+func lostCharge(c *terms.Charge) int64 {
+	if c.Reserve == 0 || c.Mark == terms.Lasted {
 		return max(0, c.Cost)
-	case c.Mark == terms.Again:
+	}
+	if c.Mark == terms.Again {
 		return 0
 	}
 	return c.Charged + c.Cost
@@ -207,48 +210,48 @@ func gone(c *terms.Charge) int64 {
 // settle settles a charge, and reports whether that changes anything.
 func (r *reserved) settle(clock int64, c *terms.Charge) bool {
 	k := r.countAt(clock, c)
-	grows, forgotten := gone(c), c.At <= r.number(forgot)
-	here := !k.fresh && c.At >= k.start && !forgotten
+	grows, forgotten := lostCharge(c), c.At <= r.number(headerReset)
+	here := !k.newPeriod && c.At >= k.start && !forgotten
 	switch {
 	case here && c.Reserve == 0:
 		grows = c.Cost
-	case here && r.remove(k.lapsed, c.At, c.Charged):
-		grows, k.open = c.Cost, k.open-c.Charged
+	case here && r.remove(k.lapsedItems, c.At, c.Charged):
+		grows, k.reserved = c.Cost, k.reserved-c.Charged
 	case here && c.Mark == terms.Lasted:
 		grows = c.Charged + c.Cost // it is lost
 	case forgotten && c.Mark != terms.Again:
 		grows = max(0, c.Cost)
 	}
-	if grows == 0 && (k.fresh || r.number(open) == k.open) {
+	if grows == 0 && (k.newPeriod || r.number(headerReserved) == k.reserved) {
 		return false
 	}
 	before := k.used
-	if k.used = max(0, k.used+grows); c.Debt == terms.Forgives && k.used > before {
+	if k.used = max(0, k.used+grows); c.Debt == rule.DebtForgive && k.used > before {
 		k.used = min(k.used, max(before, c.Max))
 	}
 	k.owe(before, c)
-	r.write(&k, r.number(highest), clock, c)
+	r.write(&k, r.number(headerHighest), clock, c)
 	return true
 }
 
 // renew renews a reservation, or forgets all if the cost is 0. It reports whether it counts.
 func (r *reserved) renew(clock int64, c *terms.Charge) bool {
 	if c.Cost == 0 {
-		newest := max(clock, r.number(highest))
-		r.at, r.from, r.count = 0, 0, 0
+		newest := max(clock, r.number(headerHighest))
+		r.time, r.bound, r.count = 0, 0, 0
 		r.list = append(r.list[:0], 0, newest, newest, 0, 0)
-		r.kept = clock + c.Reserve
+		r.dropTime = clock + c.Reserve
 		return false
 	}
 	k := r.countAt(clock, c)
-	if len(r.list) > 0 && (k.fresh || c.At < k.start || c.At <= r.number(forgot)) {
+	if len(r.list) > 0 && (k.newPeriod || c.At < k.start || c.At <= r.number(headerReset)) {
 		c.At = 0
 		return false
 	}
-	newest, before := r.number(highest), k.used
-	if !r.remove(k.lapsed, c.At, c.Cost) {
+	newest, before := r.number(headerHighest), k.used
+	if !r.remove(k.lapsedItems, c.At, c.Cost) {
 		newest = max(clock, newest+1)
-		c.At, k.used, k.open = newest, k.used+c.Cost, k.open+c.Cost
+		c.At, k.used, k.reserved = newest, k.used+c.Cost, k.reserved+c.Cost
 	}
 	k.owe(before, c)
 	r.write(&k, newest, clock, c)

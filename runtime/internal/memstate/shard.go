@@ -3,7 +3,6 @@ package memstate
 import (
 	"sync"
 
-	"github.com/rategen/rategen/runtime/internal/receipts"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -11,7 +10,7 @@ import (
 type shard struct {
 	mu       sync.Mutex
 	keys     table
-	receipts receipts.Book
+	receipts terms.ReceiptBook
 	_        [64]byte // keeps the cache lines of two shards apart
 }
 
@@ -23,18 +22,19 @@ func (s *shard) look(clock int64, hash uint64, c *terms.Charge, v *view) (*entry
 	e := s.find(hash, c.Key, clock)
 	state := &empty
 	if e != nil {
-		if !e.become(c.Algorithm) {
+		if !e.setKind(c.Algorithm) {
 			return nil, false
 		}
-		if !e.ahead(clock, c.Window) {
+		if !e.isAhead(clock, c.Window) {
 			state = &e.state
 		}
 	}
-	state.do(look, clock, c, v)
+	state.run(lookStep, clock, c, v)
 	if c.Cost == 0 {
 		v.retry = 0 // however little room there is
 	}
-	if v.blocked = false; c.Blocks() && state != &empty {
+	v.blocked = false
+	if c.Blocks() && state != &empty {
 		e.applyBlock(clock, c, v)
 	}
 	v.fillResult(&c.Result)
@@ -49,46 +49,47 @@ func (v *view) fillResult(r *terms.Result) {
 	r.MoreAfter, r.Delay, r.At, r.Mark, r.Recalled, r.Blocked = 0, 0, 0, 0, false, v.blocked
 }
 
-// ready returns the entry of a key that is about to change, without a state that no longer
+// prepare returns the entry of a key that is about to change, without a state that no longer
 // counts. A key without an entry gets one, for which another key may have to go.
-func (s *shard) ready(clock int64, hash uint64, c *terms.Charge, e *entry, m *Map) *entry {
+func (s *shard) prepare(clock int64, hash uint64, c *terms.Charge, e *entry, m *Map) *entry {
 	if e == nil {
 		s.evict(clock, m)
 		e = s.keys.add(hash, c.Key)
-		e.become(c.Algorithm)
+		e.setKind(c.Algorithm)
 	}
-	if e.ahead(clock, c.Window) {
+	if e.isAhead(clock, c.Window) {
 		e.clear()
 	}
 	return e
 }
 
 // charge makes a charge that has just been found to fit.
-func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *entry, m *Map) passed {
-	e = s.ready(clock, hash, c, e, m)
-	at := v.at
+func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *entry, m *Map) reachedShares {
+	e = s.prepare(clock, hash, c, e, m)
+	at := v.time
 	v.more = 0
-	p := e.write(charge, clock, c, v)
+	p := e.write(chargeStep, clock, c, v)
 	if c.Blocks() {
 		e.endBlock(clock, at, c)
 	}
 	c.Remaining = max(0, c.Remaining-c.Cost) // The rounding of a bucket's level may have hidden one.
-	c.At, c.Mark, c.MoreAfter, c.ResetAfter, c.Delay = v.at, v.mark, terms.Micros(v.more), terms.Micros(v.reset), terms.Micros(v.delay)
+	c.At, c.Mark, c.MoreAfter, c.ResetAfter, c.Delay = v.time, v.mark, terms.Micros(v.more), terms.Micros(v.reset),
+		terms.Micros(v.delay)
 	return p
 }
 
 // settleReserved settles a reservation. It returns false if the key holds the state of
 // another kind.
-func (s *shard) settleReserved(clock int64, hash uint64, c *terms.Charge, m *Map) (p passed, ok bool) {
+func (s *shard) settleReserved(clock int64, hash uint64, c *terms.Charge, m *Map) (p reachedShares, ok bool) {
 	c.Terms.SetClock(clock)
 	e := s.find(hash, c.Key, clock)
-	switch nothing := e == nil || e.ahead(clock, c.Window); {
-	case e != nil && !e.become(c.Algorithm):
+	switch nothing := e == nil || e.isAhead(clock, c.Window); {
+	case e != nil && !e.setKind(c.Algorithm):
 		return p, false
-	case nothing && gone(c) == 0:
+	case nothing && lostCharge(c) == 0:
 		return p, true
 	}
-	return s.ready(clock, hash, c, e, m).write(settle, clock, c, nil), true
+	return s.prepare(clock, hash, c, e, m).write(settleStep, clock, c, nil), true
 }
 
 // find returns the entry of a key, or nil if there is none. It clears a state
@@ -117,9 +118,10 @@ func (s *shard) evict(clock int64, m *Map) {
 		return
 	}
 	victim, soonest, blocked := -1, int64(0), false
-	i := t.hand & (len(t.slots) - 1)
+	i := t.cursor & (len(t.slots) - 1)
 	for seen, steps := 0, 0; seen < sample || seen < most && blocked && t.count >= m.max; steps++ {
-		if steps >= max(8*sample, len(t.slots)) && (victim >= 0 || t.count < m.max) || steps >= 8*sample && victim >= 0 && !blocked {
+		if steps >= max(8*sample, len(t.slots)) && (victim >= 0 || t.count < m.max) ||
+			steps >= 8*sample && victim >= 0 && !blocked {
 			break // The keys are far between, or all were seen.
 		}
 		e := t.slots[i].entry
@@ -127,18 +129,19 @@ func (s *shard) evict(clock int64, m *Map) {
 			i = t.next(i)
 			continue
 		}
-		if seen++; e.forgotten(clock) {
+		seen++
+		if e.forgotten(clock) {
 			t.remove(i) // Another key may have moved here.
 			continue
 		}
-		if is := e.blockEnd() > clock; victim < 0 || blocked && !is || blocked == is && e.kept < soonest {
-			victim, soonest, blocked = i, e.kept, is
+		if is := e.blockEnd() > clock; victim < 0 || blocked && !is || blocked == is && e.dropTime < soonest {
+			victim, soonest, blocked = i, e.dropTime, is
 		}
 		i = t.next(i)
 	}
-	t.hand = i
+	t.cursor = i
 	if t.count >= m.max { // None was removed, so the victim is where it was.
 		t.remove(victim)
-		m.lose(blocked)
+		m.noteLoss(blocked)
 	}
 }

@@ -12,31 +12,31 @@ const (
 
 func markOf(halvings int64, rest float64) int64 { return (halvings+1)<<40 - 1 - int64(rest) }
 
-// parts returns what markOf was given.
-func parts(mark int64) (halvings int64, rest float64) {
+// markParts returns what markOf was given.
+func markParts(mark int64) (halvings int64, rest float64) {
 	return mark >> 40, float64(wholeRest - mark&wholeRest)
 }
 
-// shareSince returns which share is left of a charge with a mark when the mark is now
+// shareLeft returns which share is left of a charge with a mark when the mark is now
 // another one. It is rounded down.
-func shareSince(made, now int64) float64 {
-	madeHalvings, madeRest := parts(made)
-	halvings, rest := parts(now)
+func shareLeft(made, now int64) float64 {
+	madeHalvings, madeRest := markParts(made)
+	halvings, rest := markParts(now)
 	return float64(rest/madeRest) * math.Ldexp(1, int(madeHalvings-halvings))
 }
 
-// drainedTo returns since when the bucket is not empty, and the mark, once its level has
+// drainTo returns since when the bucket is not empty, and the mark, once its level has
 // drained to another one at a time.
-func (b *bucket) drainedTo(level float64, at int64) (begun, mark int64) {
+func (b *bucket) drainTo(level float64, at int64) (begun, mark int64) {
 	if level == 0 {
 		return at, 0
 	}
-	begun = b.at
+	begun = b.time
 	if len(b.list) > 0 {
 		begun, mark = b.list[0], b.list[1]
 	}
 	if held := float64(b.count); level < held {
-		halvings, rest := parts(mark)
+		halvings, rest := markParts(mark)
 		rest *= float64(level / held)
 		for ; rest < 1<<39; rest *= 2 {
 			halvings++
@@ -50,10 +50,10 @@ func (b *bucket) drainedTo(level float64, at int64) (begun, mark int64) {
 	return begun, mark
 }
 
-// keepMark keeps what drainedTo returned.
+// keepMark keeps what drainTo returned.
 func (b *bucket) keepMark(v *view) {
 	b.list = b.list[:0]
 	if v.level > 0 {
-		b.list = append(b.list, v.from, v.mark)
+		b.list = append(b.list, v.bound, v.mark)
 	}
 }

@@ -8,12 +8,12 @@ import "github.com/rategen/rategen/runtime/internal/terms"
 // heap. Times are in microseconds. The zero state is that of a key without
 // charges.
 type state struct {
-	kept  int64 // when Redis drops the key, without the rounding of dies; 0: nothing is kept
-	at    int64
-	from  int64
-	count int64
-	list  []int64
-	kind  kind
+	dropTime int64 // when Redis drops the key, without the rounding of dies; 0: nothing is kept
+	time     int64
+	bound    int64
+	count    int64
+	list     []int64
+	kind     kind
 
 	size uint8 // of the key next to the state
 }
@@ -32,8 +32,8 @@ type view struct {
 	// reset is the time until the limit is whole again.
 	reset int64
 
-	// at is the time of the charge.
-	at int64
+	// time is the time of the charge.
+	time int64
 	// delay is how long the caller must wait for its turn once it is charged.
 	delay int64
 	// blocked says that a block denies the charge.
@@ -42,15 +42,15 @@ type view struct {
 	// mark is the mark of the charge, of a bucket.
 	mark int64
 
-	from, stop, count int64 // each kind has a meaning of its own for these
+	bound, end, count int64 // each kind has a meaning of its own for these
 	level             float64
 }
 
-// become reports whether the state is of the algorithm's kind. An empty state changes to that
+// setKind reports whether the state is of the algorithm's kind. An empty state changes to that
 // kind.
-func (s *state) become(a terms.Algorithm) bool {
+func (s *state) setKind(a terms.Algorithm) bool {
 	kind := kinds[a]
-	if s.kind != kind && s.kept == 0 {
+	if s.kind != kind && s.dropTime == 0 {
 		s.kind, s.list = kind, nil
 	}
 	return s.kind == kind
@@ -60,31 +60,31 @@ func (s *state) become(a terms.Algorithm) bool {
 // be dropped before if a shorter window had charged it. See take.lua.
 func (s *state) heal(clock, window int64, v *view) {
 	if v.reset > 0 {
-		s.outlive(clock, window, clock+v.reset)
+		s.extendExpiry(clock, window, clock+v.reset)
 	}
 }
 
-// ahead reports whether the state's time is more than a window ahead of the clock, which must
+// isAhead reports whether the state's time is more than a window ahead of the clock, which must
 // have stepped back. Such a state no longer counts, as if Redis had lost the key: otherwise
 // its events would stay for as long as the clock has stepped back.
-func (s *state) ahead(clock, window int64) bool {
+func (s *state) isAhead(clock, window int64) bool {
 	switch s.kind {
 	case logKind:
 		return (*log)(s).newest() > clock+window
 	case permitKind:
 		return false // each lapses by itself
 	}
-	return s.at > clock+window
+	return s.time > clock+window
 }
 
 // forgotten reports whether Redis would have dropped the key by now.
 func (s *state) forgotten(clock int64) bool {
-	return s.kept <= clock && s.expiry() <= clock/1000 // the first is quicker to find out
+	return s.dropTime <= clock && s.expiry() <= clock/1000 // the first is quicker to find out
 }
 
 // expiry returns when Redis drops the key, in milliseconds: rounded up and 100 of
 // them later than needed. See lifetime in prelude.lua.
-func (s *state) expiry() int64 { return (s.kept+999)/1000 + 100 }
+func (s *state) expiry() int64 { return (s.dropTime+999)/1000 + 100 }
 
 // clear forgets everything. A short list keeps its memory, so that a caller who
 // comes back after the window costs no allocation.
@@ -97,8 +97,8 @@ func (s *state) clear() {
 	*s = state{list: list, kind: s.kind, size: s.size}
 }
 
-// slack returns for how many microseconds longer than needed Redis may keep a
+// expirySlack returns for how many microseconds longer than needed Redis may keep a
 // key that a window charged. See lifetime in prelude.lua.
-func slack(window int64) int64 {
+func expirySlack(window int64) int64 {
 	return min(max((window+3)/4, min(window, 100_000)), 800_000)
 }

@@ -48,9 +48,10 @@ func (s *Store) decide(calls []terms.Call, commit bool) {
 	for i := range calls {
 		call := &calls[i]
 		conflict := -1
-		if call.Err = nil; len(call.Charges) != 1 {
+		call.Err = nil
+		if len(call.Charges) != 1 {
 			conflict = s.DecideAll(now, call.Charges, commit)
-		} else if _, _, ok := s.Map.Take(now, &call.Charges[0], commit); !ok {
+		} else if !s.decideOne(now, &call.Charges[0], commit) {
 			conflict = 0
 		}
 		if conflict >= 0 {
@@ -59,12 +60,21 @@ func (s *Store) decide(calls []terms.Call, commit bool) {
 	}
 }
 
+func (s *Store) decideOne(now int64, c *terms.Charge, commit bool) (ok bool) {
+	if !commit {
+		return s.Map.Peek(now, c)
+	}
+	_, _, ok = s.Map.Take(now, c)
+	return ok
+}
+
 // Settle settles charges, as [terms.Store] says.
 func (s *Store) Settle(_ context.Context, charges []terms.Charge) error {
 	now := s.Time(clock.Now())
 	for i := range charges {
 		c := &charges[i]
-		if c.Err = nil; !s.Map.Settle(now, c) {
+		c.Err = nil
+		if !s.Map.Settle(now, c) {
 			c.Err = errOtherState(c)
 		}
 	}
@@ -91,7 +101,8 @@ func (s *Store) Hold(_ context.Context, charges []terms.Charge) error {
 	now := s.Time(clock.Now())
 	for i := range charges {
 		c := &charges[i]
-		if c.Err = nil; !s.Map.Hold(now, c) {
+		c.Err = nil
+		if !s.Map.Hold(now, c) {
 			c.Err = errOtherState(c)
 		}
 	}
@@ -104,7 +115,8 @@ func (s *Store) Reset(_ context.Context, charges []terms.Charge) error {
 	for i := range charges {
 		c := charges[i]
 		if c.Lapses() {
-			if c.Cost = 0; s.Map.Renew(now, &c) {
+			c.Cost = 0
+			if s.Map.Renew(now, &c) {
 				continue
 			}
 		}

@@ -11,9 +11,9 @@ import "github.com/rategen/rategen/runtime/internal/terms"
 // main memory once, and one in a map of Go three times. With many keys that is
 // most of the time of a decision.
 type table struct {
-	slots []slot // their number is a power of two, or 0
-	count int    // keys; at most 7 of 8 slots
-	hand  int    // where the next sweep begins
+	slots  []slot // their number is a power of two, or 0
+	count  int    // keys; at most 7 of 8 slots
+	cursor int    // where the next sweep begins
 }
 
 // A slot is a place for a key. Without an entry it is free.
@@ -25,16 +25,16 @@ type slot struct {
 // An entry is a key and its state.
 type entry struct {
 	state
-	rare  *rare // nil for most
+	extra *entryExtra // nil for most
 	bytes [shortKey]byte
 }
 
-// A rare is what few entries have.
-type rare struct {
-	key   string // that does not fit bytes, or empty
-	until int64  // when a block ends, or 0
-	past  *terms.Past
-	told  float64 // the highest share of the period that was told, see [terms.Terms.Passed]
+// An entryExtra is what few entries have.
+type entryExtra struct {
+	key       string // that does not fit bytes, or empty
+	blockEnd  int64  // when a block ends, or 0
+	past      *terms.Past
+	toldShare float64 // the highest share of the period that was told, see [terms.Terms.Passed]
 }
 
 // shortKey is the longest key in bytes that stands next to its state. The
@@ -109,25 +109,25 @@ func (t *table) remove(free int) {
 func newEntry(key []byte) *entry {
 	e := new(entry)
 	if len(key) > shortKey {
-		e.rare = &rare{key: string(key)}
+		e.extra = &entryExtra{key: string(key)}
 	} else {
 		e.size = uint8(copy(e.bytes[:], key))
 	}
 	return e
 }
 
-// rareParts returns what few entries have.
-func (e *entry) rareParts() *rare {
-	if e.rare == nil {
-		e.rare = new(rare)
+// makeExtra returns what few entries have.
+func (e *entry) makeExtra() *entryExtra {
+	if e.extra == nil {
+		e.extra = new(entryExtra)
 	}
-	return e.rare
+	return e.extra
 }
 
 // matches reports whether a key is the entry's.
 func (e *entry) matches(key []byte) bool {
-	if e.rare != nil && e.rare.key != "" {
-		return e.rare.key == string(key)
+	if e.extra != nil && e.extra.key != "" {
+		return e.extra.key == string(key)
 	}
 	return string(e.bytes[:e.size]) == string(key)
 }

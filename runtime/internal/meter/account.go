@@ -11,59 +11,59 @@ import (
 type account struct {
 	Advance
 	charge Charge
-	uses   bool // the charge is for what Charge uses, and not the caller's to settle
+	isUsed bool // the charge is for what Charge uses, and not the caller's to settle
 }
 
 // lapses reports whether the charge has to be settled to last.
 func (a *account) lapses() bool { return a.charge.Lapses && a.charge.At != 0 }
 
-// lasts reports whether the charge is to last, and has to be settled for that.
-func (a *account) lasts() bool { return a.uses && a.lapses() }
+// mustSettle reports whether the charge is to last, and has to be settled for that.
+func (a *account) mustSettle() bool { return a.isUsed && a.lapses() }
 
-// open reports whether something is in advance, or what was used has to be settled.
-func (a *account) open() bool { return a.left > 0 || a.lasts() }
+// isOpen reports whether something is in advance, or what was used has to be settled.
+func (a *account) isOpen() bool { return a.unusedUnits > 0 || a.mustSettle() }
 
-// settled returns the charge as settled at a cost. It is called once for each charge.
-func (a *account) settled(limit int, cost int64) Settled {
+// settle returns the charge as settled at a cost. It is called once for each charge.
+func (a *account) settle(limit int, cost int64) Settled {
 	s := Settled{limit, a.charge, cost}
 	a.charge.At = 0
 	return s
 }
 
-// due tells accounts of which units that are left have waited for too long at an instant.
-func due(now time.Duration) func(*account) bool {
+// dueAccounts returns a filter for accounts whose unused units have waited for too long at an instant.
+func dueAccounts(now time.Duration) func(*account) bool {
 	return func(a *account) bool { return now >= a.Due() }
 }
 
 func isLocal(a *account) bool { return a.charge.Local }
 
 // giveBack gives back what some accounts have in advance. What they have used lasts.
-func (m *Meter) giveBack(of func(*account) bool) { m.settle(m.leave(unused(of)), false) }
+func (m *Meter) giveBack(of func(*account) bool) { m.settleLater(m.takeSettled(unusedCosts(of))) }
 
-// unused says at which costs charges of some accounts are settled: what they have used.
-func unused(of func(*account) bool) func(int, *account) (int64, bool) {
+// unusedCosts says at which costs charges of some accounts are settled: what they have used.
+func unusedCosts(of func(*account) bool) func(int, *account) (int64, bool) {
 	return func(_ int, a *account) (int64, bool) {
-		if !a.open() || !of(a) {
+		if !a.isOpen() || !of(a) {
 			return 0, false
 		}
 		return a.charge.Cost - a.Drop(), true
 	}
 }
 
-// leave returns the newest charges that are to be settled, and at which cost.
-func (m *Meter) leave(cost func(int, *account) (int64, bool)) (settled []Settled) {
+// takeSettled returns the newest charges that are to be settled, and at which cost.
+func (m *Meter) takeSettled(cost func(int, *account) (int64, bool)) (settled []Settled) {
 	for i := range m.accounts {
 		a := &m.accounts[i]
 		if n, ok := cost(i, a); ok && a.charge.At != 0 {
-			settled = append(settled, a.settled(i, n))
+			settled = append(settled, a.settle(i, n))
 		}
 	}
 	return settled
 }
 
-func (m *Meter) settle(settled []Settled, now bool) {
+func (m *Meter) settleLater(settled []Settled) {
 	if len(settled) > 0 {
-		m.Charger.Settle(settled, now)
+		m.Charger.SettleLater(settled)
 	}
 }
 
@@ -71,7 +71,7 @@ func (m *Meter) settle(settled []Settled, now bool) {
 func (m *Meter) watch(now time.Duration) {
 	next := time.Duration(math.MaxInt64)
 	for i := range m.accounts {
-		if a := &m.accounts[i]; a.open() {
+		if a := &m.accounts[i]; a.isOpen() {
 			next = min(next, a.Due())
 		}
 	}
@@ -94,10 +94,10 @@ func (m *Meter) expire() {
 		return
 	}
 	now := clock.Now()
-	settled := m.leave(unused(due(now)))
+	settled := m.takeSettled(unusedCosts(dueAccounts(now)))
 	m.watch(now)
 	m.expiring.Add(1)
 	m.mu.Unlock()
 	defer m.expiring.Done()
-	m.settle(settled, false)
+	m.settleLater(settled)
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/meter"
 )
 
@@ -90,7 +91,11 @@ func (s *source) Take(wants []meter.Want, try bool) error {
 	return err
 }
 
-func (s *source) Settle(settled []meter.Settled, now bool) {
+func (s *source) SettleNow(settled []meter.Settled) { s.settle(settled, ", now") }
+
+func (s *source) SettleLater(settled []meter.Settled) { s.settle(settled, "") }
+
+func (s *source) settle(settled []meter.Settled, when string) {
 	s.lock()
 	defer s.mu.Unlock()
 	text := "settle"
@@ -100,10 +105,7 @@ func (s *source) Settle(settled []meter.Settled, now bool) {
 			s.limits[c.Limit].room += c.Cost - c.Final
 		}
 	}
-	if now {
-		text += ", now"
-	}
-	s.tell("%s", text)
+	s.tell("%s", text+when)
 }
 
 // A step does something with a meter.
@@ -227,7 +229,7 @@ func TestMeter(t *testing.T) {
 				s := &source{limits: test.limits, at: 10}
 				m := &meter.Meter{Charger: s, Ctx: ctx, Closed: errClosed}
 				for _, l := range test.limits {
-					m.Begin(meter.Charge{Cost: l.begun, At: min(l.begun, 1), Local: l.local, Lapses: l.lapses}, l.advance)
+					m.Begin(meter.Charge{Made: ledger.Made{Cost: l.begun, At: min(l.begun, 1), Local: l.local}, Lapses: l.lapses}, l.advance)
 				}
 				for _, do := range test.steps {
 					do(m, s)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/ledger"
 )
 
 // ErrNoRoom is the error of a try for which a limit has no room.
@@ -21,12 +22,9 @@ var ErrNoRoom = errors.New("no room")
 
 // A Charge is the newest one of a limit, of which not all may be used.
 type Charge struct {
-	// Cost is how many units were to be charged, Made how many were, At and Mark when. At is 0
-	// if nothing was.
-	Cost, Made, At, Mark int64
-	// Local says that this process alone has made it, Lapses that it comes back unless it is
-	// settled, also at its cost.
-	Local, Lapses bool
+	ledger.Made
+	// Lapses says that it comes back unless it is settled, also at its cost.
+	Lapses bool
 }
 
 // A Want is what is to be charged to one limit of a call.
@@ -38,8 +36,8 @@ type Want struct {
 	// Room is how much the limit has left then. Take sets it.
 	Room int64
 
-	lack int64 // how much of the cost is used at once
-	free bool  // the limit refuses nobody, and does not count what it has no room for
+	missing int64 // how much of the cost is used at once
+	free    bool  // the limit refuses nobody, and does not count what it has no room for
 }
 
 // A Settled is the charge of a limit that is settled.
@@ -58,8 +56,9 @@ type Charger interface {
 	// Take charges all, or none and returns why. If try is true and there is no room, it
 	// does so at once with ErrNoRoom, and nobody is told of it.
 	Take(wants []Want, try bool) error
-	// Settle settles charges: soon, or with now before it returns.
-	Settle(settled []Settled, now bool)
+	// SettleNow settles charges before it returns, and SettleLater soon.
+	SettleNow(settled []Settled)
+	SettleLater(settled []Settled)
 }
 
 // A Meter charges a call that runs. Its fields are set before it is used. It is safe for
@@ -83,7 +82,7 @@ type Meter struct {
 func (m *Meter) Begin(charge Charge, advance int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now, a := clock.Now(), account{charge: charge, uses: advance > 0}
+	now, a := clock.Now(), account{charge: charge, isUsed: advance > 0}
 	a.Add(advance, 0, now)
 	m.accounts = append(m.accounts, a)
 	m.watch(now)
@@ -96,7 +95,7 @@ func (m *Meter) Left(limit int) int64 {
 	if limit < 0 || limit >= len(m.accounts) {
 		return 0
 	}
-	return m.accounts[limit].left
+	return m.accounts[limit].unusedUnits
 }
 
 // Ended returns why nothing more can be charged, or nil.
@@ -121,14 +120,14 @@ func (m *Meter) Charge(costs []int64, try bool) error {
 	}
 	costs = costs[:min(len(costs), len(m.accounts))]
 	now := clock.Now()
-	m.giveBack(due(now))
+	m.giveBack(dueAccounts(now))
 	if wants := m.wants(costs, now); len(wants) > 0 {
 		if err := m.take(wants, now, try); err != nil {
 			return err
 		}
 	}
 	for i, cost := range costs {
-		m.accounts[i].left -= max(0, cost)
+		m.accounts[i].unusedUnits -= max(0, cost)
 	}
 	m.giveBack(isLocal) // it costs nothing to ask this process again
 	return nil
@@ -138,17 +137,17 @@ func (m *Meter) Charge(costs []int64, try bool) error {
 func (m *Meter) wants(costs []int64, now time.Duration) (wants []Want) {
 	for i, cost := range costs {
 		a := &m.accounts[i]
-		if cost >= 0 && cost <= a.left {
+		if cost >= 0 && cost <= a.unusedUnits {
 			continue
 		}
 		w := Want{Limit: i}
 		if cost < 0 {
 			w.Cost = cost // which the source refuses
 		} else {
-			w.lack = cost - a.left
+			w.missing = cost - a.unusedUnits
 			var most int64
 			most, w.free = m.Charger.Most(i)
-			w.Cost = a.Portion(w.lack, most, w.free, now)
+			w.Cost = a.Portion(w.missing, most, w.free, now)
 		}
 		wants = append(wants, w)
 	}
@@ -160,11 +159,11 @@ func (m *Meter) take(wants []Want, now time.Duration, try bool) error {
 	again := false
 	for i := range wants {
 		w := &wants[i]
-		again = again || w.Cost > w.lack || m.accounts[w.Limit].lapses()
+		again = again || w.Cost > w.missing || m.accounts[w.Limit].lapses()
 	}
 	err := m.Charger.Take(wants, try || again)
 	if err == ErrNoRoom && again {
-		m.wantLess(wants)
+		m.reduceWants(wants)
 		err = m.Charger.Take(wants, try)
 	}
 	if err != nil {
@@ -184,32 +183,34 @@ func (m *Meter) take(wants []Want, now time.Duration, try bool) error {
 			used = append(used, Settled{w.Limit, a.charge, a.charge.Cost})
 		}
 		if w.At == 0 && !w.free {
-			w.Cost = w.lack // who has not paid asks again
+			w.Cost = w.missing // who has not paid asks again
 		}
-		a.charge, a.uses = w.Charge, true
+		a.charge, a.isUsed = w.Charge, true
 		a.Add(w.Cost, w.Room, now)
 	}
-	m.settle(used, false)
+	m.settleLater(used)
 	m.watch(now)
 	return nil
 }
 
-// wantLess has what is lacking taken, and nothing in advance. It settles charges that would
+// reduceWants has what is lacking taken, and nothing in advance. It settles charges that would
 // lapse of what there is no room for: the store would tell the call to come back then.
-func (m *Meter) wantLess(wants []Want) {
+func (m *Meter) reduceWants(wants []Want) {
 	var settled []Settled
 	for i := range wants {
 		w := &wants[i]
 		a := &m.accounts[w.Limit]
 		if a.lapses() {
 			left := a.Drop()
-			w.lack += left
-			settled = append(settled, a.settled(w.Limit, a.charge.Cost-left))
+			w.missing += left
+			settled = append(settled, a.settle(w.Limit, a.charge.Cost-left))
 		}
-		w.Cost = w.lack
+		w.Cost = w.missing
 		a.Refuse()
 	}
-	m.settle(settled, true)
+	if len(settled) > 0 {
+		m.Charger.SettleNow(settled)
+	}
 }
 
 // Close gives back what was taken in advance. Costs are what charges are settled at that are not
@@ -223,13 +224,13 @@ func (m *Meter) Close(costs []int64) {
 	if idle := m.idle.Load(); idle != nil {
 		idle.Stop()
 	}
-	m.settle(m.leave(func(i int, a *account) (int64, bool) {
+	m.settleLater(m.takeSettled(func(i int, a *account) (int64, bool) {
 		switch left := a.Drop(); {
 		case left > 0:
 			return a.charge.Cost - left, true
-		case i < len(costs) && !a.uses:
+		case i < len(costs) && !a.isUsed:
 			return costs[i], true
 		}
 		return -1, true
-	}), false)
+	}))
 }

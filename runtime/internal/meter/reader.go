@@ -15,9 +15,9 @@ type Reader struct {
 	// End is called once, when nothing more is to be paid.
 	End func()
 
-	rest []byte // read and not paid
-	err  error  // what comes after it
-	end  sync.Once
+	unpaidBytes []byte // read and not paid
+	err         error  // what comes after it
+	end         sync.Once
 }
 
 // Read reads into p what is paid. Its error is the source's, or that of Pay.
@@ -25,42 +25,44 @@ func (r *Reader) Read(p []byte) (n int, err error) {
 	switch {
 	case len(p) == 0:
 		return 0, nil
-	case len(r.rest) > 0:
-		return r.paid(p[:copy(p, r.rest)], r.rest)
+	case len(r.unpaidBytes) > 0:
+		return r.pay(p[:copy(p, r.unpaidBytes)], r.unpaidBytes)
 	case r.err != nil:
 		return 0, r.err
 	}
 	n, err = r.From.Read(p)
-	if r.err = err; n == 0 {
-		return 0, r.ended()
+	r.err = err
+	if n == 0 {
+		return 0, r.finish()
 	}
-	return r.paid(p[:n], p[:n])
+	return r.pay(p[:n], p[:n])
 }
 
-// paid pays for as much of got as can be, which all begins with, and keeps the rest of that.
-func (r *Reader) paid(got, all []byte) (n int, err error) {
+// pay pays for as much of got as can be, which all begins with, and keeps the rest of that.
+func (r *Reader) pay(got, all []byte) (n int, err error) {
 	for n = len(got); n > 0; n /= 2 {
 		if err = r.Pay(n, n > 1); err == nil {
 			break
 		}
 	}
 	if n == 0 {
-		r.rest, r.err = nil, err
-		return 0, r.ended()
+		r.unpaidBytes, r.err = nil, err
+		return 0, r.finish()
 	}
-	if all = all[n:]; len(r.rest) > 0 {
-		r.rest = all
+	all = all[n:]
+	if len(r.unpaidBytes) > 0 {
+		r.unpaidBytes = all
 	} else {
-		r.rest = append([]byte(nil), all...)
+		r.unpaidBytes = append([]byte(nil), all...)
 	}
-	if len(r.rest) == 0 {
-		return n, r.ended()
+	if len(r.unpaidBytes) == 0 {
+		return n, r.finish()
 	}
 	return n, nil
 }
 
-// ended returns what comes after the last byte, and ends the paying if that is an error.
-func (r *Reader) ended() error {
+// finish returns what comes after the last byte, and ends the paying if that is an error.
+func (r *Reader) finish() error {
 	if r.err != nil {
 		r.end.Do(r.End)
 	}

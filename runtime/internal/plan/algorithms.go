@@ -5,121 +5,86 @@ import (
 
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
-// A Way is an algorithm as users name it.
-type Way uint8
-
-const (
-	SlidingLog Way = iota
-	SlidingCounter
-	FixedWindow
-	TokenBucket
-	LeakyBucket
-	Concurrency
-	Ways // how many there are
-)
-
-// ways are the names of the algorithms, and how they count unless a rule says more.
-var ways = [Ways]struct {
-	name      string
-	algorithm terms.Algorithm
-}{
-	SlidingLog:     {spec.SlidingLog, terms.LogZSet},
-	SlidingCounter: {spec.SlidingCounter, terms.Counter},
-	FixedWindow:    {spec.FixedWindow, terms.FixedWindow},
-	TokenBucket:    {spec.TokenBucket, terms.TokenBucket},
-	LeakyBucket:    {spec.LeakyBucket, terms.LeakyBucket},
-	Concurrency:    {spec.Concurrency, terms.Permits},
+// storeAlgorithms says how algorithms are counted unless a rule says more.
+var storeAlgorithms = [len(spec.Algorithms)]terms.Algorithm{
+	rule.SlidingLog:     terms.LogZSet,
+	rule.SlidingCounter: terms.Counter,
+	rule.FixedWindow:    terms.FixedWindow,
+	rule.TokenBucket:    terms.TokenBucket,
+	rule.LeakyBucket:    terms.LeakyBucket,
+	rule.Concurrency:    terms.Permits,
 }
 
-// String returns the algorithm as the directive spells it.
-func (w Way) String() string {
-	if w < Ways {
-		return ways[w].name
-	}
-	return fmt.Sprintf("Algorithm(%d)", uint8(w))
-}
-
-// A counting is what plans need to know of one way of counting. The scripts know the
-// rest, see package lua, and the states in memory, see memstate.
-type counting struct {
-	// tag ends the Redis keys, so that a rule whose algorithm was changed never
-	// meets the old state during a rolling deploy. See [terms.Label.AppendKey] for why a
-	// caller cannot imitate it.
-	tag string
-	// max is the largest max.
-	max int64
-	// cost is the largest cost of one call: a store's work grows with it if every
-	// event is stored.
-	cost int64
-}
-
-// countings is the table of algorithms. To add one, add its constants here and
-// in package terms, its row, its script and its state; what is missing fails
-// when the program starts.
-var countings = [terms.Algorithms]counting{
-	terms.LogZSet:        {"", spec.MaxLog, spec.MaxLogCost},
-	terms.LogPacked:      {"%packed", spec.MaxLog, spec.MaxLogCost},
-	terms.Counter:        {"%counter", spec.MaxCount, spec.MaxCount},
-	terms.LayeredCounter: {"%layered", spec.MaxCount, spec.MaxCount},
-	terms.FixedWindow:    {"%window", spec.MaxAmount, spec.MaxAmount},
-	terms.Calendar:       {"%calendar", spec.MaxAmount, spec.MaxAmount},
-	terms.TokenBucket:    {"%token", spec.MaxCount, spec.MaxCount},
-	terms.LeakyBucket:    {"%leaky", spec.MaxCount, spec.MaxCount},
-	terms.Queue:          {"%queue", spec.MaxCount, spec.MaxCount},
-	terms.Permits:        {"%permits", spec.MaxLog, spec.MaxLogCost},
-	terms.Reserved:       {"%reserved", spec.MaxAmount, spec.MaxAmount},
-	terms.ReservedPeriod: {"%reserved-period", spec.MaxAmount, spec.MaxAmount},
+// tags end the Redis keys, so that a rule whose algorithm was changed never meets the old
+// state during a rolling deploy. See [terms.Label.AppendKey] for why a caller cannot imitate
+// them. To add an algorithm, add its constants in packages rule and terms, its rows here, its
+// script in package lua and its state in package memstate. What is missing fails when the
+// program starts.
+var tags = [terms.Algorithms]string{
+	terms.LogZSet:        "",
+	terms.LogPacked:      "%packed",
+	terms.Counter:        "%counter",
+	terms.LayeredCounter: "%layered",
+	terms.FixedWindow:    "%window",
+	terms.Calendar:       "%calendar",
+	terms.TokenBucket:    "%token",
+	terms.LeakyBucket:    "%leaky",
+	terms.Queue:          "%queue",
+	terms.Permits:        "%permits",
+	terms.Reserved:       "%reserved",
+	terms.ReservedPeriod: "%reserved-period",
 }
 
 func init() {
-	for a, row := range countings {
-		if row.max == 0 || row.cost == 0 {
-			panic(fmt.Sprintf("runtime: algorithm %d has no row in the table of algorithms", a))
+	for a, tag := range tags {
+		if (tag == "") != (terms.Algorithm(a) == terms.LogZSet) {
+			panic(fmt.Sprintf("runtime: algorithm %d has no tag", a))
 		}
 	}
-	for w := range Ways {
-		if w.String() == "" {
-			panic(fmt.Sprintf("runtime: algorithm %d has no name", w))
+	for a, counted := range storeAlgorithms {
+		if counted == terms.LogZSet && rule.Algorithm(a) != rule.SlidingLog {
+			panic(fmt.Sprintf("runtime: no store counts by a %v", rule.Algorithm(a)))
 		}
 	}
 }
 
-// numbers returns what terms.Terms calls Param and More at a max.
-func (r *Rule) numbers(max int64) (param, more int64) {
-	switch a := r.Counted(); {
+// BlockTag ends the tag of rules with a block. Their keys may hold one, which the
+// scripts for other rules do not know.
+const BlockTag = "%block"
+
+// blockTags are the tags of all algorithms with it.
+var blockTags = func() (with [terms.Algorithms]string) {
+	for a, tag := range tags {
+		with[a] = tag + BlockTag
+	}
+	return with
+}()
+
+// params returns what terms.Terms calls Param and More at a max.
+func (n Numbers) params(max int64) (param, more int64) {
+	switch a := n.Counted(); {
 	case a == terms.LogZSet || a == terms.LogPacked:
-		return r.Resolution.Microseconds(), 0
+		return n.Rule.Resolution.Microseconds(), 0
 	case a == terms.Counter || a == terms.LayeredCounter:
-		return r.width(), r.Fine
+		return n.buckets()
 	case a == terms.Queue:
-		return r.line(max), 0
+		return rule.Capacity(n.Rule, max), 0
 	case a.Drains():
-		burst := r.burst(max)
-		if r.Lease > 0 {
-			burst = r.leasedBurst(burst, max)
-		}
-		return burst, -1
+		return rule.Capacity(n.Rule, max), -1
 	}
 	return 0, 0
 }
 
-// width returns the width of the finest bucket, rounded up so that the buckets cover the
-// window, and 0 for adaptive ones.
-func (r *Rule) width() int64 {
-	if r.Coarse == 0 {
-		return 0
+// buckets returns the width of the finest bucket, rounded up so that the buckets cover the
+// window, and 0 for adaptive ones; and of how many fine ones a coarse one is.
+func (n Numbers) buckets() (width, fine int64) {
+	coarse, fine := rule.Layers(n.Rule.Buckets)
+	if coarse == 0 {
+		return 0, fine
 	}
-	n := r.Coarse * max(r.Fine, 1)
-	return (r.span().Microseconds() + n - 1) / n
-}
-
-// line returns the burst of a queue: max, and those whose turn comes within Wait.
-func (r *Rule) line(max int64) int64 {
-	if r.Burst > 0 {
-		return r.Burst
-	}
-	waiting := float64(r.Wait.Microseconds()) * float64(max) / float64(r.Window.Microseconds())
-	return int64(min(float64(spec.MaxCount), float64(max)+waiting))
+	each := coarse * max(fine, 1)
+	return (n.span().Microseconds() + each - 1) / each, fine
 }

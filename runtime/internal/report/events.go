@@ -28,11 +28,11 @@ func (l *Lines) NotRenewed(rule string, err error) {
 }
 
 // Breaker says that the circuit breaker of a node has opened or closed. The node is a server's
-// address, or empty if there is one server or it is unknown.
+// address, or empty if there is one server or it is unknown. The line has a number in its place.
 func (l *Lines) Breaker(node string, open bool) {
 	var attrs []slog.Attr
 	if node != "" {
-		attrs = append(attrs, slog.String("server", "one of several"))
+		attrs = append(attrs, slog.Int64("server", numberOf(node)))
 	}
 	if open {
 		l.Alert(BreakerOpen, 0, attrs...)
@@ -49,7 +49,7 @@ func (l *Lines) SteppedBack(node string, by time.Duration) {
 	}
 	attrs := []slog.Attr{slog.Duration("by", by)}
 	if node != "" {
-		attrs = append(attrs, slog.String("node", node))
+		attrs = append(attrs, slog.Int64("server", numberOf(node)))
 	}
 	l.Alert(SteppedBack, skipped, attrs...)
 }
@@ -69,7 +69,7 @@ func (l *Lines) ShardingUnknown(err error) {
 // line is for the first limiter on the client's store.
 func (l *Lines) ReadsTooLong(first bool, set, now string) {
 	if !first {
-		l.list(ReadsTooLong, "", set, false)
+		l.addFinding(ReadsTooLong, "", set)
 		return
 	}
 	l.Find(ReadsTooLong, "", set, slog.String("set", set), slog.String("now", now))
@@ -87,12 +87,14 @@ func (l *Lines) KeysForgotten(blocked bool, bound int, option string) {
 	if blocked {
 		detail += ", of blocked keys"
 	}
-	l.Find(KeysForgotten, "", detail, slog.Bool("blocked", blocked), slog.Int("max_keys", bound), slog.String("option", option))
+	l.Find(KeysForgotten, "", detail, slog.Bool("blocked", blocked), slog.Int("max_keys", bound),
+		slog.String("option", option))
 }
 
 // OverridesInForce says which rules are overridden, and whether limits are enabled.
 func (l *Lines) OverridesInForce(enabled bool, rules []string) {
-	l.Write(slog.LevelInfo, "overrides of rate limits are in force", 0, slog.Bool("enabled", enabled), slog.Int("overridden", len(rules)), slog.Any("rules", first(rules)))
+	l.Write(slog.LevelInfo, "overrides of rate limits are in force", 0, slog.Bool("enabled", enabled),
+		slog.Int("overridden", len(rules)), slog.Any("rules", firstNames(rules)))
 }
 
 // OverridesFailed says why overrides did not come into force: they were rejected, or not read.
@@ -102,21 +104,21 @@ func (l *Lines) OverridesFailed(rejected bool, err error) {
 		line, other = Rejected, Unread
 	}
 	l.Over(other)
-	l.list(line, "", "", false)
+	l.addFinding(line, "", "")
 	l.Alert(line, 0, slog.Any("error", err))
 }
 
 // OverridesUnmet says which names are overridden that no rule has, each name once while it is so.
 func (l *Lines) OverridesUnmet(rules []string) {
 	l.OverFor(Unmet, func(rule string) bool { return !slices.Contains(rules, rule) })
-	rules = slices.DeleteFunc(rules, func(rule string) bool { return !l.list(Unmet, rule, "", false) })
+	rules = slices.DeleteFunc(rules, func(rule string) bool { return !l.addFinding(Unmet, rule, "") })
 	if len(rules) > 0 {
-		l.Alert(Unmet, 0, slog.Int("unmet", len(rules)), slog.Any("rules", first(rules)))
+		l.Alert(Unmet, 0, slog.Int("unmet", len(rules)), slog.Any("rules", firstNames(rules)))
 	}
 }
 
-// first returns the beginnings of the first few names.
-func first(names []string) []string {
+// firstNames returns the beginnings of the first few names.
+func firstNames(names []string) []string {
 	first := slices.Clone(names[:min(len(names), 10)])
 	for i, name := range first {
 		first[i] = name[:min(len(name), 80)]

@@ -9,7 +9,7 @@ import (
 // Find puts what a line says on the lists, of a rule, or of none if that is empty, and what else
 // it is about. It writes the line if a list did not have it.
 func (l *Lines) Find(line Line, rule, detail string, attrs ...slog.Attr) {
-	if !l.list(line, rule, detail, false) {
+	if !l.addFinding(line, rule, detail) {
 		return
 	}
 	if rule != "" {
@@ -18,9 +18,9 @@ func (l *Lines) Find(line Line, rule, detail string, attrs ...slog.Attr) {
 	l.Alert(line, 0, attrs...)
 }
 
-// list puts what a line says on the lists, and reports whether it is new to one.
-func (l *Lines) list(line Line, rule, detail string, fades bool) (added bool) {
-	f := findings.Finding{Code: line.code, Rule: rule, Detail: detail, Text: line.text, Help: line.help, Fades: fades}
+// addFinding puts what a line says on the lists, and reports whether it is new to one.
+func (l *Lines) addFinding(line Line, rule, detail string) (added bool) {
+	f := findings.Finding{Code: line.code, Rule: rule, Detail: detail, Text: line.text, Help: line.help, Fades: line.fades}
 	for _, list := range l.Lists {
 		added = list.Add(f) || added
 	}

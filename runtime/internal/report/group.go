@@ -9,14 +9,14 @@ import (
 // A Group joins those who hear of what happens to a thing that they share. It is safe for
 // concurrent use, and reading it takes one atomic load. The zero Group has no members.
 type Group[M comparable] struct {
-	mu     sync.Mutex
-	each   []M
-	joined atomic.Pointer[M]
+	mu      sync.Mutex
+	members []M
+	union   atomic.Pointer[M]
 }
 
 // All returns what the members were joined to, or none if nobody ever was one.
 func (g *Group[M]) All(none M) M {
-	if joined := g.joined.Load(); joined != nil {
+	if joined := g.union.Load(); joined != nil {
 		return *joined
 	}
 	return none
@@ -26,18 +26,18 @@ func (g *Group[M]) All(none M) M {
 func (g *Group[M]) Add(member M, join func(each []M) M) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.each = append(g.each, member)
-	g.joined.Store(new(join(g.each)))
-	return len(g.each)
+	g.members = append(g.members, member)
+	g.union.Store(new(join(g.members)))
+	return len(g.members)
 }
 
 // Remove removes a member, and joins the others anew. It may be called again.
 func (g *Group[M]) Remove(member M, join func(each []M) M) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if i := slices.Index(g.each, member); i >= 0 {
-		g.each = slices.Delete(g.each, i, i+1)
-		g.joined.Store(new(join(g.each)))
+	if i := slices.Index(g.members, member); i >= 0 {
+		g.members = slices.Delete(g.members, i, i+1)
+		g.union.Store(new(join(g.members)))
 	}
 }
 

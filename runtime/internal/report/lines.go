@@ -7,6 +7,7 @@ import "log/slog"
 type Line struct {
 	level            slog.Level
 	code, text, help string
+	fades            bool // it is over when nobody says it any more
 }
 
 // lines are all of them.
@@ -25,16 +26,25 @@ func warning(code, text string) Line { return line(slog.LevelWarn, code, text) }
 func line(level slog.Level, code, text string) Line { return finding(level, code, text, "") }
 
 func finding(level slog.Level, code, text, help string) Line {
-	lines = append(lines, Line{level, code, text, help})
-	return lines[len(lines)-1]
+	return listed(Line{level: level, code: code, text: text, help: help})
+}
+
+func fading(level slog.Level, code, text, help string) Line {
+	return listed(Line{level: level, code: code, text: text, help: help, fades: true})
+}
+
+func listed(l Line) Line {
+	lines = append(lines, l)
+	return l
 }
 
 // The lines of what happens in limiters and stores.
 var (
-	Unsettled     = warning("unsettled", "a decided call could not be settled: its cost stays as it was reserved")
-	NotRenewed    = warning("not_renewed", "what calls hold was not renewed by its store")
-	BreakerOpen   = warning("breaker_open", "rate limit store not responding: circuit breaker open")
-	SteppedBack   = warning("clock_stepped_back", "the clock of the rate limit store stepped back: keys may deny calls for up to a window, and those used more than a window ahead count anew")
+	Unsettled   = warning("unsettled", "a decided call could not be settled: its cost stays as it was reserved")
+	NotRenewed  = warning("not_renewed", "what calls hold was not renewed by its store")
+	BreakerOpen = warning("breaker_open", "rate limit store not responding: circuit breaker open")
+	SteppedBack = warning("clock_stepped_back",
+		"the clock of the rate limit store stepped back: keys may deny calls for up to a window, and those used more than a window ahead count anew")
 	ShortOfMemory = warning("short_of_memory", "redis is short of memory")
 	MemoryUnknown = warning("memory_unknown", "redis does not say how much memory it uses")
 	Held          = warning("held", "calls are held back, as the results of a call ask")
@@ -44,90 +54,128 @@ var (
 
 // The lines of what is declared and does not hold, which are findings too.
 var (
-	Undecided = finding(slog.LevelWarn, "undecided", "rate limit not decided by its store",
+	Undecided = fading(slog.LevelWarn, "undecided", "rate limit not decided by its store",
 		"see the class of the error: until it is mended the failure policy decides")
-	Sharded = finding(slog.LevelError, "sharded", "keys are sharded by a proxy: calls of a batch are counted on the wrong server, limits do not hold",
+	Sharded = finding(slog.LevelError, "sharded",
+		"keys are sharded by a proxy: calls of a batch are counted on the wrong server, limits do not hold",
 		"connect to the servers directly, or with a redis.Ring or redis.ClusterClient")
-	ReadsTooLong = finding(slog.LevelWarn, "reads_too_long", "limits may stay off long after Redis was away: the client waits too long for an answer",
+	ReadsTooLong = finding(slog.LevelWarn, "reads_too_long",
+		"limits may stay off long after Redis was away: the client waits too long for an answer",
 		"make the client's options by runtime.TuneRedis")
-	Evicted = finding(slog.LevelWarn, "evicted", "redis has dropped keys for want of memory: callers whose counts were among them have their whole limits again",
+	Evicted = finding(slog.LevelWarn, "evicted",
+		"redis has dropped keys for want of memory: callers whose counts were among them have their whole limits again",
 		"give Redis more memory, or the policy noeviction")
 	BudgetAtRisk = finding(slog.LevelWarn, "budget_at_risk", "a limit is counted in a redis that may lose it",
 		"set maxmemory-policy noeviction and appendonly yes, or accept it")
-	EmptyPart = finding(slog.LevelWarn, "empty_part", "a part of a rate limit's key is empty: all callers that lack it share one limit",
+	EmptyPart = finding(slog.LevelWarn, "empty_part",
+		"a part of a rate limit's key is empty: all callers that lack it share one limit",
 		"key by what every caller has, or leave others out by when=")
-	InvalidKey = finding(slog.LevelWarn, "invalid_key", "a key of a rate limit cannot be built: all callers that lack the same part share one limit",
+	InvalidKey = finding(slog.LevelWarn, "invalid_key",
+		"a key of a rate limit cannot be built: all callers that lack the same part share one limit",
 		"key by what is never nil, or say by invalid= what such callers get")
-	SharedKey = finding(slog.LevelWarn, "shared_key", "a rate limit in shadow mode is not counted for calls that have another limit on its key",
+	SharedKey = finding(slog.LevelWarn, "shared_key",
+		"a rate limit in shadow mode is not counted for calls that have another limit on its key",
 		"give it a prefix of its own")
-	Hidden = finding(slog.LevelWarn, "hidden_refusal", "a refused call was answered as something else: its client cannot know that it is over a limit, or when to come back",
+	Hidden = finding(slog.LevelWarn, "hidden_refusal",
+		"a refused call was answered as something else: its client cannot know that it is over a limit, or when to come back",
 		"return the refusal's error as it is or wrapped, or answer with 429 or RESOURCE_EXHAUSTED")
-	Rejected = finding(slog.LevelWarn, "overrides_rejected", "overrides of rate limits rejected, the last good ones stay in force",
+	Rejected = finding(slog.LevelWarn, "overrides_rejected",
+		"overrides of rate limits rejected, the last good ones stay in force",
 		"correct the override that the error names")
-	Unread = finding(slog.LevelWarn, "overrides_unread", "overrides of rate limits cannot be read, the last good ones stay in force",
+	Unread = finding(slog.LevelWarn, "overrides_unread",
+		"overrides of rate limits cannot be read, the last good ones stay in force",
 		"see the error: the source does not answer, or may not be read")
 	Unmet = finding(slog.LevelWarn, "overrides_unmet", "overrides name rules that no call has used",
 		"correct the names, unless another program has the rules")
-	UnfitKeys = finding(slog.LevelWarn, "override_keys_unfit", "overrides are for keys of another form than those of the rule's calls: they meet nobody",
+	UnfitKeys = finding(slog.LevelWarn, "override_keys_unfit",
+		"overrides are for keys of another form than those of the rule's calls: they meet nobody",
 		"write a key as ratectl keys shows it: with as many parts, and addresses as the rule counts them")
-	MemoryOfReplicas = finding(slog.LevelWarn, "memory_store_replicas", "limits are counted in memory, and this service has several replicas: each admits as much as its rules say",
+	MemoryOfReplicas = finding(slog.LevelWarn, "memory_store_replicas",
+		"limits are counted in memory, and this service has several replicas: each admits as much as its rules say",
 		"use a RedisStore, or divide the max of each rule by the number of replicas")
-	KeysForgotten = finding(slog.LevelWarn, "keys_forgotten", "limits in memory are full: keys were forgotten that still counted, their callers have their whole limits again",
+	KeysForgotten = finding(slog.LevelWarn, "keys_forgotten",
+		"limits in memory are full: keys were forgotten that still counted, their callers have their whole limits again",
 		"raise max_keys by the option that is named")
-	NoStore = finding(slog.LevelWarn, "no_store", "the limiter has no store: nothing is counted, the failure policy decides every call",
+	NoStore = finding(slog.LevelWarn, "no_store",
+		"the limiter has no store: nothing is counted, the failure policy decides every call",
 		"give runtime.New a store, or switch the limits off by runtime.WithEnabled")
-	ReportRefused = finding(slog.LevelWarn, "report_refused", "redis does not let this process report what it has in force: ratectl cannot tell whether a change is",
+	ReportRefused = finding(slog.LevelWarn, "report_refused",
+		"redis does not let this process report what it has in force: ratectl cannot tell whether a change is",
 		"give its user +hset +hdel and the keys rate_limit:{processes}:* of the namespace, or switch that off by runtime.WithoutReports")
 	Unused = finding(slog.LevelWarn, "limiter_unused", "the limiter has rules, and no call has met any for a minute",
 		"hand out the generated wrapper, or put the middleware around the handler, in place of what it wraps")
-	Closed = finding(slog.LevelWarn, "limiter_closed", "the limiter is closed, and calls still come: permits are not renewed, and overrides and factors stay as they were",
+	Closed = finding(slog.LevelWarn, "limiter_closed",
+		"the limiter is closed, and calls still come: permits are not renewed, and overrides and factors stay as they were",
 		"close the limiter when the program ends, after the servers")
-	ManyLimiters = finding(slog.LevelWarn, "many_limiters", "a hundred limiters are open on one store, as if each request had made one",
+	ManyLimiters = finding(slog.LevelWarn, "many_limiters",
+		"a hundred limiters are open on one store, as if each request had made one",
 		"make one limiter when the program starts, and close what is not needed any more")
-	Namespaces = finding(slog.LevelWarn, "two_namespaces", "limiters on one store have a rule in namespaces whose names are alike: it counts in each of them by itself",
+	Namespaces = finding(slog.LevelWarn, "two_namespaces",
+		"limiters on one store have a rule in namespaces whose names are alike: it counts in each of them by itself",
 		"write runtime.WithNamespace alike everywhere")
-	RuleChanged = finding(slog.LevelWarn, "rule_changed", "a rule was changed after it was registered: that is not in force",
+	RuleChanged = finding(slog.LevelWarn, "rule_changed",
+		"a rule was changed after it was registered: that is not in force",
 		"declare another rule, or change this one by an override")
-	DistinctKeys = finding(slog.LevelWarn, "distinct_keys", "of a thousand calls each had a key of its own, while all of them still counted: the limit has counted nobody twice",
+	DistinctKeys = finding(slog.LevelWarn, "distinct_keys",
+		"of a thousand calls each had a key of its own, while all of them still counted: the limit has counted nobody twice",
 		"leave what differs from call to call out of the key, such as a port, a time or the id of a request")
-	WrappedTwice = finding(slog.LevelWarn, "wrapped_twice", "calls pass a generated wrapper within another of the same limiter: each is charged twice",
+	WrappedTwice = finding(slog.LevelWarn, "wrapped_twice",
+		"calls pass a generated wrapper within another of the same limiter: each is charged twice",
 		"pass the service itself to the constructor, and not what the constructor returns")
-	NothingCharged = finding(slog.LevelWarn, "nothing_charged", "each of the first thousand calls has cost nothing: the limit has counted none",
+	NothingCharged = finding(slog.LevelWarn, "nothing_charged",
+		"each of the first thousand calls has cost nothing: the limit has counted none",
 		"see what cost= is for these calls")
-	NoPeer = finding(slog.LevelWarn, "no_peer", "a request that goes out fits no peer's pattern: it is sent without a limit",
+	NoPeer = finding(slog.LevelWarn, "no_peer",
+		"a request that goes out fits no peer's pattern: it is sent without a limit",
 		"add a peer for its host, or say by rateclient.WithOthers what becomes of such requests")
-	Contradiction = finding(slog.LevelWarn, "contradiction", "a peer has served a request, and said that its limit is 0: what it says of that limit is ignored",
+	Contradiction = finding(slog.LevelWarn, "contradiction",
+		"a peer has served a request, and said that its limit is 0: what it says of that limit is ignored",
 		"have the gateway in front of it send no such fields")
-	AllRefunded = finding(slog.LevelWarn, "all_refunded", "each of the first thousand calls was given back: the limit has kept none",
+	UnnamedLimit = finding(slog.LevelWarn, "limit_unnamed",
+		"a peer may set a limit by rateclient's Most, and a hundred answers in a row have named none with the window of the rule: the rule's max holds",
+		"give the rule the window that the peer names, or leave Least and Most out")
+	AllRefunded = finding(slog.LevelWarn, "all_refunded",
+		"each of the first thousand calls was given back: the limit has kept none",
 		"see when refund= is true, and what settle= returns")
 )
 
 // The lines of what stands between clients and limits.
 var (
-	UntrustedProxy = finding(slog.LevelWarn, "untrusted_proxy", "a request has a forwarding header, but no proxy is trusted: all clients behind a proxy share one limit",
+	UntrustedProxy = finding(slog.LevelWarn, "untrusted_proxy",
+		"a request has a forwarding header, but no proxy is trusted: all clients behind a proxy share one limit",
 		"name your proxies with ratehttp.WithTrustedProxies, or have them remove the header")
-	OtherHeader = finding(slog.LevelWarn, "other_header", "a trusted proxy has sent another forwarding header than the one that it is trusted for: all its clients share one limit",
+	OtherHeader = finding(slog.LevelWarn, "other_header",
+		"a trusted proxy has sent another forwarding header than the one that it is trusted for: all its clients share one limit",
 		"name that header to ratehttp.WithTrustedProxies, or have the proxy write the other one")
-	UntrustedPeer = finding(slog.LevelWarn, "untrusted_peer", "a hundred requests had the header of the trusted proxies, and none came from one of these: all clients behind what sent them share one limit",
+	UntrustedPeer = finding(slog.LevelWarn, "untrusted_peer",
+		"a hundred requests had the header of the trusted proxies, and none came from one of these: all clients behind what sent them share one limit",
 		"name the networks that the proxies connect from to ratehttp.WithTrustedProxies")
-	AddressKey = finding(slog.LevelWarn, "address_key", "the key of a request is its RemoteAddr, which has the port: each connection has a limit of its own",
+	AddressKey = finding(slog.LevelWarn, "address_key",
+		"the key of a request is its RemoteAddr, which has the port: each connection has a limit of its own",
 		"return ratehttp.ClientIP(r.Context()), or leave Key nil")
 	UnknownPeer = finding(slog.LevelWarn, "unknown_peer", "a connection has no address: all such clients share one limit",
 		"if a trusted proxy connects over a Unix socket, add ratehttp.WithTrustedUnixSocket")
-	NoClient = finding(slog.LevelWarn, "no_client", "ratehttp.ClientIP was called with a context that has no client: all such calls share one limit",
+	NoClient = finding(slog.LevelWarn, "no_client",
+		"ratehttp.ClientIP was called with a context that has no client: all such calls share one limit",
 		"put ratehttp.Middleware around the server's handler, and hand the request's context on")
 	EmptyKey = finding(slog.LevelWarn, "empty_key", "the key of a request is empty: all such requests share one limit",
 		"return what tells callers apart, such as ratehttp.ClientIP(r.Context()), where a caller has no name")
-	LimitedTwice = finding(slog.LevelWarn, "limited_twice", "a request has passed the same limit twice, and was charged twice",
+	LimitedTwice = finding(slog.LevelWarn, "limited_twice",
+		"a request has passed the same limit twice, and was charged twice",
 		"put each ratehttp.RequestLimit into the chain once")
-	MiddlewareTwice = finding(slog.LevelWarn, "middleware_twice", "a request has passed ratehttp.Middleware twice: the inner one and its options have no effect",
+	MiddlewareTwice = finding(slog.LevelWarn, "middleware_twice",
+		"a request has passed ratehttp.Middleware twice: the inner one and its options have no effect",
 		"put ratehttp.Middleware around the server's handler once")
-	SamePolicyName = finding(slog.LevelWarn, "same_policy_name", "two rules have the same public name: clients cannot tell them apart by it",
+	SamePolicyName = finding(slog.LevelWarn, "same_policy_name",
+		"two rules have the same public name: clients cannot tell them apart by it",
 		"name them with WithPolicy")
-	PolicyUnmet = finding(slog.LevelWarn, "policy_unmet", "a policy is for a rule whose name differs in case: it has no effect",
+	PolicyUnmet = finding(slog.LevelWarn, "policy_unmet",
+		"a policy is for a rule whose name differs in case: it has no effect",
 		"write the name as the rule has it")
-	PartitionPanicked = finding(slog.LevelWarn, "partition_key_panic", "the function of ratehttp.WithPartitionKey panicked: the fields have no partition key",
+	PartitionPanicked = finding(slog.LevelWarn, "partition_key_panic",
+		"the function of ratehttp.WithPartitionKey panicked: the fields have no partition key",
 		"return an empty string for requests without one")
-	CorsInside = finding(slog.LevelWarn, "cors_inside", "a request of another origin was refused without Access-Control-Allow-Origin: its script sees a network error, and neither the status nor Retry-After",
+	CorsInside = finding(slog.LevelWarn, "cors_inside",
+		"a request of another origin was refused without Access-Control-Allow-Origin: its script sees a network error, and neither the status nor Retry-After",
 		"put the CORS middleware around ratehttp.RequestLimit and all handlers that are limited")
 )

@@ -95,7 +95,8 @@ func (l *Log) handlerPanicked(broken *slog.Logger, value any) {
 }
 
 func panicAttrs(in string, value any) []slog.Attr {
-	return []slog.Attr{slog.String("in", in), slog.String("panic", private.TextOfPanic(value)), slog.String("stack", string(debug.Stack()))}
+	return []slog.Attr{slog.String("in", in), slog.String("panic", private.TextOfPanic(value)),
+		slog.String("stack", string(debug.Stack()))}
 }
 
 // panicDue reports whether a line about a kind of function may be written now.

@@ -4,39 +4,37 @@ import (
 	"cmp"
 	"log/slog"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/findings"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
-// A Rule is what a line says of a rule, and what tells it from others: its declaration.
-type Rule struct {
-	Declared unsafe.Pointer
-	Name     string
-}
-
 // Lines are what limiters and stores have to say. There is one a second for each rule and
-// kind of line, so that a flood of calls is not also a flood of lines.
+// kind of line, so that a flood of calls is not also a flood of lines. Rules are as they were
+// declared.
 type Lines struct {
 	Log
 	// Lists are those of the limiters that the lines are of.
 	Lists []*findings.List
 
-	rules  bounded.Map[unsafe.Pointer, ruleLines]
-	others ruleLines                 // of the rules beyond the map's bound
-	recent atomic.Pointer[ruleLines] // of the last denial's line: found quickly in a flood
+	rules      bounded.Map[*rule.Rule, ruleLines]
+	otherRules ruleLines                 // of the rules beyond the map's bound
+	recentRule atomic.Pointer[ruleLines] // of the last denial's line: found quickly in a flood
 
 	steps, renewals Throttle // of clocks that stepped back, and of permits that were not renewed
+	classes         sync.Map // class of what was not decided -> *Throttle
 }
 
 // ruleLines are what was written about a rule.
 type ruleLines struct {
-	declared                   unsafe.Pointer
-	undecided, unsettled, held Throttle
+	declared        *rule.Rule
+	undecided       lastLine
+	unsettled, held Throttle
 	// a line was written
 	emptyPart, invalidKey, sharedKey atomic.Bool
 	denied                           StripedThrottle
@@ -45,37 +43,50 @@ type ruleLines struct {
 // Known returns how many rules were written about, at most.
 func (l *Lines) Known() int { return l.rules.Len() }
 
-// of returns what was written about a rule.
-func (l *Lines) of(declared unsafe.Pointer) *ruleLines {
-	if recent := l.recent.Load(); recent != nil && recent.declared == declared {
+// ruleLines returns what was written about a rule.
+func (l *Lines) ruleLines(declared *rule.Rule) *ruleLines {
+	if recent := l.recentRule.Load(); recent != nil && recent.declared == declared {
 		return recent
 	}
 	if found := l.rules.Find(declared); found != nil {
 		return found
 	}
 	l.rules.Keep(declared, &ruleLines{declared: declared})
-	return cmp.Or(l.rules.Find(declared), &l.others)
+	return cmp.Or(l.rules.Find(declared), &l.otherRules)
 }
 
-// Undecided says that a rule's store has not decided a call, why, and which policy did.
-func (l *Lines) Undecided(r Rule, policy, class string, err error) {
-	if skipped, due := l.of(r.Declared).undecided.Due(clock.Now()); due {
-		l.list(Undecided, r.Name, class, true)
-		l.Alert(Undecided, skipped, slog.String("rule", r.Name), slog.String("fail", policy), slog.String("class", class), slog.Any("error", err))
+// Undecided says that a rule's store has not decided a call, why, and which policy did. A rule has
+// one line a second, and so have all rules together for each class: when a store is away, each
+// of hundreds of rules has the same to say. The list has every rule.
+func (l *Lines) Undecided(r *rule.Rule, policy, class string, err error) {
+	now := clock.Now()
+	found, known := l.classes.Load(class)
+	if !known {
+		found, _ = l.classes.LoadOrStore(class, new(Throttle))
+	}
+	throttle := found.(*Throttle)
+	if !l.ruleLines(r).undecided.due(now) {
+		throttle.skipped.Add(1)
+		return
+	}
+	l.addFinding(Undecided, r.Name, class)
+	if skipped, due := throttle.Due(now); due {
+		l.Alert(Undecided, skipped, slog.String("rule", r.Name), slog.String("fail", policy), slog.String("class", class),
+			slog.Any("error", err))
 	}
 }
 
 // Unsettled says that a call by a rule was not settled, and why.
-func (l *Lines) Unsettled(r Rule, class string, err error) {
-	if skipped, due := l.of(r.Declared).unsettled.Due(clock.Now()); due {
+func (l *Lines) Unsettled(r *rule.Rule, class string, err error) {
+	if skipped, due := l.ruleLines(r).unsettled.Due(clock.Now()); due {
 		l.Alert(Unsettled, skipped, slog.String("rule", r.Name), slog.String("class", class), slog.Any("error", err))
 	}
 }
 
 // Held says that calls of a rule are held back for a time, bounded or not. If err is not nil
 // it is why the store does not do so.
-func (l *Lines) Held(r Rule, d time.Duration, bounded bool, class string, err error) {
-	skipped, due := l.of(r.Declared).held.Due(clock.Now())
+func (l *Lines) Held(r *rule.Rule, d time.Duration, bounded bool, class string, err error) {
+	skipped, due := l.ruleLines(r).held.Due(clock.Now())
 	if !due {
 		return
 	}
@@ -88,23 +99,23 @@ func (l *Lines) Held(r Rule, d time.Duration, bounded bool, class string, err er
 
 // EmptyPart says that a part of a key is empty, once for each rule: it is either meant or
 // wrong for every call.
-func (l *Lines) EmptyPart(r Rule) {
-	if l.of(r.Declared).emptyPart.CompareAndSwap(false, true) {
+func (l *Lines) EmptyPart(r *rule.Rule) {
+	if l.ruleLines(r).emptyPart.CompareAndSwap(false, true) {
 		l.Find(EmptyPart, r.Name, "")
 	}
 }
 
 // InvalidKey says that a key could not be built, and why, once for each rule.
-func (l *Lines) InvalidKey(r Rule, err error) {
-	if l.of(r.Declared).invalidKey.CompareAndSwap(false, true) {
+func (l *Lines) InvalidKey(r *rule.Rule, err error) {
+	if l.ruleLines(r).invalidKey.CompareAndSwap(false, true) {
 		l.Find(InvalidKey, r.Name, "", slog.Any("error", err))
 	}
 }
 
 // SharedKey says that a limit in shadow mode is left out of calls that have another limit on
 // its key, once for each rule.
-func (l *Lines) SharedKey(shadow, other Rule) {
-	if l.of(shadow.Declared).sharedKey.CompareAndSwap(false, true) {
+func (l *Lines) SharedKey(shadow, other *rule.Rule) {
+	if l.ruleLines(shadow).sharedKey.CompareAndSwap(false, true) {
 		l.Find(SharedKey, shadow.Name, "", slog.String("other", other.Name))
 	}
 }
@@ -112,8 +123,8 @@ func (l *Lines) SharedKey(shadow, other Rule) {
 // DenialDue reports whether [Lines.Denied] may be called for a rule's denial of a call that
 // arrived at an instant, and how many were left out since the last time. Stripe is that of a
 // [StripedThrottle].
-func (l *Lines) DenialDue(r Rule, arrived time.Duration, stripe uint32) (skipped int64, due bool) {
-	return l.of(r.Declared).denied.Due(arrived, stripe)
+func (l *Lines) DenialDue(r *rule.Rule, arrived time.Duration, stripe uint32) (skipped int64, due bool) {
+	return l.ruleLines(r).denied.Due(arrived, stripe)
 }
 
 // A Denial is what the log says of one.
@@ -125,8 +136,8 @@ type Denial struct {
 }
 
 // Denied says that a rule has denied a call.
-func (l *Lines) Denied(r Rule, skipped int64, d Denial) {
-	l.recent.Store(l.of(r.Declared))
+func (l *Lines) Denied(r *rule.Rule, skipped int64, d Denial) {
+	l.recentRule.Store(l.ruleLines(r))
 	after := slog.Duration("retry_after", d.RetryAfter)
 	if d.RetryAfter == math.MaxInt64 {
 		after = slog.String("retry_after", "never")

@@ -25,13 +25,13 @@ func (t *Throttle) Due(now time.Duration) (skipped int64, ok bool) {
 }
 
 // A lastLine is the instant of the last line; 0: there was none.
-type lastLine struct{ at atomic.Int64 }
+type lastLine struct{ time atomic.Int64 }
 
 // due reports whether a line may be written at an instant.
 func (l *lastLine) due(now time.Duration) bool {
 	// A call that arrived later may get here first.
-	last := l.at.Load()
-	return (last == 0 || (now-time.Duration(last)).Abs() >= interval) && l.at.CompareAndSwap(last, int64(now))
+	last := l.time.Load()
+	return (last == 0 || (now-time.Duration(last)).Abs() >= interval) && l.time.CompareAndSwap(last, int64(now))
 }
 
 // A StripedThrottle is a Throttle for what happens on all processors at once. They

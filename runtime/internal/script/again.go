@@ -5,7 +5,7 @@ import "github.com/rategen/rategen/runtime/rediswire"
 // Refill prepares the execution again for a server whose clock shows another time.
 func (e *Execution) Refill(now int64) {
 	e.Now = now
-	e.fill(e.calls, e.times, e.found)
+	e.fill(e.calls, e.times, e.outcomes)
 }
 
 // Settles reports whether the execution settles, and which script it is then.
@@ -39,15 +39,15 @@ func (e *Execution) DropShadows(err error) {
 			call.Charges = call.Charges[:n]
 		}
 	}
-	e.fill(e.calls, e.times, e.found)
+	e.fill(e.calls, e.times, e.outcomes)
 }
 
 // Split prepares part for the calls from the i-th on and leaves the execution
 // those before. Both may then be sent again, as the execution was.
 func (e *Execution) Split(part *Execution, i int) {
 	part.Server, part.Asking, part.op, part.Now = e.Server, e.Asking, e.op, e.Now
-	part.fill(e.calls[i:], e.times[i:], e.found[i:])
-	e.fill(e.calls[:i], e.times[:i], e.found[:i])
+	part.fill(e.calls[i:], e.times[i:], e.outcomes[i:])
+	e.fill(e.calls[:i], e.times[:i], e.outcomes[:i])
 }
 
 // Route sends the execution by a client that finds the server by the key.

@@ -122,7 +122,7 @@ func inMemory(*testing.T) decider {
 			for i := range trial.charges {
 				c := &trial.charges[i]
 				c.SetClock(trial.at)
-				states.Take(trial.at, c, true)
+				states.Take(trial.at, c)
 			}
 		}
 	}

@@ -16,8 +16,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redisclock"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/batch"
-	"github.com/rategen/rategen/runtime/internal/route"
+	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 )
 
@@ -29,8 +28,8 @@ var onClockTexts sync.Map
 
 // timed returns a store whose scripts, changed by change if that is not nil, read their time
 // from a key.
-func timed(client *redis.Client, change func(string) string, changes ...func(*batch.Config)) *route.Router {
-	return newStore(client, append(changes, func(cfg *batch.Config) {
+func timed(client *redis.Client, change func(string) string, changes ...func(*redisengine.Config)) *redisengine.Router {
+	return newStore(client, append(changes, func(cfg *redisengine.Config) {
 		cfg.Library.Change = func(text string) string {
 			timed, ok := onClockTexts.Load(text)
 			if !ok {
@@ -68,7 +67,7 @@ func onTime(t *testing.T, client *redis.Client, store runtime.Store) storetest.S
 
 // wrongBy returns a limiter of a replica whose clock is wrong.
 func wrongBy(t *testing.T, server *redistest.Server, by time.Duration) *runtime.Limiter {
-	return newLimiter(server.Client(t), func(cfg *batch.Config) {
+	return newLimiter(server.Client(t), func(cfg *redisengine.Config) {
 		cfg.Wall = func() int64 { return time.Now().Add(by).UnixMicro() }
 	})
 }
@@ -128,7 +127,7 @@ func TestClockStepsBack(t *testing.T) {
 	const window = time.Minute // long enough for nothing to be renewed meanwhile
 	client := redistest.Start(t).Client(t)
 	var steps atomic.Int64
-	subject := onTime(t, client, timed(client, nil, func(cfg *batch.Config) {
+	subject := onTime(t, client, timed(client, nil, func(cfg *redisengine.Config) {
 		cfg.SteppedBack = func(string, time.Duration) { steps.Add(1) }
 	}))
 	limiter := runtime.New(subject.Store, quiet)

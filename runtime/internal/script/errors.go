@@ -16,18 +16,18 @@ var ErrReply = private.New("the script's reply is not understood")
 // ErrPanicked is the error of calls whose client has panicked.
 var ErrPanicked = private.New("the redis client panicked, in one of its hooks perhaps")
 
-// failure decodes an error, whose first number says of what it is.
-func (r *reply) failure() (failure, err error) {
-	n := r.rest[1]
-	if n < 0 || n > int64(len(r.rest))-2 {
+// readFailure decodes an error, whose first number says of what it is.
+func (r *reply) readFailure() (failure, err error) {
+	n := r.numbers[1]
+	if n < 0 || n > int64(len(r.numbers))-2 {
 		return nil, ErrReply
 	}
 	text := make([]byte, n)
 	for i := range text {
-		text[i] = byte(r.rest[2+i])
+		text[i] = byte(r.numbers[2+i])
 	}
-	r.rest = r.rest[2+n:]
-	return explained(rediswire.Reply(text)), nil
+	r.numbers = r.numbers[2+n:]
+	return explain(rediswire.Reply(text)), nil
 }
 
 // NotNow reports whether a server has replied that it cannot execute anything
@@ -125,9 +125,9 @@ func Undeclared(err error) bool {
 	return Replied(err) && strings.Contains(err.Error(), "undeclared key")
 }
 
-// explained returns an error as [private.Hide] does, and adds what follows from it where the
+// explain returns an error as [private.Hide] does, and adds what follows from it where the
 // server's words do not tell.
-func explained(err error) error {
+func explain(err error) error {
 	clean := private.Hide(err)
 	switch {
 	case Unscripted(err):

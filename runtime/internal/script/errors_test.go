@@ -13,15 +13,15 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/failure"
+	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // calling has scripts call commands by the body of a Lua function of (name, ...).
-func calling(body string) func(*batch.Config) {
+func calling(body string) func(*redisengine.Config) {
 	const call = "local call, format, sub, ceil = redis.call,"
 	return changing(func(text string) string {
 		return strings.Replace(text, call, "local function call(name, ...)\n"+body+"\nend\nlocal format, sub, ceil =", 1)
@@ -60,7 +60,7 @@ func TestErrorTextsOfVersions(t *testing.T) {
 		{"Lua, about a foreign value", `'user_script:7: attempt to perform arithmetic on a nil value'`, runtime.ClassWrongType, false},
 	} {
 		raise := calling("if name == 'ZADD' then error(" + test.raised + ", 0) end\nreturn redis.call(name, ...)")
-		store := newStore(client, raise, func(cfg *batch.Config) {
+		store := newStore(client, raise, func(cfg *redisengine.Config) {
 			if test.whole { // it is asked for as long
 				cfg.Timeout = 100 * time.Millisecond
 			}
@@ -84,8 +84,8 @@ func escaped(text string) string { return strings.ReplaceAll(text, "'", `\'`) }
 // on servers that raise errors by a text as on those that raise tables.
 func TestDemotedMaster(t *testing.T) {
 	t.Parallel()
-	for name, option := range map[string]func(*batch.Config){
-		"tables, as from Redis 7.0 on": func(*batch.Config) {},
+	for name, option := range map[string]func(*redisengine.Config){
+		"tables, as from Redis 7.0 on": func(*redisengine.Config) {},
 		"texts, as before": calling(`local reply = redis.pcall(name, ...)
 if type(reply) == 'table' and reply.err then
   error('@user_script: 7: -' .. reply.err .. '\r\n', 0)
@@ -102,7 +102,7 @@ return reply`),
 					return (&net.Dialer{}).DialContext(ctx, network, *address.Load())
 				}
 			})
-			limiter := newLimiter(client, option, func(cfg *batch.Config) { cfg.Timeout = runtime.DefaultTimeout })
+			limiter := newLimiter(client, option, func(cfg *redisengine.Config) { cfg.Timeout = runtime.DefaultTimeout })
 			take := func() error {
 				_, err := limiter.Take(t.Context(), wide.Limit(key("k")))
 				return err

@@ -43,13 +43,13 @@ type Execution struct {
 	// not known.
 	Clock int64
 
-	op      Operation
-	calls   []terms.Call
-	times   []int64
-	found   []Outcome
-	request request
-	script  rediswire.Script
-	sent    []*rediswire.Script // what goes together with this one, which is the first
+	op          Operation
+	calls       []terms.Call
+	times       []int64
+	outcomes    []Outcome
+	request     request
+	script      rediswire.Script
+	sentScripts []*rediswire.Script // what goes together with this one, which is the first
 }
 
 // Fill prepares an execution for calls, of which the i-th stands for times[i]
@@ -63,7 +63,7 @@ func (e *Execution) Fill(op Operation, calls []terms.Call, times []int64, found 
 
 func (e *Execution) fill(calls []terms.Call, times []int64, found []Outcome) {
 	e.WithText, e.Check, e.Err = false, false, nil
-	e.calls, e.times, e.found = calls, times, found
+	e.calls, e.times, e.outcomes = calls, times, found
 	e.request.fill(e.op, calls, times, e.Now)
 }
 
@@ -72,7 +72,7 @@ func (e *Execution) Calls() int { return len(e.calls) }
 
 // Clear lets go of the calls.
 func (e *Execution) Clear() {
-	e.Server, e.calls, e.times, e.found, e.Err = nil, nil, nil, nil, nil
+	e.Server, e.calls, e.times, e.outcomes, e.Err = nil, nil, nil, nil, nil
 	e.script.Numbers, e.script.Err = nil, nil
 }
 
@@ -81,34 +81,34 @@ func (e *Execution) Clear() {
 // callers who share a batch are not to share its panic.
 func (l *Library) Send(ctx context.Context, server rediswire.Server, executions []*Execution) (panicked any) {
 	first := executions[0]
-	first.sent = first.sent[:0]
+	first.sentScripts = first.sentScripts[:0]
 	for _, e := range executions {
 		text, args := l.texts[e.request.set].Load(), e.request.args
 		if text == nil {
 			text = l.text(e.request.set)
 		}
-		if e.request.op = string(e.op); e.Check {
-			e.request.op = check + e.request.op
+		e.request.op = string(e.op)
+		if e.Check {
+			e.request.op = checkPrefix + e.request.op
 		}
 		args[0], args[1] = "evalsha", &text.hash
 		if e.WithText {
 			args[0], args[1] = "eval", text.source()
 		}
 		e.script.Args, e.script.Asking = args, e.Asking
-		first.sent = append(first.sent, &e.script)
+		first.sentScripts = append(first.sentScripts, &e.script)
 	}
-	panicked = execute(ctx, server, first.sent)
-	clear(first.sent)
+	panicked = execute(ctx, server, first.sentScripts)
+	clear(first.sentScripts)
 	for _, e := range executions {
 		err := e.script.Err
-		switch {
-		case panicked != nil:
+		if panicked != nil {
 			err = ErrPanicked
-		case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+		} else if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			err = explained(err)
+			err = explain(err)
 		}
 		e.decode(e.script.Numbers, err)
 	}
@@ -125,23 +125,24 @@ func execute(ctx context.Context, server rediswire.Server, scripts []*rediswire.
 func (e *Execution) decode(numbers []int64, err error) {
 	e.Err = err
 	var reply reply
-	if e.Clock = 0; err == nil && len(numbers) == 0 {
+	e.Clock = 0
+	if err == nil && len(numbers) == 0 {
 		e.Err = ErrReply
 	} else if err == nil {
-		reply.clock, reply.rest = numbers[0], numbers[1:]
+		reply.clock, reply.numbers = numbers[0], numbers[1:]
 		e.Clock = reply.clock
 	}
 	if e.op == Settle && e.Err == nil {
-		e.Err = reply.settled(e.calls)
+		e.Err = reply.readSettled(e.calls)
 	}
 	for i := 0; i < len(e.calls) && e.Err == nil && e.op != Settle; i++ {
 		var admitted int64
-		if admitted, e.Err = reply.call(&e.calls[i], e.times[i], e.op == Peek); e.Err == nil {
-			e.found[i] = Outcome{admitted, e.calls[i].Charges[0].Result}
+		if admitted, e.Err = reply.readCall(&e.calls[i], e.times[i], e.op == Peek); e.Err == nil {
+			e.outcomes[i] = Outcome{admitted, e.calls[i].Charges[0].Result}
 		}
 	}
-	if len(reply.rest) > 0 && e.Err == nil {
-		e.Err = reply.tell(e.calls)
+	if len(reply.numbers) > 0 && e.Err == nil {
+		e.Err = reply.readShares(e.calls)
 	}
 	for i := 0; i < len(e.calls) && e.Err != nil; i++ {
 		e.calls[i].Err = e.Err
@@ -161,21 +162,21 @@ const (
 
 // A reply is the part of a reply of take.lua that is not decoded yet.
 type reply struct {
-	clock int64
-	rest  []int64
+	clock   int64
+	numbers []int64
 }
 
-// settled decodes the part about settled calls, of one charge each: those that failed.
-func (r *reply) settled(calls []terms.Call) error {
+// readSettled decodes the part about settled calls, of one charge each: those that failed.
+func (r *reply) readSettled(calls []terms.Call) error {
 	for i := range calls {
 		calls[i].Err, calls[i].Charges[0].Err = nil, nil
 	}
-	for len(r.rest) > 1 && r.rest[1] != replyTold {
-		i := r.rest[0] - 1
-		if r.rest = r.rest[1:]; i < 0 || i >= int64(len(calls)) || len(r.rest) < 2 || r.rest[0] != replyFailed {
+	for len(r.numbers) > 1 && r.numbers[1] != replyTold {
+		i := r.numbers[0] - 1
+		if r.numbers = r.numbers[1:]; i < 0 || i >= int64(len(calls)) || len(r.numbers) < 2 || r.numbers[0] != replyFailed {
 			return ErrReply
 		}
-		failure, err := r.failure()
+		failure, err := r.readFailure()
 		if err != nil {
 			return err
 		}
@@ -184,30 +185,31 @@ func (r *reply) settled(calls []terms.Call) error {
 	return nil
 }
 
-// call decodes the part about one call, which stands for so many, and was looked at only or
+// readCall decodes the part about one call, which stands for so many, and was looked at only or
 // not. It returns how many of them had room for their first limit.
-func (r *reply) call(c *terms.Call, times int64, peek bool) (admitted int64, err error) {
-	if len(r.rest) >= 2 && r.rest[0] == replyFailed {
-		c.Err, err = r.failure()
+func (r *reply) readCall(c *terms.Call, times int64, peek bool) (admitted int64, err error) {
+	if len(r.numbers) >= 2 && r.numbers[0] == replyFailed {
+		c.Err, err = r.readFailure()
 		return 0, err
 	}
 	c.Err = nil
 	for i := range c.Charges {
 		charge := &c.Charges[i]
-		if charge.Err = nil; len(r.rest) >= 2 && r.rest[0] == replyShadow {
-			failure, err := r.failure()
+		charge.Err = nil
+		if len(r.numbers) >= 2 && r.numbers[0] == replyShadow {
+			failure, err := r.readFailure()
 			if err != nil {
 				return 0, err
 			}
 			charge.Err = failure
 			continue
 		}
-		allowed, err := r.charge(&charge.Result, times)
+		allowed, err := r.readCharge(&charge.Result, times)
 		if err != nil {
 			return 0, err
 		}
 		if peek && charge.Keep > 0 {
-			if err := r.past(&charge.Result); err != nil {
+			if err := r.readPast(&charge.Result); err != nil {
 				return 0, err
 			}
 		}
@@ -218,19 +220,20 @@ func (r *reply) call(c *terms.Call, times int64, peek bool) (admitted int64, err
 	return admitted, nil
 }
 
-// charge decodes the part about one limit.
-func (r *reply) charge(result *terms.Result, times int64) (allowed int64, err error) {
-	n := r.rest
-	switch {
-	case len(n) >= 2 && n[0] >= 0:
+// readCharge decodes the part about one limit.
+func (r *reply) readCharge(result *terms.Result, times int64) (allowed int64, err error) {
+	n := r.numbers
+	if len(n) >= 2 && n[0] >= 0 {
 		*result = terms.Result{Allowed: true, Remaining: n[0], ResetAfter: terms.Micros(n[1]), At: r.clock}
-		if r.rest = n[2:]; n[1] < 0 {
+		r.numbers = n[2:]
+		if n[1] < 0 {
 			result.ResetAfter = terms.Micros(-n[1])
-			return times, r.mark(result)
+			return times, r.readMark(result)
 		}
 		return times, nil
-	case len(n) >= longFields && (n[0] == replyLong || n[0] == replyBlocked) && n[1] >= 0 && n[1] <= times:
-		r.rest = n[longFields:]
+	}
+	if len(n) >= longFields && (n[0] == replyLong || n[0] == replyBlocked) && n[1] >= 0 && n[1] <= times {
+		r.numbers = n[longFields:]
 		*result = terms.Result{
 			Allowed:    n[1] > 0,
 			Remaining:  n[2],
@@ -245,26 +248,26 @@ func (r *reply) charge(result *terms.Result, times int64) (allowed int64, err er
 		}
 		if result.At < 0 {
 			result.At = -result.At
-			return n[1], r.mark(result)
+			return n[1], r.readMark(result)
 		}
 		return n[1], nil
 	}
 	return 0, ErrReply
 }
 
-// mark decodes the mark that follows.
-func (r *reply) mark(result *terms.Result) error {
-	if len(r.rest) == 0 || r.rest[0] <= 0 {
+// readMark decodes the mark that follows.
+func (r *reply) readMark(result *terms.Result) error {
+	if len(r.numbers) == 0 || r.numbers[0] <= 0 {
 		return ErrReply
 	}
-	result.Mark, r.rest = r.rest[0], r.rest[1:]
+	result.Mark, r.numbers = r.numbers[0], r.numbers[1:]
 	return nil
 }
 
-// past decodes the part about former periods that follows.
-func (r *reply) past(result *terms.Result) error {
+// readPast decodes the part about former periods that follows.
+func (r *reply) readPast(result *terms.Result) error {
 	const head, each = 3, 3
-	n := r.rest
+	n := r.numbers
 	if len(n) < head || n[0] < 0 || n[1] <= n[0] || n[2] < 0 || n[2] > int64(len(n)-head)/each {
 		return ErrReply
 	}
@@ -273,6 +276,6 @@ func (r *reply) past(result *terms.Result) error {
 	for c := n[head:end]; len(c) > 0; c = c[each:] {
 		p.Counts = append(p.Counts, terms.Count{Begin: c[0], End: c[1], Used: c[2]})
 	}
-	result.Past, r.rest = p, n[end:]
+	result.Past, r.numbers = p, n[end:]
 	return nil
 }

@@ -54,8 +54,8 @@ var shared Library
 // script that knows all of them.
 const maxMixed = 32
 
-// all are the bits of all algorithms.
-const all = 1<<len(lua.Algorithms) - 1
+// allAlgorithms are the bits of all algorithms.
+const allAlgorithms = 1<<len(lua.Algorithms) - 1
 
 // text returns a script for a set, see lua.Take: one that knows no more than it needs,
 // or one that knows everything.
@@ -73,19 +73,19 @@ func (l *Library) text(set uint) *text {
 	if t := l.texts[set].Load(); t != nil {
 		return t
 	}
-	switch several := bits.OnesCount(set&all) > 1; {
+	switch several := bits.OnesCount(set&allAlgorithms) > 1; {
 	case l.Wide && set&lua.Operations != lua.One, several && l.mixed == maxMixed:
-		l.texts[set].Store(l.made(wide(set)))
+		l.texts[set].Store(l.create(widen(set)))
 	case several:
 		l.mixed++
 	}
-	return l.made(set)
+	return l.create(set)
 }
 
-// wide returns what a script knows that can stand for all sets of the same operation, whose
+// widen returns what a script knows that can stand for all sets of the same operation, whose
 // terms have as many values.
-func wide(set uint) uint {
-	all := all&^lua.Reserved | set&lua.Reserved | lua.Block
+func widen(set uint) uint {
+	all := allAlgorithms&^lua.Reserved | set&lua.Reserved | lua.Block
 	if set&lua.Past != 0 {
 		all |= lua.Reserved | lua.Past
 	}
@@ -96,8 +96,8 @@ func wide(set uint) uint {
 	return all | lua.Several
 }
 
-// made returns the script of exactly a set. It is made if there is none yet.
-func (l *Library) made(set uint) *text {
+// create returns the script of exactly a set. It is made if there is none yet.
+func (l *Library) create(set uint) *text {
 	if t := l.texts[set].Load(); t != nil {
 		return t
 	}
@@ -131,7 +131,7 @@ func (l *Library) Load(ctx context.Context, server rediswire.Server, limits []te
 	}
 	server.Do(ctx, commands)
 	if err := rediswire.First(commands); err != nil {
-		return explained(err)
+		return explain(err)
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func TestLibraryIsBounded(t *testing.T) {
 	if size > most {
 		t.Errorf("%d scripts of %d bytes for %d sets, want at most %d", len(known), size, len(requested()), most)
 	}
-	if rare := l.text(all | lua.Settle); rare.source() != lua.Take(all|lua.Block|lua.Settle) {
+	if rare := l.text(allAlgorithms | lua.Settle); rare.source() != lua.Take(allAlgorithms|lua.Block|lua.Settle) {
 		t.Error("a rare mixture has no script of all algorithms that settles")
 	}
 }

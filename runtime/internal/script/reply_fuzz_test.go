@@ -80,7 +80,7 @@ func FuzzReply(f *testing.F) {
 			e.calls = append(e.calls, terms.Call{Charges: make([]terms.Charge, charges%3+1)})
 			e.times = append(e.times, int64(times%5)+1)
 		}
-		e.found = make([]Outcome, len(e.calls))
+		e.outcomes = make([]Outcome, len(e.calls))
 		e.decode(slices.Clone(numbers), nil)
 		if e.Err != nil {
 			for i := range e.calls {
@@ -96,7 +96,7 @@ func FuzzReply(f *testing.F) {
 			if call.Err != nil {
 				return // texts of errors are made readable
 			}
-			if n := e.found[i].Admitted; n < 0 || n > e.times[i] {
+			if n := e.outcomes[i].Admitted; n < 0 || n > e.times[i] {
 				t.Fatalf("%v: %d of %d calls are admitted", numbers, n, e.times[i])
 			}
 			for j := range call.Charges {

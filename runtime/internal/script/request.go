@@ -6,6 +6,7 @@ import (
 
 	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // An Operation is one of those that take.lua documents.
@@ -19,8 +20,8 @@ const (
 	Hold   Operation = "hold"
 )
 
-// check stands before an operation of a script that looks first whether the server can count.
-const check = "check "
+// checkPrefix stands before an operation of a script that looks first whether the server can count.
+const checkPrefix = "check "
 
 // How many integers follow the algorithm of the terms on the wire, also if there are any of
 // reservations, and if there are any of former periods or of shares.
@@ -64,16 +65,16 @@ var scripts = func() (indices [terms.Algorithms]int) {
 // arguments point into it, so that they cost no allocation each: it must not be
 // filled again before the command is done.
 type request struct {
-	args    []any
-	keys    []wireBytes
-	names   []string // one for each of terms
-	terms   []terms.Terms
-	numbers []int64  // of the runs of limits, then of the terms
-	alone   bool     // the last run is of calls with one limit
-	first   int      // the first of these
-	counts  [2]int64 // of keys and of terms
-	op      string
-	set     uint // what the script must know, see lua.Take
+	args        []any
+	keys        []wireBytes
+	names       []string // one for each of terms
+	terms       []terms.Terms
+	numbers     []int64  // of the runs of limits, then of the terms
+	lastSingle  bool     // the last run is of calls with one limit
+	firstSingle int      // the first of these
+	counts      [2]int64 // of keys and of terms
+	op          string
+	set         uint // what the script must know, see lua.Take
 }
 
 // wireBytes are bytes that clients write as they are.
@@ -85,7 +86,7 @@ func (b *wireBytes) MarshalBinary() ([]byte, error) { return *b, nil }
 // fill builds the arguments for calls, of which the i-th stands for times[i]
 // equal ones, for a server whose clock is expected to show now.
 func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int64) {
-	r.terms, r.keys, r.numbers, r.alone, r.set = r.terms[:0], r.keys[:0], r.numbers[:0], false, 0
+	r.terms, r.keys, r.numbers, r.lastSingle, r.set = r.terms[:0], r.keys[:0], r.numbers[:0], false, 0
 	for i := range calls {
 		charges := calls[i].Charges
 		for j := range charges {
@@ -95,13 +96,13 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 				which = -which
 			}
 			r.keys = append(r.keys, c.Key)
-			alone, again := op != Peek && len(charges) == 1, calls[i].Previous > r.first
+			alone, again := op != Peek && len(charges) == 1, calls[i].Previous > r.firstSingle
 			switch {
 			case op == Settle && (c.Cost < 0 || scriptNames[c.Algorithm] == reservedScript):
 				r.run(i, alone, again, c.Charged, c.Mark, which, c.Cost, c.At)
 			case op == Settle:
 				forgives := int64(0)
-				if c.Debt == terms.Forgives {
+				if c.Debt == rule.DebtForgive {
 					forgives = 1
 				}
 				r.run(i, alone, again, 0, forgives, which, c.Cost, 0)
@@ -151,7 +152,7 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 		}
 		r.numbers = append(r.numbers, t.Window, t.Max, t.Param, t.More, shadow)
 		if size >= reservedNumbers {
-			r.numbers = append(r.numbers, t.Reserve, int64(t.Debt))
+			r.numbers = append(r.numbers, t.Reserve, max(0, int64(t.Debt)-1)) // 1: it is carried, 2: forgiven
 		}
 		if size == pastNumbers {
 			r.numbers = append(r.numbers, int64(t.Keep), t.Kept(), t.Tells)
@@ -188,7 +189,8 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 // run differ, unless its second one is the first one again: then any may come again, and their
 // number is below 0.
 func (r *request) run(i int, alone, again bool, numbers ...int64) {
-	if n := len(r.numbers) - len(numbers) - 1; alone && r.alone && slices.Equal(r.numbers[n:n+len(numbers)], numbers) {
+	if n := len(r.numbers) - len(numbers) - 1; alone && r.lastSingle &&
+		slices.Equal(r.numbers[n:n+len(numbers)], numbers) {
 		switch keys := &r.numbers[n+len(numbers)]; {
 		case *keys < 0:
 			*keys--
@@ -201,7 +203,7 @@ func (r *request) run(i int, alone, again bool, numbers ...int64) {
 			return
 		}
 	}
-	r.numbers, r.first, r.alone = append(append(r.numbers, numbers...), 1), i, alone
+	r.numbers, r.firstSingle, r.lastSingle = append(append(r.numbers, numbers...), 1), i, alone
 	if !alone {
 		r.set |= lua.Several
 	}

@@ -2,16 +2,16 @@ package script
 
 import "github.com/rategen/rategen/runtime/internal/terms"
 
-// tell decodes the last part of a reply, about keys over a share, and tells their rules: this
+// readShares decodes the last part of a reply, about keys over a share, and tells their rules: this
 // one time, whoever still waits for the call.
-func (r *reply) tell(calls []terms.Call) error {
+func (r *reply) readShares(calls []terms.Call) error {
 	const each = 5
-	for ; len(r.rest) > 0; r.rest = r.rest[each:] {
-		n := r.rest
+	for ; len(r.numbers) > 0; r.numbers = r.numbers[each:] {
+		n := r.numbers
 		if len(n) < each || n[1] != replyTold || n[2] < 1 || n[2] > 3 || n[3] < 0 || n[4] < 0 {
 			return ErrReply
 		}
-		c := nth(calls, n[0]-1)
+		c := nthCharge(calls, n[0]-1)
 		if c == nil {
 			return ErrReply
 		}
@@ -20,8 +20,8 @@ func (r *reply) tell(calls []terms.Call) error {
 	return nil
 }
 
-// nth returns one of the charges of calls, or nil.
-func nth(calls []terms.Call, n int64) *terms.Charge {
+// nthCharge returns one of the charges of calls, or nil.
+func nthCharge(calls []terms.Call, n int64) *terms.Charge {
 	for i := range calls {
 		charges := calls[i].Charges
 		if n >= 0 && n < int64(len(charges)) {

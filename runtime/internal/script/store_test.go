@@ -14,9 +14,8 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/goredis"
-	"github.com/rategen/rategen/runtime/internal/route"
+	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 )
 
@@ -67,10 +66,10 @@ func mutated(text string) string {
 
 // newStore returns a store that waits for longer than a busy machine takes, and remembers no
 // denials. TestMutations changes its scripts.
-func newStore(client redis.UniversalClient, changes ...func(*batch.Config)) *route.Router {
-	cfg := &batch.Config{
+func newStore(client redis.UniversalClient, changes ...func(*redisengine.Config)) *redisengine.Router {
+	cfg := &redisengine.Config{
 		Timeout: 20 * time.Second, Beside: time.Minute,
-		Changed: func(string, bool) {}, SteppedBack: func(string, time.Duration) {}, Kept: func(error) {},
+		Changed: func(string, bool) {}, SteppedBack: func(string, time.Duration) {}, Undecided: func(error, int) {},
 		Panicked: func(value any) { panic(value) },
 	}
 	if mutation()[0] != "" { // stores without changes share their scripts, which take a while to make
@@ -79,20 +78,18 @@ func newStore(client redis.UniversalClient, changes ...func(*batch.Config)) *rou
 	for _, change := range changes {
 		change(cfg)
 	}
-	store := route.New(goredis.New(client), cfg)
-	store.Undecided = func(error, int) {}
-	return store
+	return redisengine.New(goredis.New(client), cfg)
 }
 
 // changing has a store change its scripts.
-func changing(change func(string) string) func(*batch.Config) {
-	return func(cfg *batch.Config) {
+func changing(change func(string) string) func(*redisengine.Config) {
+	return func(cfg *redisengine.Config) {
 		cfg.Library.Change = func(text string) string { return change(mutated(text)) }
 	}
 }
 
 // newLimiter returns a limiter on a store of its own, which fails closed.
-func newLimiter(client redis.UniversalClient, changes ...func(*batch.Config)) *runtime.Limiter {
+func newLimiter(client redis.UniversalClient, changes ...func(*redisengine.Config)) *runtime.Limiter {
 	return runtime.New(newStore(client, changes...), quiet, closed)
 }
 
@@ -134,7 +131,7 @@ func databases(t *testing.T) freeDatabases {
 	free := make(freeDatabases, 16)
 	for i := range cap(free) {
 		client := server.Client(t, func(o *redis.Options) { o.DB = i })
-		free <- &database{client, timed(client, nil), timed(client, nil, func(cfg *batch.Config) { cfg.Library.Wide = true })}
+		free <- &database{client, timed(client, nil), timed(client, nil, func(cfg *redisengine.Config) { cfg.Library.Wide = true })}
 	}
 	return free
 }

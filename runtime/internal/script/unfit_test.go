@@ -13,8 +13,8 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/failure"
+	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
@@ -153,7 +153,7 @@ end)()`
 // declared: they use none. Where a server forbids those too that are, the error says so.
 func TestDeclaredKeys(t *testing.T) {
 	client := ownRedis(t)
-	declaring := func(names string) func(*batch.Config) {
+	declaring := func(names string) func(*redisengine.Config) {
 		return changing(func(text string) string {
 			return "local redis = " + strings.Replace(declared, "ipairs(KEYS)", names, 1) + "\n" + text
 		})
@@ -239,7 +239,7 @@ func TestRenamedCommands(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t, "--rename-command", command, "")
-			store := newStore(server.Client(t), func(cfg *batch.Config) { cfg.Timeout = 10 * time.Second })
+			store := newStore(server.Client(t), func(cfg *redisengine.Config) { cfg.Timeout = 10 * time.Second })
 			failed := 0
 			for name, rule := range storetest.WaysOf(time.Hour, 2000) {
 				for _, cost := range []int64{1, 1500, 700} {

@@ -51,10 +51,9 @@ const digits = "0123456789"
 // Add makes the tag fit keys that end with another one of its rule, too: the two differ by
 // the window.
 func (t *Tag) Add(tag string) {
-	switch {
-	case t.text == "":
+	if t.text == "" {
 		t.text = tag
-	case tag != t.text && !t.number:
+	} else if tag != t.text && !t.number {
 		if rest, is := strings.CutSuffix(tag, plan.BlockTag); is {
 			tag, t.end = rest, plan.BlockTag
 		}
@@ -77,9 +76,9 @@ func (t *Tag) cut(text string) (string, bool) {
 var errNoPrefix = errors.New("without a prefix every key of the database would be given an expiry: " +
 	"name a prefix or a namespace, or leave the expiry out")
 
-// inOrder returns groups in the order in which a key is looked for in them, those with the
+// sortGroups returns groups in the order in which a key is looked for in them, those with the
 // longest prefixes first, and what all their keys start with.
-func inOrder(groups []Group) (ordered []Group, start string, err error) {
+func sortGroups(groups []Group) (ordered []Group, start string, err error) {
 	groups = slices.Clone(groups)
 	slices.SortStableFunc(groups, func(a, b Group) int {
 		return cmp.Or(cmp.Compare(len(b.Prefix), len(a.Prefix)), cmp.Compare(len(b.Tag.text), len(a.Tag.text)))

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/background"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
@@ -20,7 +21,7 @@ type Risk struct {
 
 const (
 	keepingTries = 4           // how many looks are made until one succeeds
-	keepingAgain = time.Second // the time between two; each further one takes eight times as long
+	keepingPause = time.Second // the time between two; each further one takes eight times as long
 )
 
 // A Keeping finds out once whether the servers of a client keep what they count. Panicked is
@@ -29,13 +30,12 @@ type Keeping struct {
 	Client   rediswire.Client
 	Panicked func(value any)
 
-	asked   [2]sync.Once // for those that count for shorter and for longer
-	mu      sync.Mutex   // held to begin a look, and to close
-	looked  bool
-	risk    Risk
-	found   []func(Risk) // who wait for the look
-	closed  bool
-	running sync.WaitGroup
+	started   [2]sync.Once // for those that count for shorter and for longer
+	work      background.Group
+	mu        sync.Mutex
+	done      bool
+	risk      Risk
+	listeners []func(Risk) // who wait for the look
 }
 
 // Begin looks in the background, unless it is closed, and calls found if the servers may lose
@@ -45,27 +45,21 @@ func (k *Keeping) Begin(long bool, found func(Risk)) {
 	if long {
 		which = 1
 	}
-	k.asked[which].Do(func() {
+	k.started[which].Do(func() {
 		k.mu.Lock()
-		looked, first := k.looked, len(k.found) == 0
-		k.found = append(k.found, found)
+		looked, first := k.done, len(k.listeners) == 0
+		k.listeners = append(k.listeners, found)
 		k.mu.Unlock()
-		switch {
-		case first:
-			k.begin(1, keepingAgain)
-		case looked && k.risk != Risk{}:
+		if first {
+			k.begin(1, keepingPause)
+		} else if looked && k.risk != (Risk{}) {
 			found(k.risk)
 		}
 	})
 }
 
 func (k *Keeping) begin(try int, again time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
-		return
-	}
-	k.running.Go(func() {
+	k.work.Go(func() {
 		// A server that has replied with an error, a missing right say, will do so again.
 		if err := k.look(); err != nil && !script.Replied(err) && try < keepingTries {
 			time.AfterFunc(again, func() { k.begin(try+1, 8*again) })
@@ -74,12 +68,7 @@ func (k *Keeping) begin(try int, again time.Duration) {
 }
 
 // Close returns when no look is under way any more, and none will begin.
-func (k *Keeping) Close() {
-	k.mu.Lock()
-	k.closed = true
-	k.mu.Unlock()
-	k.running.Wait()
-}
+func (k *Keeping) Close() { k.work.Close() }
 
 // look asks all servers.
 func (k *Keeping) look() error {
@@ -93,10 +82,10 @@ func (k *Keeping) look() error {
 	var mu sync.Mutex
 	var risk Risk
 	err := Each(ctx, k.Client, func(ctx context.Context, server rediswire.Server) error {
-		info, err := infoOf(ctx, server, "memory", "persistence")
+		info, err := readInfo(ctx, server, "memory", "persistence")
 		mu.Lock()
 		defer mu.Unlock()
-		if policy := info["maxmemory_policy"]; policy != "noeviction" && number(info["maxmemory"]) > 0 {
+		if policy := info["maxmemory_policy"]; policy != "noeviction" && parseNumber(info["maxmemory"]) > 0 {
 			risk.Evicts = policy
 		}
 		risk.Unsaved = risk.Unsaved || info["aof_enabled"] == "0"
@@ -106,8 +95,8 @@ func (k *Keeping) look() error {
 		return err
 	}
 	k.mu.Lock()
-	k.looked, k.risk = true, risk
-	waiting := k.found
+	k.done, k.risk = true, risk
+	waiting := k.listeners
 	k.mu.Unlock()
 	for _, found := range waiting {
 		if risk != (Risk{}) {

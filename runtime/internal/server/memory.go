@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/background"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
@@ -20,10 +21,10 @@ type MemoryWatch struct {
 	interval time.Duration
 	read     func(Reading, error)
 
-	once    sync.Once
-	ctx     context.Context
-	end     context.CancelFunc
-	running sync.WaitGroup
+	once sync.Once
+	ctx  context.Context
+	end  context.CancelFunc
+	work background.Group
 }
 
 // NewMemoryWatch returns a watch that has not begun. It calls read with the memory of
@@ -38,7 +39,7 @@ func NewMemoryWatch(client rediswire.Client, interval time.Duration, read func(R
 // nothing.
 func (w *MemoryWatch) Begin() {
 	if w != nil {
-		w.once.Do(func() { w.running.Go(w.run) })
+		w.once.Do(func() { w.work.Go(w.run) })
 	}
 }
 
@@ -48,8 +49,7 @@ func (w *MemoryWatch) Close() {
 		return
 	}
 	w.end()
-	w.once.Do(func() {})
-	w.running.Wait()
+	w.work.Close()
 }
 
 func (w *MemoryWatch) run() {
@@ -57,13 +57,12 @@ func (w *MemoryWatch) run() {
 	defer ticker.Stop()
 	last := int64(-1) // evictions of the reading before
 	for {
-		use, err := fullest(w.ctx, w.client)
+		use, err := readFullest(w.ctx, w.client)
 		if err == nil {
 			sum := use.Evicted
-			switch {
-			case last < 0: // from before the watch
+			if last < 0 { // from before the watch
 				use.Evicted = 0
-			case sum >= last: // and else a server has begun to count anew
+			} else if sum >= last { // and else a server has begun to count anew
 				use.Evicted -= last
 			}
 			last = sum
@@ -103,15 +102,15 @@ func (u Reading) Share() float64 {
 	return float64(u.Used) / float64(u.Most())
 }
 
-// fullest returns the memory of the server that has the largest share in use, with the sum
+// readFullest returns the memory of the server that has the largest share in use, with the sum
 // of the keys that all servers have evicted since they started.
-func fullest(ctx context.Context, client rediswire.Client) (fullest Reading, err error) {
+func readFullest(ctx context.Context, client rediswire.Client) (fullest Reading, err error) {
 	ctx, cancel := context.WithTimeout(ctx, memoryTime)
 	defer cancel()
 	var mu sync.Mutex
 	evicted := int64(0)
 	err = Each(ctx, client, func(ctx context.Context, server rediswire.Server) error {
-		info, err := infoOf(ctx, server, "memory", "stats")
+		info, err := readInfo(ctx, server, "memory", "stats")
 		if err != nil {
 			return err
 		}
@@ -121,7 +120,7 @@ func fullest(ctx context.Context, client rediswire.Client) (fullest Reading, err
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		evicted += number(info["evicted_keys"])
+		evicted += parseNumber(info["evicted_keys"])
 		if fullest == (Reading{}) || use.Share() > fullest.Share() {
 			fullest = use
 		}
@@ -133,19 +132,20 @@ func fullest(ctx context.Context, client rediswire.Client) (fullest Reading, err
 
 // readMemory reads what a server says of its memory.
 func readMemory(info map[string]string) Reading {
-	return Reading{Used: number(info["used_memory"]), max: number(info["maxmemory"]), machine: number(info["total_system_memory"])}
+	return Reading{Used: parseNumber(info["used_memory"]), max: parseNumber(info["maxmemory"]),
+		machine: parseNumber(info["total_system_memory"])}
 }
 
-func number(text string) int64 {
+func parseNumber(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }
 
 var errInfo = private.New("the reply to INFO has nothing of what was asked for")
 
-// infoOf returns what a server says in sections of INFO, by the names of the fields. That is
+// readInfo returns what a server says in sections of INFO, by the names of the fields. That is
 // an error if it says nothing in one of them.
-func infoOf(ctx context.Context, server rediswire.Server, sections ...string) (map[string]string, error) {
+func readInfo(ctx context.Context, server rediswire.Server, sections ...string) (map[string]string, error) {
 	ask := make([]rediswire.Command, len(sections))
 	for i, section := range sections {
 		ask[i].Args = []string{"info", section}

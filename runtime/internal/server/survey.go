@@ -31,12 +31,12 @@ func Survey(ctx context.Context, client rediswire.Client, groups ...Group) error
 	if len(groups) == 0 {
 		return nil
 	}
-	groups, start, err := inOrder(groups)
+	groups, start, err := sortGroups(groups)
 	if err != nil {
 		return err
 	}
 	v := &survey{groups: groups, start: start}
-	return private.Hide(Each(ctx, client, v.walk))
+	return private.Hide(Each(ctx, client, v.visitAll))
 }
 
 // A finding is what a server says about a key.
@@ -50,13 +50,13 @@ type finding struct {
 
 // lost reports whether the key has gone, be it to another server of a cluster.
 func (f *finding) lost() bool {
-	return f.err == rediswire.ErrNil || script.Moved(f.err) || f.err == nil && f.milliseconds == gone
+	return f.err == rediswire.ErrNil || script.Moved(f.err) || f.err == nil && f.milliseconds == keyGone
 }
 
 // PTTL replies these for a key that never expires, and for one that is gone.
 const (
-	endless = -1
-	gone    = -2
+	keyEndless = -1
+	keyGone    = -2
 )
 
 // expiry returns what is left of the key's life, or less than 0.
@@ -67,16 +67,16 @@ func (f *finding) expiry() time.Duration {
 	return time.Duration(f.milliseconds) * time.Millisecond
 }
 
-// walk visits all keys of a server.
-func (v *survey) walk(ctx context.Context, server rediswire.Server) error {
-	pattern := literally.Replace(v.start) + "*"
+// visitAll visits all keys of a server.
+func (v *survey) visitAll(ctx context.Context, server rediswire.Server) error {
+	pattern := globEscaper.Replace(v.start) + "*"
 	for cursor := "0"; ; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		scan := []rediswire.Command{{Args: []string{"scan", cursor, "match", pattern, "count", strconv.Itoa(surveyBatch)}}}
 		server.Do(ctx, scan)
-		keys, next, err := scanned(scan[0])
+		keys, next, err := parseScan(scan[0])
 		if err != nil {
 			return private.Errorf("list keys: %w", private.Hide(err))
 		}
@@ -93,8 +93,8 @@ func (v *survey) walk(ctx context.Context, server rediswire.Server) error {
 
 var errScan = private.New("the reply to SCAN is not understood")
 
-// scanned returns what SCAN has replied.
-func scanned(scan rediswire.Command) (keys []string, next string, err error) {
+// parseScan returns what SCAN has replied.
+func parseScan(scan rediswire.Command) (keys []string, next string, err error) {
 	if scan.Err != nil {
 		return nil, "", scan.Err
 	}
@@ -122,8 +122,8 @@ func (v *survey) visit(ctx context.Context, server rediswire.Server, keys []stri
 	var found []finding
 	var ask []rediswire.Command
 	for _, key := range keys {
-		if strings.Contains(key, checkMark) {
-			continue // of a check for sharding, which is gone in seconds
+		if strings.Contains(key, checkMark) || strings.HasSuffix(key, peerTag) {
+			continue // of a check for sharding, or what a peer has said
 		}
 		for i := range v.groups {
 			if text, of := v.groups[i].Text(key); of {
@@ -145,11 +145,11 @@ func (v *survey) visit(ctx context.Context, server rediswire.Server, keys []stri
 		f.milliseconds, _ = expiry.Value.(int64)
 		f.bytes, _ = bytes.Value.(int64)
 	}
-	found, err := known(found)
+	found, err := dropGone(found)
 	if err != nil {
 		return private.Errorf("look at keys: %w", private.Hide(err))
 	}
-	defer v.add(found)
+	defer v.report(found)
 	return v.heal(ctx, server, found)
 }
 
@@ -158,7 +158,7 @@ func (v *survey) heal(ctx context.Context, server rediswire.Server, found []find
 	var ill []*finding
 	var heal []rediswire.Command
 	for i := range found {
-		if f := &found[i]; f.milliseconds == endless && f.group.Expiry > 0 {
+		if f := &found[i]; f.milliseconds == keyEndless && f.group.Expiry > 0 {
 			ill = append(ill, f)
 			expiry := strconv.FormatInt(max(f.group.Expiry.Milliseconds(), 1), 10)
 			heal = append(heal, rediswire.Command{Args: []string{"pexpire", f.key, expiry}, Key: 1})
@@ -178,8 +178,8 @@ func (v *survey) heal(ctx context.Context, server rediswire.Server, found []find
 	return failed
 }
 
-// known leaves out the keys that have gone.
-func known(found []finding) ([]finding, error) {
+// dropGone leaves out the keys that have gone.
+func dropGone(found []finding) ([]finding, error) {
 	for i := range found {
 		if f := &found[i]; f.err != nil && !f.lost() {
 			return nil, f.err
@@ -188,8 +188,8 @@ func known(found []finding) ([]finding, error) {
 	return slices.DeleteFunc(found, func(f finding) bool { return f.lost() }), nil
 }
 
-// add calls Found of the keys' groups.
-func (v *survey) add(found []finding) {
+// report calls Found of the keys' groups.
+func (v *survey) report(found []finding) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for i := range found {
@@ -198,5 +198,5 @@ func (v *survey) add(found []finding) {
 	}
 }
 
-// literally escapes the special characters of a pattern.
-var literally = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
+// globEscaper escapes the special characters of a pattern.
+var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Call is what one caller wants to be charged: all its charges, or none. Its keys
@@ -82,25 +83,11 @@ type Charge struct {
 	// not there.
 	Err error
 	// Source is who has decided the charge. Stores do not set it.
-	Source Source
+	Source rule.Source
 	// Rechecks marks a charge that finds out whether a denial still holds, see
 	// package denials.
 	Rechecks bool
 }
-
-const (
-	Nobody Source = iota
-	ByStore
-	Recalled
-	ByLocal
-	ByFailure
-	ByProcess
-	ByLease
-)
-
-// A Source is who has decided a charge. The numbers are those of package runtime, which
-// says what each means.
-type Source uint8
 
 // How much work something is for Redis, in quarters of a microsecond on an idle
 // machine, and rather too many of them.

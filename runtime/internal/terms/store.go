@@ -25,7 +25,7 @@ type Store interface {
 	// drained of this one: no limit ever has more left than its max. In a queue it is
 	// given back only if no later charge is in line. If Cost is above 0, that is charged
 	// as of now, however little room there is, or up to the room where the limit
-	// [Forgives]. The Mark of a reservation says what is known of it: [Lasted], [Again] or
+	// [rule.DebtForgive]. The Mark of a reservation says what is known of it: [Lasted], [Again] or
 	// nothing. A reservation that has lapsed is charged as of now, at all that the call
 	// cost.
 	//

@@ -1,19 +1,20 @@
 // Package terms holds the plain numbers that the engine decides by. A rule and
 // the max of a call become [Terms], one limit of a call becomes a [Charge], and
-// what a store finds about it is a [Result]. The engine knows nothing else of
-// rules. Messages of refusals and failure policies are in package runtime and in
-// package plan.
+// what a store finds about it is a [Result]. Stores know nothing else of rules.
 package terms
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/calendar"
 	"github.com/rategen/rategen/runtime/internal/keytext"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // An Algorithm is one way of counting. Each has a script in package lua, a state
-// in package memstate and a row in package runtime's table of algorithms; all
+// in package memstate and a row in package plan's table of algorithms; all
 // three check when the program starts that none is missing.
 type Algorithm uint8
 
@@ -63,8 +64,9 @@ type Terms struct {
 	// Reserve is when a charge of a Reserved lapses that is neither settled nor renewed; 0:
 	// never.
 	Reserve int64
-	// Debt says what becomes of what calls turn out to cost beyond Max.
-	Debt Debt
+	// Debt says what becomes of what calls turn out to cost beyond Max: DebtDefault counts it
+	// as every charge, DebtCarry, only of a Reserved, also in the next period.
+	Debt rule.Debt
 	// Keep is of how many periods of the calendar counts are kept when they are over.
 	Keep uint8
 	// Tells is the max by which shares of a period are told, see [Shares]; 0: none are. It is
@@ -80,15 +82,6 @@ func (t *Terms) Kept() int64 {
 	}
 	return int64(t.Keep) * t.Period.Unit.Longest().Microseconds()
 }
-
-// A Debt is a policy for what calls turn out to cost beyond Max.
-type Debt uint8
-
-const (
-	Counts   Debt = iota // the excess counts as every charge does
-	Carries              // the excess also counts in the next period; only of a Reserved
-	Forgives             // the excess does not count
-)
 
 // Lapses reports whether a call has what it is charged only while it runs, so that it lapses
 // unless it is renewed.
@@ -118,10 +111,6 @@ func (t *Terms) setPeriod(clock int64) {
 
 // Blocks reports whether the key may hold a block.
 func (t *Terms) Blocks() bool { return t.Holds || t.Block > 0 }
-
-// MaxDrain is the longest time in microseconds that a full bucket may take to
-// drain: 142 years. Beyond it a microsecond would be lost in rounding.
-const MaxDrain = 1 << 52
 
 // Capacity returns the most that could ever be charged at once.
 func (t *Terms) Capacity() int64 {
@@ -172,4 +161,46 @@ func (l *Label) Parts(key []byte) []byte {
 		return key[len(l.Start):end]
 	}
 	return nil // not a key of the rule's
+}
+
+// pageSize is how many receipts a page has. A page takes 512 bytes.
+const pageSize = 4096
+
+// A ReceiptPage records which of its receipts were used. Every charged decision, and each copy
+// of it, refers to one receipt. A page lives as long as any of its decisions.
+type ReceiptPage struct {
+	used [pageSize / 64]atomic.Uint64
+}
+
+// Use marks a receipt as used, and reports whether it was not.
+func (p *ReceiptPage) Use(receipt uint16) bool {
+	bit := uint64(1) << (receipt % 64)
+	return p.used[receipt/64].Or(bit)&bit == 0
+}
+
+// A ReceiptBook gives each decision a receipt of its own. It is used by one goroutine at a
+// time. The zero ReceiptBook is ready for use.
+type ReceiptBook struct {
+	page *ReceiptPage
+	next uint16 // receipt on the page
+}
+
+// Issue returns the next receipt.
+func (b *ReceiptBook) Issue() (page *ReceiptPage, receipt uint16) {
+	if b.page == nil || b.next == pageSize {
+		b.page, b.next = new(ReceiptPage), 0
+	}
+	page, receipt = b.page, b.next
+	b.next++
+	return page, receipt
+}
+
+var books = sync.Pool{New: func() any { return new(ReceiptBook) }}
+
+// IssueReceipt returns a receipt where the caller has no book at hand.
+func IssueReceipt() (page *ReceiptPage, receipt uint16) {
+	b := books.Get().(*ReceiptBook)
+	page, receipt = b.Issue()
+	books.Put(b)
+	return page, receipt
 }

@@ -1,7 +1,7 @@
 // What is below a rule when it is opened: facts, and actions where the page has
 // them.
 
-import { count, duration, el, notice, parseDuration } from "./dom.js";
+import { count, duration, el, notice, parseDuration, confirmed } from "./dom.js";
 import { act } from "./api.js";
 import { ask } from "./lookup.js";
 import { endsOf, load } from "./overrides.js";
@@ -64,6 +64,7 @@ function form(rule) {
   const max = el("input", { name: "max", inputmode: "numeric", value: before.max, placeholder: "of each call", "aria-label": `Max of ${rule.name}` });
   const window = el("input", { name: "window", value: before.window, "aria-label": `Window of ${rule.name}` });
   const hold = el("input", { name: "for", placeholder: endsOf(rule.name) ? "as it is" : "no end", "aria-label": `How long the override of ${rule.name} holds` });
+  const why = el("input", { name: "why", maxlength: "200", "aria-label": `Why ${rule.name} is overridden` });
   return el("form", { class: "row", onsubmit: (e) => {
     e.preventDefault();
     const action = { action: "override", rule: rule.name };
@@ -77,9 +78,10 @@ function form(rule) {
     }
     if (!holds(action, hold.value)) return;
     if (action.max === undefined && action.window_ms === undefined) return notice("Nothing is to be changed: write another max or window.", true);
+    if (why.value.trim()) action.why = why.value.trim();
     document.activeElement.blur();
     return run(action);
-  } }, el("label", {}, "Max", max), el("label", {}, "Window", window), el("label", {}, "For", hold), el("button", { type: "submit" }, "Override"));
+  } }, el("label", {}, "Max", max), el("label", {}, "Window", window), el("label", {}, "For", hold), el("label", {}, "Why", why), el("button", { type: "submit" }, "Override"));
 }
 
 // holds adds to an action how long it is to hold, and reports whether that makes sense.
@@ -93,8 +95,20 @@ export function holds(action, text) {
   return false;
 }
 
+// question is what is asked before an action, or nothing.
+function question({ action, rule, key, max }) {
+  switch (action) {
+    case "reset": return `Forget what ${key || "the key"} has used of ${rule}? That cannot be undone.`;
+    case "block": return `Refuse all calls of ${key || "the key"} to ${rule}?`;
+    case "shadow_on": return `Refuse nobody by ${rule}?`;
+  }
+  return max === 0 ? `Refuse all calls${key === undefined ? "" : ` of ${key || "the key"}`} to ${rule}?` : "";
+}
+
 // run asks for an action and tells what came of it.
 export async function run(action) {
+  const asks = question(action);
+  if (asks && !(await confirmed(asks))) return false;
   try {
     const { done } = await act(action);
     notice(`${action.rule}: ${done}.`);

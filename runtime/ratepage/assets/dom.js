@@ -17,6 +17,9 @@ export function el(tag, props = {}, ...children) {
   return e;
 }
 
+// breakable is a name that a narrow window breaks after its dots.
+export const breakable = (name) => el("span", {}, ...name.split(/(?<=\.)/).flatMap((part) => [part, el("wbr")]).slice(0, -1));
+
 const svgSpace = "http://www.w3.org/2000/svg";
 
 export function svg(tag, props = {}, ...children) {
@@ -93,12 +96,23 @@ export function bytes(n) {
   return `${i === 0 ? n : n.toFixed(1)} ${units[i]}`;
 }
 
-// clock writes the time of day, with the day if it is another one.
+// clock writes the time of day with its zone, and the day if it is another one.
 export function clock(when) {
   const t = new Date(when);
-  const time = t.toLocaleTimeString("en-GB");
+  const time = t.toLocaleTimeString("en-GB", { timeZoneName: "short" });
   return t.toDateString() === new Date().toDateString() ? time : `${t.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${time}`;
 }
+
+// confirmed asks the viewer before something is done that refuses calls or forgets counts.
+export function confirmed(question) {
+  const dialog = $("sure");
+  setText($("sure-question"), question);
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((done) => dialog.addEventListener("close", () => done(dialog.returnValue === "yes"), { once: true }));
+}
+$("sure-yes").addEventListener("click", () => $("sure").close("yes"));
+$("sure-no").addEventListener("click", () => $("sure").close());
 
 let hide;
 

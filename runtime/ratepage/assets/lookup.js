@@ -1,6 +1,6 @@
 // What is left for a key.
 
-import { $, bar, clock, count, duration, el, tag } from "./dom.js";
+import { $, bar, breakable, clock, count, duration, el, notice, tag } from "./dom.js";
 import { get } from "./api.js";
 import { holds, run } from "./detail.js";
 import { named, names } from "./rules.js";
@@ -47,6 +47,10 @@ async function look(params) {
     const found = await get("api/keys", params);
     if (asked !== params) return; // something else was asked meanwhile
     const limits = el("div", {}, ...found.limits.map((l) => resultOf(l, params)));
+    if (params.rule === "") {
+      limits.append(el("p", { class: "quiet result" }, found.others ? `${count(found.others)} other rules have counted nothing for it.` : ""));
+      return result.replaceChildren(limits);
+    }
     if (same && result.children.length === 2) result.firstChild.replaceWith(limits);
     else result.replaceChildren(limits, actionsOf(params));
   } catch (err) {
@@ -56,6 +60,11 @@ async function look(params) {
 
 function resultOf(limit, { key }) {
   const box = el("div", { class: "result" });
+  if (limit.rule) box.append(el("button", { type: "button", class: "plain", onclick: () => ask(limit.rule, key) }, breakable(limit.rule)));
+  if (limit.error) {
+    box.append(el("p", { class: "verdict", "data-bad": true }, `Not known: ${limit.error}`));
+    return box;
+  }
   const [text, bad] = verdict(limit);
   box.append(el("p", { class: "verdict", "data-bad": bad }, text));
   if (!limit.counted) return box;
@@ -63,10 +72,10 @@ function resultOf(limit, { key }) {
   const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
   box.append(el("dl", { class: "facts" },
     fact("Key", el("code", {}, key === "" ? "(none)" : key)),
-    fact("Used", `${count(limit.used)} of ${count(limit.limit)} in ${limit.period ? `a ${limit.period}` : duration(limit.window_ms)}`),
+    limit.blocked_by !== "peer" && fact("Used", `${count(limit.used)} of ${count(limit.limit)} in ${limit.period ? `a ${limit.period}` : duration(limit.window_ms)}`),
     limit.past && fact(`Used in the last ${limit.past.length === 1 ? limit.period : `${limit.past.length} ${limit.period}s`}`, limit.past.map(count).join(", ")),
     fact("Remaining", count(limit.remaining)),
-    fact("Whole again", limit.reset_after_ms > 0 ? `in ${duration(limit.reset_after_ms)}` : "now"),
+    fact("Resets", limit.reset_after_ms > 0 ? `in ${duration(limit.reset_after_ms)}` : "nothing used"),
     limit.retry_after_ms !== 0 && fact("Next call", limit.retry_after_ms === null ? "never" : `in ${duration(limit.retry_after_ms)}, at ${clock(Date.now() + limit.retry_after_ms)}`)));
   if (limit.shadow) box.append(el("div", { class: "tags" }, tag("shadow", "shadow: refuses nobody")));
   return box;
@@ -85,18 +94,28 @@ function verdict(limit) {
 }
 
 function actionsOf({ rule, key }) {
-  const hold = el("input", { name: "for", placeholder: "no end", "aria-label": "How long a block holds, or an allowance" });
+  const hold = el("input", { name: "for", placeholder: "no end", "aria-label": "How long it holds" });
+  const max = el("input", { name: "max", inputmode: "numeric", "aria-label": "Max of this key" });
+  const why = el("input", { name: "why", maxlength: "200", "aria-label": "Why" });
   const button = (kind, text, danger) => context.actions.includes(kind) && el("button", { type: "button", class: danger && "danger", onclick: async () => {
     const action = { action: kind, rule, key };
-    if ((kind === "block" || kind === "allow") && !holds(action, hold.value)) return;
+    if (why.value.trim()) action.why = why.value.trim();
+    if (kind === "override_key") {
+      if (!/^\d+$/.test(max.value.trim())) return notice(`A max is a whole number: not ${max.value}`, true);
+      action.max = Number(max.value);
+    }
+    if (["block", "allow", "override_key"].includes(kind) && !holds(action, hold.value)) return;
     if (await run(action)) {
-      hold.value = "";
+      hold.value = max.value = why.value = "";
       refresh();
     }
   } }, text);
   return el("div", { class: "row result" },
-    button("reset", "Reset"), named(rule)?.hold && button("release", "Release"), button("block", "Block", true), button("unblock", "Unblock"), button("allow", "Allow"), button("unallow", "Take allowance back"),
-    context.actions.includes("block") && el("label", {}, "For", hold));
+    button("reset", "Reset"), named(rule)?.hold && button("release", "Release"), button("block", "Block", true), button("unblock", "Unblock"), button("allow", "Allow"), button("unallow", "Remove allowance"),
+    button("restore_key", "Remove override"),
+    context.actions.includes("override_key") && el("label", {}, "Max", max), button("override_key", "Set max"),
+    context.actions.includes("block") && el("label", {}, "For", hold),
+    context.actions.includes("reset") && el("label", {}, "Why", why));
 }
 
 $("lookup").addEventListener("submit", (e) => {

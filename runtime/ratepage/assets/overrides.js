@@ -1,10 +1,12 @@
 // Overrides in force, and their history.
 
-import { $, clock, count, el, notice, setText, tag } from "./dom.js";
+import { $, breakable, clock, count, el, notice, setText, tag } from "./dom.js";
 import { act, get } from "./api.js";
 import { limitText, refresh } from "./rules.js";
 
 let drawn = "";
+let rejected = ""; // why none of them come into force
+let rules = [];
 let context = { actions: [] };
 let says = { entries: [], history: [] }; // what the editor knows
 let loading = false;
@@ -38,7 +40,7 @@ export async function load() {
     }
     draw();
   } catch (err) {
-    $("changes").replaceChildren(el("li", {}, el("span", { class: "bad" }, err.message)));
+    failed(err.message);
   } finally {
     loading = false;
   }
@@ -48,20 +50,27 @@ export async function load() {
   }
 }
 
+// failed says in place of the overrides why they are not known.
+function failed(why) {
+  $("entries-box").hidden = false;
+  $("entries").replaceChildren(el("li", {}, el("span", { class: "bad" }, why)));
+}
+
 function draw() {
   $("entries-box").hidden = false;
   const entries = says.entries.filter((e) => !e.over);
   $("entries").replaceChildren(...(entries.length === 0 ? [el("li", {}, "There are none.")] : entries.map((e) => el("li", {},
-    el("div", {}, el("code", {}, e.rule), e.key !== null && el("span", { class: "key" }, " ", el("code", {}, e.key || "(no key)"))),
+    el("div", {}, el("code", {}, breakable(e.rule)), e.key !== null && el("span", { class: "key" }, " ", el("code", {}, e.key || "(no key)"))),
     el("span", { class: "says" }, el("code", {}, e.says), ends(e) && el("span", { class: "quiet" }, ` ${ends(e)}`))))));
+  if (says.error) failed(says.error);
   if (says.more) $("entries").append(el("li", { class: "quiet" }, `and ${count(says.more)} more`));
   const undone = new Set(says.history.map((h) => h.undoes));
   $("changes").replaceChildren(...(says.history.length === 0 ? [el("li", {}, "There are none.")] : says.history.map((h) => el("li", {},
     el("time", { datetime: h.at }, clock(h.at)),
-    el("span", {}, el("code", {}, h.rule), h.key !== null && h.key !== undefined && el("code", {}, ` ${h.key || "(no key)"}`),
-      ` ${h.before || "nothing"} → ${h.after || "nothing"}`,
+    el("span", {}, el("code", {}, breakable(h.rule)), h.key !== null && h.key !== undefined && el("code", {}, ` ${h.key || "(no key)"}`),
+      h.did ? ` ${h.did}${(h.before ?? "") && `; it was: ${h.before}`}` : ` ${h.before || "nothing"} → ${h.after || "nothing"}`,
       el("span", { class: "quiet" }, `${h.undoes ? `, undo of ${h.undoes}` : ""}${h.who ? `, by ${h.who}` : ""}${h.why ? `: ${h.why}` : ""}`)),
-    !undone.has(h.id) && el("button", { type: "button", class: "plain", "aria-label": `Undo change ${h.id}`, onclick: () => undo(h) }, "Undo")))));
+    !h.did && !undone.has(h.id) && el("button", { type: "button", class: "plain", "aria-label": `Undo change ${h.id}`, onclick: () => undo(h) }, "Undo")))));
 }
 
 async function undo(h) {
@@ -74,22 +83,31 @@ async function undo(h) {
   load();
 }
 
+// setRejected takes from the findings why overrides are not in force.
+export function setRejected(findings) {
+  rejected = findings.filter((f) => f.code === "overrides_rejected" || f.code === "overrides_unread").map((f) => f.text).join("; ");
+  setRules(rules);
+}
+
 // setRules shows which rules are not as declared.
-export function setRules(rules) {
-  const changed = rules.filter((r) => r.overridden || r.overridden_keys > 0).sort((a, b) => a.name.localeCompare(b.name));
-  const text = JSON.stringify(changed);
+export function setRules(all) {
+  rules = all;
+  const changed = all.filter((r) => r.overridden || r.overridden_keys > 0).sort((a, b) => a.name.localeCompare(b.name));
+  const text = JSON.stringify([changed, rejected]);
   if (text === drawn) return;
   drawn = text;
-  setText($("overrides-summary"), changed.length === 0 ? "" : `${count(changed.length)} in force`);
+  setText($("overrides-summary"), changed.length === 0 ? "" : `${count(changed.length)} ${changed.length === 1 ? "rule" : "rules"} changed`);
+  const why = rejected && el("p", { class: "empty bad" }, `${rejected[0].toUpperCase()}${rejected.slice(1)}.`);
   if (changed.length === 0) {
-    $("overrides").replaceChildren(el("p", { class: "empty" }, "All rules are as declared."));
+    $("overrides").replaceChildren(why || el("p", { class: "empty" }, "All rules are as declared."));
     return;
   }
-  $("overrides").replaceChildren(el("ul", { class: "list" }, ...changed.slice(0, 50).map((r) => el("li", {},
-    el("div", {}, el("code", {}, r.name), el("div", { class: "tags" },
+  $("overrides").replaceChildren(...(why ? [why] : []), el("ul", { class: "list" }, ...changed.slice(0, 50).map((r) => el("li", {},
+    el("div", {}, el("code", {}, breakable(r.name)), el("div", { class: "tags" },
       !r.enabled && tag("off", "off"), r.mode === "shadow" && tag("shadow", "shadow"),
-      r.overridden_keys > 0 && tag("override", `${count(r.overridden_keys)} ${r.overridden_keys === 1 ? "key" : "keys"}`))),
+      r.overridden_keys > 0 && tag("override", `${count(r.overridden_keys)} ${r.overridden_keys === 1 ? "key or pattern" : "keys or patterns"}`))),
     r.overridden && el("span", { class: "limit" }, limitText(r))))));
+  if (changed.length > 50) $("overrides").append(el("p", { class: "quiet" }, `and ${count(changed.length - 50)} more`));
 }
 
 export function setHistory(entries) {
@@ -103,7 +121,7 @@ export function setHistory(entries) {
 function say(e) {
   if (e.error) return [el("span", { class: "bad" }, e.unread ? "Cannot be read: " : "Rejected: "), e.error];
   const parts = [];
-  if (e.rule) parts.push(el("code", {}, e.rule), " ");
+  if (e.rule) parts.push(el("code", {}, breakable(e.rule)), " ");
   if (e.note) parts.push(e.note);
   else if (!e.after) parts.push("as declared again");
   else parts.push(e.before ? `${e.before} → ${e.after}` : e.after);

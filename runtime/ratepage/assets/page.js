@@ -6,13 +6,17 @@ import * as tiles from "./tiles.js";
 import * as rules from "./rules.js";
 import * as lookup from "./lookup.js";
 import * as store from "./store.js";
+import * as denied from "./denied.js";
+import * as processes from "./processes.js";
 import * as overrides from "./overrides.js";
 import * as findings from "./findings.js";
+import * as undecided from "./undecided.js";
 
 let version = -1; // of the rules that are shown
 let keys = "off";
 let made = 0; // which process has answered
 let host = "";
+let applied = -1; // how often overrides have come into force
 let polling = null; // a timer, while the server refuses the stream
 
 function link(state, text) {
@@ -43,14 +47,19 @@ function apply(frame) {
     overrides.setRules(rules.all());
     overrides.load();
   }
-  if (frame.findings) findings.set(frame.findings);
+  if (frame.findings) {
+    findings.set(frame.findings);
+    overrides.setRejected(frame.findings.findings);
+  }
+  if (frame.undecided) undecided.set(frame.undecided);
   if (frame.redis) store.set(frame.redis);
-  if (frame.history) {
-    overrides.setHistory(frame.history);
+  if (frame.history) overrides.setHistory(frame.history);
+  if (frame.history || frame.applied !== applied) {
+    applied = frame.applied;
     overrides.load();
     lookup.refresh();
   }
-  if (frame.denied_keys) store.setDenied(frame.denied_keys, keys);
+  if (frame.denied_keys) denied.set(frame.denied_keys, keys);
 }
 
 function begin(state) {
@@ -69,11 +78,30 @@ function begin(state) {
 function live() {
   clearTimeout(polling);
   polling = null;
-  link("live", "Live");
+  const trouble = undecided.summary();
+  link(trouble ? "lost" : "live", trouble ? `Live: ${trouble}` : "Live");
+}
+
+let following = null; // the stream
+let asking = null; // a timer: what processes have told changes without a frame
+
+function ask() {
+  processes.load();
+  denied.load();
+}
+
+function leave() {
+  clearTimeout(polling);
+  clearInterval(asking);
+  following?.close();
+  following = null;
 }
 
 function follow() {
-  const stream = new EventSource("api/stream");
+  leave();
+  ask();
+  asking = setInterval(ask, 5000);
+  const stream = (following = new EventSource("api/stream"));
   stream.addEventListener("state", (e) => {
     begin(JSON.parse(e.data));
     live();
@@ -114,4 +142,13 @@ async function poll() {
   }
 }
 
-follow();
+// A hidden page holds no connection: over HTTP/1.1 a browser has six to a server.
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "visible") {
+    follow();
+    return;
+  }
+  leave();
+  link("lost", "Not live while hidden");
+});
+if (document.visibilityState === "visible") follow();

@@ -1,12 +1,12 @@
 // The table of rules.
 
-import { $, count, duration, el, rate, setText, tag } from "./dom.js";
+import { $, breakable, count, duration, el, rate, setText, tag } from "./dom.js";
 import { sparkline } from "./chart.js";
 import { detail } from "./detail.js";
 
-const page = 100; // rows at a time
+const page = 25; // rows at a time
 const keep = 60; // seconds of calls for each rule
-const recent = 5; // seconds that a rate is the mean of
+const recent = 10; // seconds that a rate is the mean of, which rules are sorted by
 
 let rules = [];
 let shown = page;
@@ -74,8 +74,8 @@ function matches(rule) {
   const text = $("filter").value.trim().toLowerCase();
   if (text && !rule.name.toLowerCase().includes(text) && !rule.source.toLowerCase().includes(text)) return false;
   switch ($("show").value) {
-    case "denied": return refused(rule, keep) > 0;
-    case "undecided": return mean(rule.name, 3, keep) > 0;
+    case "denied": return refused(rule, recent) > 0;
+    case "undecided": return mean(rule.name, 3, recent) > 0;
     case "changed": return rule.overridden || rule.overridden_keys > 0 || rule.factor !== 1;
     case "shadow": return rule.mode === "shadow" || !rule.enabled;
   }
@@ -89,7 +89,7 @@ function order(force) {
   const busy = table.matches(":hover") || table.contains(document.activeElement);
   if (!force && (busy || Date.now() - sorted < 5000)) return false;
   sorted = Date.now();
-  const weight = new Map(rules.map((r) => [r, [1, 3, 2, 0].map((column) => mean(r.name, column, keep))]));
+  const weight = new Map(rules.map((r) => [r, [1, 3, 2, 0].map((column) => mean(r.name, column, recent))]));
   rules.sort((a, b) => {
     const [x, y] = [weight.get(a), weight.get(b)];
     const at = x.findIndex((n, i) => n !== y[i]);
@@ -151,7 +151,7 @@ function newRow(rule) {
     name.setAttribute("aria-expanded", String(row.open));
     main.classList.toggle("open", row.open);
     draw(false);
-  } }, rule.name);
+  } }, breakable(rule.name));
   const main = el("tr", {},
     el("td", {}, name, el("div", { class: "place" }, [rule.source, rule.algorithm, rule.copy && `limiter ${rule.copy + 1}`].filter(Boolean).join(" · "))),
     el("td", {}, cells.limit, cells.tags, cells.wait), cells.ok, cells.no, cells.un, el("td", { class: "spark" }, spark.element));

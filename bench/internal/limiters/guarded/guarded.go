@@ -4,7 +4,7 @@ package guarded
 
 import "context"
 
-//go:generate go run github.com/rategen/rategen/cmd/rategen
+//go:generate go tool rategen
 
 // A Service does nothing, by two methods.
 type Service interface {

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
+)
+
+// rule returns the rule that has a name or a prefix.
+func (s *session) rule(name string) (declared, error) {
+	var found []declared
+	for _, d := range s.known {
+		if d.Prefix == name {
+			return d, nil
+		}
+		same := func(f declared) bool { return f.Prefix == d.Prefix }
+		if d.Name == name && !slices.ContainsFunc(found, same) {
+			found = append(found, d)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return declared{}, usagef("no rule has the name %q%s; ratectl rules lists them", name, suggest(name, s.ruleNames()))
+	}
+	return declared{}, usagef("%d rules have the name %q, at %s and %s: name the one by its prefix, such as %q",
+		len(found), name, found[0].place, found[1].place, found[0].Prefix)
+}
+
+func (s *session) ruleNames() (names []string) {
+	for _, d := range s.known {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// reference returns by what [session.rule] finds a rule.
+func (s *session) reference(d declared) string {
+	if found, err := s.rule(d.Name); err == nil && found.Rule == d.Rule {
+		return d.Name
+	}
+	return d.Prefix
+}
+
+// limitNamed returns the rule that the first argument names, and its limit for the key
+// that the others name.
+func (s *session) limitNamed(args []string) (d declared, limit runtime.Limit, key *runtime.Key, err error) {
+	if d, err = s.rule(args[0]); err != nil {
+		return d, limit, nil, err
+	}
+	args = args[1:]
+	text := ""
+	if len(args) == 1 && !s.parts {
+		text = args[0]
+		if whole := s.limiter.KeysOf(d.Rule); strings.HasPrefix(text, whole.Prefix) {
+			rest, is := whole.Text(text)
+			if !is {
+				return d, limit, nil, usagef("%q is no key of %s: it counts by another algorithm", text, d.Name)
+			}
+			text, args = rest, []string{rest}
+		}
+	}
+	if !s.parts && strings.HasSuffix(text, "*") { // no call has that key
+		return d, limit, nil, usagef("%q would be one key, and not all that begin so: write ratectl override set %s -keys '%s' with -max 0 or -enabled false, or %%2A for a * in a key", text, d.Name, text)
+	}
+	key, err = s.key(args)
+	switch {
+	case errors.Is(err, runtime.ErrInvalidKey):
+		err = usagef("%q is no key of %s: %v; with -parts a key is given as it is, without escapes", text, d.Name, err)
+	case err == nil:
+		err = s.fits(d, key, args)
+	}
+	if err != nil {
+		return d, limit, nil, err
+	}
+	return d, s.limitOf(d, key), key, nil
+}
+
+// key returns the key that the arguments after the rule name.
+func (s *session) key(args []string) (*runtime.Key, error) {
+	switch {
+	case s.parts:
+		key := runtime.NewKey()
+		for _, part := range args {
+			key.AddString(part)
+		}
+		return key, nil
+	case len(args) == 0:
+		return runtime.NewKey(), nil
+	case len(args) == 1:
+		return runtime.ParseKey(args[0])
+	}
+	return nil, usagef("a KEY is one argument, its parts joined by colons; or give the parts as they are with -parts")
+}
+
+// limitOf returns the limit of a rule for a key. Calls that bring a max of their
+// own have that of -max, or one that nobody reaches.
+func (s *session) limitOf(d declared, key *runtime.Key) runtime.Limit {
+	limit := d.Limit(key)
+	switch {
+	case s.max > 0:
+		return limit.WithMax(s.max)
+	case d.byCall != "":
+		return limit.WithMax(runtime.MaxLog)
+	}
+	return limit
+}
+
+// fits returns an error if a key has not as many parts as the rule's keys.
+func (s *session) fits(d declared, key *runtime.Key, args []string) error {
+	text := key.String()
+	n := len(args)
+	if !s.parts && n == 1 {
+		n = 1 + strings.Count(text, ":")
+	}
+	parts := strings.Join(d.parts, ",")
+	switch {
+	case d.anyKey && len(args) == 0: // else everybody would be blocked, and nobody is
+		return usagef("the rules of a live page do not say whose limit %s is: name the KEY, as ratectl keys %s shows it, or write \"\" if all callers share one", d.Name, d.Name)
+	case d.anyKey, strings.HasPrefix(text, "%sha256-") || n == len(d.parts) || text == "" && len(d.parts) == 0:
+		return nil
+	case len(d.parts) == 0:
+		return usagef("rule %s has one limit for all callers: leave the KEY out", d.Name)
+	case s.parts && n != 0:
+		return usagef("the keys of rule %s are %s: give %d parts, not %d", d.Name, parts, len(d.parts), n)
+	case n == 0:
+		return usagef("rule %s has a limit for each %s: name the KEY", d.Name, parts)
+	}
+	return usagef("the number of parts of a key of rule %s (%s) is %d, and not %d as in %q: write a colon within a part as %%3A, or give the parts with -parts",
+		d.Name, parts, len(d.parts), n, text)
+}
+
+// fitsPattern returns an error if a rule has no key that a pattern is for.
+func (s *session) fitsPattern(d declared, pattern string) error {
+	has, wild := strings.Count(pattern, ":")+1, strings.HasSuffix(pattern, "*")
+	switch parts := strings.Join(d.parts, ","); {
+	case pattern == "":
+		return usagef("-keys is empty: a variable that is not set? Leave it out for the rule itself")
+	case d.anyKey || strings.HasPrefix(pattern, "%sha256-") || has == len(d.parts) || wild && (has < len(d.parts) || pattern == "*"):
+		return nil
+	case len(d.parts) == 0:
+		return usagef("rule %s has one limit for all callers: leave -keys out", d.Name)
+	default:
+		return usagef("-keys %s: the keys of rule %s are %s, joined by colons: %d parts, and not %d", pattern, d.Name, parts, len(d.parts), has)
+	}
+}
+
+// unlikely returns why calls may have no key like that of a target for which nothing is
+// counted, or nothing.
+func (s *session) unlikely(ctx context.Context, t override.Target) (string, error) {
+	d, err := s.rule(t.Rule)
+	key, invalid := runtime.ParseKey(t.Pattern)
+	if !t.Keys || strings.HasSuffix(t.Pattern, "*") || err != nil || invalid != nil {
+		return "", nil
+	}
+	for part := range strings.SplitSeq(t.Pattern, ":") {
+		text, _ := url.PathUnescape(part)
+		if why := notAsCounted(text); why != "" {
+			n, err := s.client.Exists(ctx, s.limiter.RedisKey(s.limitOf(d, key))).Result()
+			if n > 0 {
+				why = ""
+			}
+			return why, err
+		}
+	}
+	return "", nil
+}
+
+// notAsCounted returns why the key of a call has no such part, if it is that of an address.
+func notAsCounted(part string) string {
+	addr, err := netip.ParseAddr(part)
+	if port, err := netip.ParseAddrPort(part); err == nil {
+		return fmt.Sprintf("%s has a port, and callers are counted by address: %s", part, port.Addr())
+	}
+	if network, err := netip.ParsePrefix(part); err == nil {
+		switch masked := network.Masked(); {
+		case network.Addr().Is4():
+			return fmt.Sprintf("%s is a network, and callers of IPv4 are counted by address", part)
+		case masked.String() != part:
+			return fmt.Sprintf("%s is written as %s in keys", part, masked)
+		}
+	}
+	switch {
+	case err != nil:
+		return ""
+	case addr.Unmap().WithZone("").String() != part:
+		return fmt.Sprintf("%s is written as %s in keys", part, addr.Unmap().WithZone(""))
+	case addr.Is6():
+		network, _ := addr.Prefix(56)
+		return fmt.Sprintf("%s is one address, and callers of IPv6 are counted by network, such as %s", part, network)
+	}
+	return ""
+}

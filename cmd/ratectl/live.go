@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A live table is printed again and again.
+type live struct {
+	session
+	every  time.Duration
+	count  int     // of tables; 0: without end
+	screen *screen // nil: tables are printed one after another
+}
+
+// repeated prints a table in the place of the one before, if there is a screen.
+func repeated[T any](c *live, title, head string, values []T, row func(T) []string) error {
+	title += ", " + time.Now().Format(time.TimeOnly)
+	if c.screen != nil {
+		c.screen.show(view{title, strings.Fields(head), cells(values, row)}, nil)
+		return nil
+	}
+	if c.clears && !c.json() {
+		fmt.Fprintf(c.out, "\033[H\033[2J%s\n", title)
+	}
+	return printEach(&c.printer, head, values, row)
+}
+
+// reportRetry shows the error because of which there is no new table.
+func (c *live) reportRetry(err error) {
+	if c.screen != nil {
+		c.screen.show(view{}, err)
+		return
+	}
+	c.logger().Printf("%s; trying again in %v", visible(err.Error()), c.every)
+}
+
+// pause waits for the next table, and reports false if it is to end.
+func (c *live) pause(ctx context.Context) bool {
+	timer := time.NewTimer(c.every)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-c.screen.wakes():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// A rateLine is how many calls of a rule a program has decided a second.
+type rateLine struct {
+	Rule      string  `json:"rule"`
+	Admitted  float64 `json:"admitted_per_s"`
+	Refused   float64 `json:"refused_per_s"`
+	Shadow    float64 `json:"shadow_per_s"` // that would have been refused
+	Undecided float64 `json:"undecided_per_s"`
+}
+
+func (l rateLine) row() []string {
+	n := func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
+	return []string{l.Rule, n(l.Refused), n(l.Admitted), n(l.Shadow), n(l.Undecided)}
+}
+
+// A pageFrame is what a page tells of one second: calls that were admitted,
+// denied, only counted by a rule in the shadow, and undecided.
+type pageFrame struct {
+	Point *struct{ Seconds float64 }
+	Rows  []struct {
+		Name string
+		N    [4]float64
+	}
+}
+
+// maxFrame is more than a page sends at once.
+const maxFrame = 64 << 20
+
+// PageRates are what a live page tells, now and lately.
+type pageRates struct {
+	*live
+	past []pastRates
+}
+
+// show prints what a live page tells. If it is to go on until an interrupt, a
+// stream that ends is followed by another.
+func (c *pageRates) show(ctx context.Context) error {
+	for printed := 0; ; {
+		err := c.followPage(ctx, &printed)
+		if err == nil || printed == 0 || c.count > 0 || ctx.Err() != nil {
+			return err
+		}
+		c.reportRetry(err)
+		if !c.pause(ctx) {
+			return nil
+		}
+	}
+}
+
+// followPage prints what one stream tells, and counts the tables.
+func (c *pageRates) followPage(ctx context.Context, printed *int) error {
+	stream, err := c.askPage(ctx, "-page", c.page, "api/stream", "text/event-stream")
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(nil, maxFrame)
+	calls, seconds, event := make(map[string][4]float64), 0.0, ""
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		switch {
+		case name == "event":
+			event = value
+			continue
+		case name != "data" || event != "frame":
+			continue
+		}
+		var f pageFrame
+		if err := json.Unmarshal([]byte(value), &f); err != nil {
+			return foreign{fmt.Errorf("page %s: not what a live page sends: %w", c.page, err)}
+		}
+		if f.Point == nil {
+			continue
+		}
+		seconds += f.Point.Seconds
+		for _, row := range f.Rows {
+			sum := calls[row.Name]
+			for i, n := range row.N {
+				sum[i] += n
+			}
+			calls[row.Name] = sum
+		}
+		if seconds < c.every.Seconds()*0.9 {
+			continue
+		}
+		if err := c.rates(ratesOf(calls, seconds)); err != nil {
+			return err
+		}
+		if *printed++; *printed == c.count {
+			return nil
+		}
+		seconds = 0
+		clear(calls)
+	}
+	if err := lines.Err(); err != nil {
+		return foreign{fmt.Errorf("page %s: %w", c.page, err)}
+	}
+	return foreign{fmt.Errorf("page %s: the program has ended the stream", c.page)}
+}
+
+// maxPast is how many tables of a page are remembered.
+const maxPast = 100
+
+// rates prints calls a second, or those of one rule as they were lately.
+func (c *pageRates) rates(now []rateLine) error {
+	const columns = "REFUSED/S ADMITTED/S SHADOW/S UNDECIDED/S"
+	rule := c.screen.rule()
+	if c.screen != nil {
+		c.past = slices.Insert(c.past, 0, pastRates{time.Now(), now})
+		c.past = c.past[:min(len(c.past), maxPast)]
+	}
+	if rule == "" {
+		return repeated(c.live, "calls a second of one program", "RULE "+columns, now, rateLine.row)
+	}
+	return repeated(c.live, "calls a second of "+printable(rule)+" in one program", "TIME "+columns, c.past, func(p pastRates) []string {
+		line := rateLine{}
+		for _, l := range p.rates {
+			if printable(l.Rule) == rule {
+				line = l
+			}
+		}
+		line.Rule = p.at.Format(time.TimeOnly)
+		return line.row()
+	})
+}
+
+// pastRates are what a page has told at a time.
+type pastRates struct {
+	at    time.Time
+	rates []rateLine
+}
+
+// ratesOf returns calls a second, those rules first that refuse most.
+func ratesOf(calls map[string][4]float64, seconds float64) []rateLine {
+	var rates []rateLine
+	for name, n := range calls {
+		rates = append(rates, rateLine{name, n[0] / seconds, n[1] / seconds, n[2] / seconds, n[3] / seconds})
+	}
+	slices.SortFunc(rates, func(a, b rateLine) int {
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Admitted, a.Admitted), cmp.Compare(a.Rule, b.Rule))
+	})
+	return rates
+}

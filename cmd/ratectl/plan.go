@@ -1,0 +1,383 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/rategen/rategen/internal/record"
+	"github.com/rategen/rategen/internal/replay"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
+)
+
+// A planCommand replays records by their rules and by others.
+type planCommand struct {
+	session
+	changes
+	html, most string
+}
+
+func (c *planCommand) about() about {
+	return about{
+		name: "plan", args: "RECORD...", short: "replay records by changed rules, and say whom these would refuse", needs: prints | mayRules, min: 1, max: -1,
+		long: "Reads what package raterecord has recorded, files or directories of them, and decides each call by the rules in force then, and by changed ones: those of a listing of changed source with -rules, then of a file of overrides with -changed, then of the other flags. With -max-newly-refused the exit code is 1 if more calls are refused that went on before.",
+		flags: append(c.changes.flags(),
+			text(&c.html, "html", "write a page with charts to this `file`"),
+			text(&c.most, "max-newly-refused", "fail if more than this `share` of the calls, such as 0.1%, is newly refused")),
+	}
+}
+
+func (c *planCommand) run(ctx context.Context, args []string) error {
+	most, err := shareOf(c.most)
+	if err != nil {
+		return err
+	}
+	records, done, err := openRecords(args)
+	defer done()
+	if err != nil {
+		return err
+	}
+	change, err := c.change(ctx, &c.session)
+	if err != nil {
+		return err
+	}
+	result, err := records.Run(change.of)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	change.tell(result)
+	if c.html != "" {
+		if err := writePage(c.html, result); err != nil {
+			return foreign{err}
+		}
+	}
+	if err := c.print(result); err != nil {
+		return err
+	}
+	if share := ratio(result.NewlyRefused, result.Calls); c.most != "" && share > most {
+		return foreign{fmt.Errorf("%d of %d calls, %s, are newly refused: more than %s", result.NewlyRefused, result.Calls, percent(share), c.most)}
+	}
+	return nil
+}
+
+func (c *planCommand) print(r *replay.Result) error {
+	if c.json() {
+		return c.printJSON(r)
+	}
+	c.printf("%d calls from %s to %s, %s of them decided as recorded", r.Calls, r.From.Format(time.RFC3339), r.To.Format(time.RFC3339),
+		percent(ratio(r.Equal, r.Equal+r.Unequal)))
+	c.printf("%d are newly refused, %s; %d newly admitted", r.NewlyRefused, percent(ratio(r.NewlyRefused, r.Calls)), r.NewlyAdmitted)
+	var rows, sides [][]string
+	n := func(n int64) string { return strconv.FormatInt(n, 10) }
+	for _, of := range r.Rules {
+		for i, counts := range []replay.Counts{of.Before, of.After} {
+			limit, hit := of.Was, of.HitWas
+			if i == 1 {
+				limit, hit = of.Now, of.HitNow
+			}
+			rows = append(rows, []string{of.Name, limit, n(counts.Admitted), n(counts.Refused), n(counts.Over), n(counts.Others), n(counts.Delayed),
+				shortDuration(counts.Longest), fmt.Sprintf("%d of %d", hit, of.Callers)})
+		}
+		for _, s := range of.Sides[:min(5, len(of.Sides))] {
+			first := "-"
+			if !s.First.IsZero() {
+				first = s.First.Format(time.RFC3339)
+			}
+			sides = append(sides, []string{of.Name, s.Caller, n(s.Calls), n(s.Was), n(s.Now), first})
+		}
+	}
+	err := c.printTable("RULE LIMIT ADMITTED REFUSED OVER OTHERS DELAYED LONGEST CALLERS", rows)
+	if err == nil && len(sides) > 0 {
+		fmt.Fprintln(c.out)
+		err = c.printTable("RULE CALLER CALLS BEFORE AFTER SINCE", sides)
+	}
+	for _, note := range r.Notes {
+		c.printf("note: %s", note)
+	}
+	return err
+}
+
+// openRecords opens files, and the records in directories. Done closes them, also after an error.
+func openRecords(paths []string) (records *replay.Records, done func(), err error) {
+	var open []*os.File
+	done = func() {
+		for _, f := range open {
+			_ = f.Close()
+		}
+	}
+	var files []io.ReaderAt
+	for _, path := range paths {
+		names := []string{path}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			if names, _ = filepath.Glob(filepath.Join(path, "*.ratelog")); len(names) == 0 {
+				return nil, done, usagef("%s: no file there ends in .ratelog", path)
+			}
+		}
+		for _, name := range names {
+			f, err := os.Open(name)
+			if err != nil {
+				return nil, done, usagef("%v", err)
+			}
+			open, files = append(open, f), append(files, f)
+		}
+	}
+	if records, err = replay.Open(files...); err != nil {
+		err = usagef("%v", err)
+	}
+	return records, done, err
+}
+
+// Changes are what flags say of rules.
+type changes struct {
+	changed                              string
+	max, window, burst, algorithm, modes []string
+}
+
+func (c *changes) flags() []cli.Flag {
+	list := func(to *[]string, name, usage string) cli.Flag {
+		return &cli.StringSliceFlag{Name: name, Usage: usage, Destination: to, Local: true}
+	}
+	return []cli.Flag{
+		text(&c.changed, "changed", "`file` of overrides that is to be in force"),
+		list(&c.max, "max", "`RULE=N`: another max"), list(&c.window, "window", "`RULE=D`: another window"),
+		list(&c.burst, "burst", "`RULE=N`: another burst"), list(&c.algorithm, "algorithm", "`RULE=NAME`: another algorithm"),
+		list(&c.modes, "mode", "`RULE=MODE`: enforce, shadow or soft"),
+	}
+}
+
+// A ruleChange changes the rules of records.
+type ruleChange struct {
+	listing   map[string]declared // nil: there is none
+	overrides runtime.Overrides
+	flags     map[string][]func(*runtime.Rule) (max bool)
+	met       map[string]bool
+	gone      map[string]bool
+	patterns  bool
+	made      map[*runtime.Rule]*runtime.Rule
+	own       map[*runtime.Rule]bool // what makes the max is the change
+}
+
+func (c *changes) change(ctx context.Context, s *session) (*ruleChange, error) {
+	r := &ruleChange{flags: map[string][]func(*runtime.Rule) bool{}, met: map[string]bool{}, gone: map[string]bool{},
+		made: map[*runtime.Rule]*runtime.Rule{}, own: map[*runtime.Rule]bool{}}
+	if s.rules != "" {
+		r.listing = map[string]declared{}
+		for _, d := range s.known {
+			r.listing[d.Name] = d
+		}
+	}
+	if c.changed != "" {
+		var err error
+		if r.overrides, err = override.File(c.changed).Overrides(ctx); err != nil {
+			return nil, usagef("%v", inFull(err))
+		}
+	}
+	number := func(to func(*runtime.Rule) *int64, max bool) func(string) (func(*runtime.Rule) bool, error) {
+		return func(text string) (func(*runtime.Rule) bool, error) {
+			n, err := strconv.ParseInt(text, 10, 64)
+			return func(r *runtime.Rule) bool { *to(r) = n; return max }, err
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		given []string
+		parse func(string) (func(*runtime.Rule) bool, error)
+	}{
+		{"max", c.max, number(func(r *runtime.Rule) *int64 { return &r.Max }, true)},
+		{"burst", c.burst, number(func(r *runtime.Rule) *int64 { return &r.Burst }, false)},
+		{"window", c.window, func(text string) (func(*runtime.Rule) bool, error) {
+			d, err := time.ParseDuration(text)
+			return func(r *runtime.Rule) bool { r.Window = d; return false }, err
+		}},
+		{"algorithm", c.algorithm, func(text string) (func(*runtime.Rule) bool, error) {
+			var a runtime.Algorithm
+			err := record.Named(text, &a)
+			return func(r *runtime.Rule) bool {
+				countBy(r, a)
+				return false
+			}, err
+		}},
+		{"mode", c.modes, func(text string) (func(*runtime.Rule) bool, error) {
+			var m runtime.Mode
+			err := record.Named(text, &m)
+			return func(r *runtime.Rule) bool { r.Mode = m; return false }, err
+		}},
+	} {
+		for _, given := range f.given {
+			at := strings.LastIndex(given, "=")
+			if at < 1 {
+				return nil, usagef("-%s %q: write RULE=VALUE", f.name, given)
+			}
+			set, err := f.parse(given[at+1:])
+			if err != nil || given[at+1:] == "" {
+				return nil, usagef("-%s %q: %v", f.name, given, cmp.Or(err, errors.New("there is no value")))
+			}
+			r.flags[given[:at]] = append(r.flags[given[:at]], set)
+		}
+	}
+	return r, nil
+}
+
+// countBy makes a rule count in another way, and drops what that has no use for.
+func countBy(r *runtime.Rule, a runtime.Algorithm) {
+	r.Algorithm = a
+	if a != runtime.SlidingLog {
+		r.Storage, r.Resolution = 0, 0
+	}
+	if a != runtime.SlidingCounter {
+		r.Buckets = runtime.Buckets{}
+	}
+	if a != runtime.TokenBucket && a != runtime.LeakyBucket {
+		r.Burst = 0
+	}
+}
+
+// of returns what becomes of a rule of a record.
+func (c *ruleChange) of(s record.RuleState, max int64) (*runtime.Rule, int64, bool) {
+	name := s.Declared.Name
+	c.met[name] = true
+	o, overridden := c.overrides.Rules[name]
+	c.patterns = c.patterns || len(o.Keys) > 0
+	if on := c.overrides.Enabled; on != nil && !*on || o.Enabled != nil && !*o.Enabled {
+		return nil, 0, false
+	}
+	d, listed := c.listing[name]
+	if c.listing != nil && !listed {
+		c.gone[name] = true
+		return nil, 0, false
+	}
+	if !listed && !overridden && c.flags[name] == nil {
+		return s.Rule, max, true
+	}
+	r := c.made[s.Rule]
+	if r == nil {
+		made := *s.Rule
+		r = &made
+		own := false
+		if listed {
+			own = declare(r, s, d) && d.byCall == ""
+		}
+		for _, set := range c.flags[name] {
+			own = set(r) || own
+		}
+		if o.Max != nil {
+			r.Max, own = *o.Max, true
+		}
+		if o.Window != nil {
+			r.Window = *o.Window
+		}
+		if o.Mode != nil {
+			r.Mode = *o.Mode
+		}
+		c.made[s.Rule], c.own[r] = r, own
+	}
+	if c.own[r] {
+		max = r.Max
+	}
+	return r, max, true
+}
+
+// declare has a rule be as its source says now, but for what an override had changed. It reports
+// whether that is the max, too, and is another than before.
+func declare(r *runtime.Rule, s record.RuleState, d declared) (max bool) {
+	now := *d.Rule
+	now.Prefix = s.Rule.Prefix // its keys are those of the record
+	if d.shadow {
+		now.Mode = runtime.ModeShadow
+	}
+	if was := s.Declared; was != s.Rule {
+		if was.Window != s.Rule.Window {
+			now.Window = s.Rule.Window
+		}
+		if was.Mode != s.Rule.Mode {
+			now.Mode = s.Rule.Mode
+		}
+		if was.Max != s.Rule.Max {
+			now.Max = s.Rule.Max
+		}
+	}
+	if d.byCall != "" {
+		now.Max = s.Rule.Max
+	}
+	*r = now
+	return now.Max != s.Rule.Max
+}
+
+// tell adds to a result what became of the changes.
+func (c *ruleChange) tell(r *replay.Result) {
+	say := func(format string, names []string) {
+		if len(names) > 0 {
+			slices.Sort(names)
+			r.Notes = append(r.Notes, fmt.Sprintf(format, strings.Join(names, ", ")))
+		}
+	}
+	var gone, unmet []string
+	for name := range c.gone {
+		gone = append(gone, name)
+	}
+	for name := range c.listing {
+		if !c.met[name] {
+			unmet = append(unmet, name)
+		}
+	}
+	for name := range c.flags {
+		if !c.met[name] {
+			unmet = append(unmet, name)
+		}
+	}
+	for name := range c.overrides.Rules {
+		if !c.met[name] {
+			unmet = append(unmet, name)
+		}
+	}
+	say("Rules that are not declared any more refuse nobody: %s.", gone)
+	say("The records have no call of these rules, so nothing is known of them: %s.", slices.Compact(slices.Sorted(slices.Values(unmet))))
+	if c.listing != nil {
+		r.Notes = append(r.Notes, "A key, a cost or a condition that has changed in the source is replayed as it was.")
+	}
+	if c.patterns {
+		r.Notes = append(r.Notes, "Overrides of single keys are left out: a record names no caller.")
+	}
+}
+
+// shareOf reads a share, such as 0.1%; the empty text is none.
+func shareOf(text string) (float64, error) {
+	number, isPercent := strings.CutSuffix(text, "%")
+	share, err := strconv.ParseFloat(number, 64)
+	if isPercent {
+		share /= 100
+	}
+	if text != "" && (err != nil || !(share >= 0 && share <= 1)) {
+		return 0, usagef("%q is no share: write 0.1%%, or 0.001", text)
+	}
+	return share, nil
+}
+
+func ratio(n, of int64) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
+
+// percent writes a share, and never one as nothing that is something.
+func percent(share float64) string {
+	if share > 0 && share < 0.0001 {
+		return "<0.01%"
+	}
+	if share < 1 && share > 0.9999 {
+		return ">99.99%"
+	}
+	return strconv.FormatFloat(100*share, 'g', 3, 64) + "%"
+}

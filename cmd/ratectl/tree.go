@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/rategen/rategen/internal/buildversion"
+	"github.com/rategen/rategen/internal/printed"
+)
+
+// commands returns all commands in the order of the manual.
+func commands() []command {
+	all := []command{&rulesCommand{}, &topCommand{}, &planCommand{}, &proposeCommand{}, &findCommand{}, &refusedCommand{}, &keysCommand{}, &inspectCommand{}, &usageCommand{}, &resetCommand{}, &releaseCommand{}}
+	all = append(all, keyCommands()...)
+	return append(all,
+		&shadowCommand{}, &overrideSetCommand{}, &overrideListCommand{}, &overrideRemoveCommand{}, &historyCommand{}, &undoCommand{},
+		&memoryCommand{}, &fixExpiryCommand{}, &exportCommand{}, &importCommand{}, &doctorCommand{},
+		&contextsCommand{}, &versionCommand{}, &completionCommand{}, &helpCommand{all: commands})
+}
+
+// tree returns the commands as the library has them.
+func (p *program) tree() *cli.Command {
+	root := p.group("ratectl")
+	root.Version, root.HideHelpCommand = buildversion.Version(), true
+	root.Reader, root.Writer, root.ErrWriter = p.in, p.out, p.err
+	root.EnableShellCompletion, root.ShellCompletionCommandName = true, libraryScripts
+	root.ExitErrHandler = func(context.Context, *cli.Command, error) {} // the exit code is that of run
+	for _, c := range commands() {
+		leaf, into := p.leaf(c), root
+		if first, second, two := strings.Cut(leaf.Name, " "); two {
+			if into = root.Command(first); into == nil {
+				into = p.group(first)
+				into.Usage = "list and change overrides"
+				root.Commands = append(root.Commands, into)
+			}
+			leaf.Name = second
+		}
+		into.Commands = append(into.Commands, leaf)
+	}
+	return root
+}
+
+// group returns a command that has others.
+func (p *program) group(name string) *cli.Command {
+	return &cli.Command{Name: name, ShellComplete: completeCommands, OnUsageError: usageError, Action: func(_ context.Context, c *cli.Command) error {
+		return unknownCommand(commands(), strings.TrimSpace(strings.TrimPrefix(c.FullName()+" "+c.Args().First(), "ratectl ")))
+	}}
+}
+
+// leaf returns a command that does something.
+func (p *program) leaf(c command) *cli.Command {
+	s := c.base()
+	s.program, s.near = p, nearShare
+	a := c.about()
+	if slices.Contains(flagNames(a.flags), "-parts") {
+		a.long += " " + aboutKeys
+	}
+	return &cli.Command{
+		Name: a.name, Usage: a.short, ArgsUsage: a.args, Description: a.long, Flags: append(a.flags, s.sharedFlags(a.needs)...),
+		OnUsageError: usageError, ShellComplete: func(_ context.Context, flags *cli.Command) { s.complete(a, flags) },
+		Action: func(ctx context.Context, flags *cli.Command) error {
+			s.flags, p.began = flags, true
+			defer s.close()
+			err := s.prepare(ctx, a)
+			if err == nil {
+				err = c.run(ctx, flags.Args().Slice())
+			}
+			return s.explained(err)
+		},
+	}
+}
+
+// usageError returns the error of the library's about flags, with a remedy.
+func usageError(_ context.Context, c *cli.Command, err error, _ bool) error {
+	hint := ""
+	if _, name, unknown := strings.Cut(err.Error(), "not defined: -"); unknown {
+		hint = suggest("-"+strings.TrimLeft(name, "-"), flagNames(c.Flags))
+	}
+	return usagef("%v%s; %s -h lists the flags", err, hint, c.FullName())
+}
+
+// prepare does what a command needs before it runs.
+func (s *session) prepare(ctx context.Context, a about) (err error) {
+	n := s.flags.NArg()
+	switch {
+	case n < a.min || a.max >= 0 && n > a.max && !s.parts:
+		return usagef("usage: ratectl %s; ratectl %s -h says more", a.usage(), a.name)
+	case a.needs&prints != 0 && s.format != "table" && s.format != "json":
+		return usagef("-o %q: write table or json", s.format)
+	case s.config.err != nil:
+		return s.config.err
+	}
+	if a.needs&needRules != 0 && s.page == "" || a.needs&mayRules != 0 && s.rules != "" {
+		if s.known, err = s.listed(ctx); err != nil {
+			return err
+		}
+	}
+	if a.needs&needRedis == 0 || s.page != "" {
+		return nil
+	}
+	return s.open(ctx, a.needs&judges != 0)
+}
+
+// run executes a command line, and returns the exit code.
+func (p *program) run(ctx context.Context, args []string) int {
+	out := &printed.Writer{To: p.out}
+	p.out = out
+	tree := p.tree()
+	l := cut(tree, args)
+	ordered, err := l.inOrder(tree, args)
+	if err == nil {
+		err = tree.Run(ctx, append([]string{tree.Name}, ordered...))
+	}
+	var f failure
+	switch {
+	case errors.As(err, &f):
+	case err != nil && !p.began: // the library's own, of what a context or the environment says
+		err = usagef("%v", err)
+	case out.Err() != nil:
+		err = fmt.Errorf("cannot print: %w", out.Err())
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
+		err = failure{interrupted, "interrupted: " + err.Error()}
+	}
+	if err != nil {
+		p.report(err, l.format == "json")
+	}
+	return codeOf(err)
+}
+
+// report prints an error, as JSON if the output was to be JSON.
+func (p *program) report(err error, inJSON bool) {
+	if !inJSON {
+		p.logger().Print(visible(err.Error()))
+		return
+	}
+	encoder := json.NewEncoder(p.err)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(struct {
+		Error string `json:"error"`
+		Code  int    `json:"exit_code"`
+	}{err.Error(), codeOf(err)})
+}
+
+// A line is what can be said of a command line before its command is known.
+type line struct {
+	words  []int  // places of the arguments that are no flags, up to an argument --
+	format string // what -o says
+	odd    string // an argument that is no flag, and looks like one
+}
+
+// cut reads a command line. Whether a flag takes a value does not depend on the command here.
+func cut(tree *cli.Command, args []string) (l line) {
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		arg := args[i]
+		if len(arg) < 2 || arg[0] != '-' {
+			l.words = append(l.words, i)
+			continue
+		}
+		if r, _ := utf8.DecodeRuneInString(arg[1:]); r != '-' && !unicode.IsLetter(r) {
+			l.odd = arg
+		}
+		name, value, has := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if !has && takesValue(tree, name) && i+1 < len(args) {
+			i++
+			value = args[i]
+		}
+		if name == "o" {
+			l.format = value
+		}
+	}
+	return l
+}
+
+// takesValue reports whether the argument after a flag is its value. A flag of one
+// name does in all commands or in none.
+func takesValue(tree *cli.Command, name string) (takes bool) {
+	_ = tree.Walk(func(c *cli.Command) error {
+		for _, f := range c.Flags {
+			if slices.Contains(f.Names(), name) {
+				takes = f.(cli.DocGenerationFlag).TakesValue()
+			}
+		}
+		return nil
+	})
+	return takes
+}
+
+// inOrder returns the arguments with the words of the command first, as the library has
+// them: here flags may stand before and among these.
+func (l line) inOrder(tree *cli.Command, args []string) ([]string, error) {
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(names, a) })
+	}
+	switch words := len(l.words); {
+	case words == 0 && has(completionFlag):
+		return args, nil
+	case words == 0 && has("-h", "-help", "--help"):
+		return []string{"-h"}, nil
+	case words == 0 && has("-v", "-version", "--version"):
+		return []string{"-version"}, nil
+	case words == 0:
+		return nil, usagef("name a command; ratectl -h lists them")
+	case l.odd != "": // the library would take it and all after it for arguments
+		return nil, usagef("flag provided but not defined: %s; ratectl %s -h lists the flags, and -- ends them", l.odd, args[l.words[0]])
+	}
+	n := 1
+	c := tree.Command(args[l.words[0]])
+	if c == nil {
+		return nil, unknownCommand(commands(), args[l.words[0]])
+	}
+	if len(c.Commands) > 0 && len(l.words) > 1 {
+		n = 2
+	}
+	var first []string
+	rest := slices.Clone(args)
+	for _, i := range slices.Backward(l.words[:n]) {
+		first, rest = append([]string{args[i]}, first...), slices.Delete(rest, i, i+1)
+	}
+	return append(first, rest...), nil
+}

@@ -1,0 +1,243 @@
+// Package replay asks what recorded calls would have been answered under other rules. It decides
+// them by the engine of a limiter, in memory and at the times that they had.
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/internal/record"
+	"github.com/rategen/rategen/runtime"
+)
+
+// maxReordered is how many events wait to be put in the order in which their calls came.
+const maxReordered = 100_000
+
+// A run is a replay under way.
+type run struct {
+	Records
+	settled     map[string]bool // rules whose decisions are settled, or some are
+	simulations [2]*simulation  // before and after
+	check       *simulation     // by the rules of the record, at its times
+	waits       bool            // some rule lets calls wait
+	longest     time.Duration   // for which one does
+	early       agenda[*job]    // what has come, and is not replayed yet
+	result      *Result
+}
+
+// ErrEmpty is the error of records without a call.
+var ErrEmpty = errors.New("the records have no call: give the limiter the observer of the recorder, and close both")
+
+// Records are what has been recorded, to be replayed any number of times.
+type Records struct {
+	files  *record.Files
+	survey *record.Survey
+}
+
+// Open reads all of some files once. The error is [ErrEmpty], of reading, or says that there is more
+// than can be read together.
+func Open(files ...io.ReaderAt) (*Records, error) {
+	f, err := record.Open(files...)
+	if err != nil {
+		return nil, err
+	}
+	s, err := f.Survey()
+	if err != nil {
+		return nil, err
+	}
+	if s.Calls == 0 {
+		return nil, ErrEmpty
+	}
+	return &Records{f, s}, nil
+}
+
+// Run replays the records by their rules, and by those that a change makes of them.
+func (rs *Records) Run(change Change) (*Result, error) {
+	f, s := rs.files, rs.survey
+	r := &run{Records: *rs, settled: map[string]bool{}}
+	r.result = newResult(f, s)
+	for rule := range s.Settled {
+		r.settled[f.Names.Rules[rule].Declared.Name] = true
+	}
+	for _, state := range f.Names.Rules {
+		now, _, on := change(state, state.Rule.Max)
+		r.longest = max(r.longest, state.Rule.Wait)
+		if on {
+			r.longest = max(r.longest, now.Wait)
+		}
+	}
+	r.waits = s.Waited > 0 || r.longest > 0
+	r.check = newSimulation(r, same, true)
+	r.simulations = [2]*simulation{r.check, newSimulation(r, change, !r.waits)}
+	if r.waits {
+		r.simulations[0] = newSimulation(r, same, false)
+	}
+	if err := f.Events(r.event); err != nil {
+		return nil, err
+	}
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	r.result.complete(r)
+	return r.result, nil
+}
+
+// event replays an event, or keeps it until no call that came before it can follow.
+func (r *run) event(ev *record.Event) error {
+	if !r.waits {
+		return r.play(ev, nil)
+	}
+	if err := r.verify(ev); err != nil {
+		return err
+	}
+	j := &job{ev: *ev, kept: true}
+	j.ev.Limits = slices.Clone(ev.Limits)
+	r.early.add(ev.Time-ev.Waited, j)
+	for r.early.due(ev.Time-r.survey.Waited) || r.early.len() > maxReordered {
+		next, _ := r.early.pop()
+		if err := r.play(&next.ev, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish replays what is left.
+func (r *run) finish() error {
+	for r.early.len() > 0 {
+		next, _ := r.early.pop()
+		if err := r.play(&next.ev, next); err != nil {
+			return err
+		}
+	}
+	for _, sim := range r.simulations {
+		if !sim.exact {
+			if err := sim.advance(r.survey.To + r.longest.Microseconds() + 1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// verify has the simulation decide that is to decide as was recorded.
+func (r *run) verify(ev *record.Event) error {
+	if err := r.check.advance(ev.Time); err != nil {
+		return err
+	}
+	r.check.decider.Now = ev.Time
+	if ev.Settles {
+		return r.check.settle(ev)
+	}
+	j := job{ev: *ev}
+	if isElsewhere(ev) || undecided(ev) {
+		return nil
+	}
+	if _, err := r.check.decide(&j, 0, ev.Time); err != nil {
+		return err
+	}
+	r.result.compare(ev, &j.outcomes[0])
+	return nil
+}
+
+// play replays an event in both simulations. Without waits the simulation before is the one that verifies.
+func (r *run) play(ev *record.Event, j *job) error {
+	came := ev.Time - ev.Waited
+	if !r.waits {
+		came = ev.Time
+	}
+	for _, sim := range r.simulations {
+		if err := sim.advance(came); err != nil {
+			return err
+		}
+		sim.decider.Now = came
+	}
+	if ev.Settles {
+		for _, sim := range r.simulations {
+			if err := sim.settle(ev); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if undecided(ev) {
+		r.result.Undecided++
+		return nil
+	}
+	if j == nil {
+		j = &job{ev: *ev}
+	}
+	if isElsewhere(ev) {
+		for n := range r.simulations {
+			j.outcomes[n].elsewhere = true
+		}
+		r.result.count(j)
+		return nil
+	}
+	j.open = len(r.simulations)
+	for n, sim := range r.simulations {
+		if err := r.try(sim, j, n, came); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// try decides a call in a simulation, or has it come again.
+func (r *run) try(sim *simulation, j *job, n int, came int64) error {
+	again, err := sim.decide(j, n, came)
+	if err != nil {
+		return err
+	}
+	if again >= 0 {
+		sim.plan(sim.decider.Now+max(1, again.Microseconds()), task{tries: j, simulation: n, since: came})
+		return nil
+	}
+	if j.open--; j.open > 0 {
+		return nil
+	}
+	if !r.waits {
+		r.result.compare(&j.ev, &j.outcomes[0])
+	}
+	r.result.count(j)
+	return nil
+}
+
+// undecided reports whether a call was not decided by the store: nothing of it counts there.
+func undecided(ev *record.Event) bool {
+	for i := range ev.Limits {
+		switch l := &ev.Limits[i]; l.Source {
+		case runtime.SourceLocal, runtime.SourceFailure, runtime.SourceProcess:
+			return true
+		default:
+			if l.Verdict == runtime.VerdictUnavailable {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isElsewhere reports whether a limit that is not recorded has refused the call.
+func isElsewhere(ev *record.Event) bool {
+	idle := false
+	for i := range ev.Limits {
+		switch ev.Limits[i].Verdict {
+		case runtime.VerdictDenied:
+			return false
+		case runtime.VerdictNotCharged:
+			idle = true
+		}
+	}
+	return idle
+}
+
+func plural(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}

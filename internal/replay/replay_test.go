@@ -1,0 +1,115 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/internal/record"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/raterecord"
+)
+
+// recorded returns the record of what do does with a limiter.
+func recorded(t *testing.T, do func(*runtime.Limiter)) *bytes.Reader {
+	var out bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		r, err := raterecord.To(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(r.Observer()),
+			runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		do(l)
+		_ = l.Close()
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return bytes.NewReader(out.Bytes())
+}
+
+// changed replays by rules that a function changes.
+func changed(t *testing.T, file io.ReaderAt, change func(*runtime.Rule)) *Rule {
+	t.Helper()
+	records, err := Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := records.Run(func(s record.RuleState, _ int64) (*runtime.Rule, int64, bool) {
+		r := *s.Rule
+		change(&r)
+		return &r, r.Max, true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Unequal > 0 || len(result.Rules) != 1 {
+		t.Fatalf("%+v", result)
+	}
+	return result.Rules[0]
+}
+
+// Twenty calls come at once, by limits that let them wait and by one that does not.
+func TestWaits(t *testing.T) {
+	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.TokenBucket, runtime.LeakyBucket} {
+		rule := &runtime.Rule{Name: "wait", Window: time.Second, Max: 10, Wait: 5 * time.Second, Algorithm: algorithm}
+		file := recorded(t, func(l *runtime.Limiter) {
+			for range 20 {
+				go func() { _, _ = l.Take(context.Background(), rule.Limit(nil)) }()
+			}
+			time.Sleep(10 * time.Second)
+		})
+		same := changed(t, file, func(*runtime.Rule) {})
+		if same.Before != same.After || same.Calls != 20 || same.Before.Admitted != 20 || same.Before.Delayed < 10 ||
+			same.Before.Longest < 900*time.Millisecond || same.Before.Longest > 2*time.Second {
+			t.Errorf("%v, as it was: %+v, then %+v", algorithm, same.Before, same.After)
+		}
+		more := changed(t, file, func(r *runtime.Rule) { r.Max = 1000 })
+		if more.After.Admitted != 20 || more.After.Longest > 20*time.Millisecond {
+			t.Errorf("%v, more: %+v", algorithm, more.After)
+		}
+		none := changed(t, file, func(r *runtime.Rule) { r.Wait = 0 })
+		if none.After.Refused != 10 || none.After.Delayed != 0 {
+			t.Errorf("%v, without a wait: %+v", algorithm, none.After)
+		}
+	}
+}
+
+// Calls that are refused permits hold them for as long as others did where there are more.
+func TestPermits(t *testing.T) {
+	rule := &runtime.Rule{Name: "permits", Window: 10 * time.Second, Max: 2, Algorithm: runtime.Concurrency}
+	file := recorded(t, func(l *runtime.Limiter) {
+		for range 30 {
+			go func() {
+				if d, err := l.Take(context.Background(), rule.Limit(nil)); err == nil {
+					time.Sleep(30 * time.Second) // three windows: renewed meanwhile
+					_ = l.Settle(context.Background(), d)
+				}
+			}()
+			time.Sleep(5 * time.Second)
+		}
+		time.Sleep(time.Minute)
+	})
+	if same := changed(t, file, func(*runtime.Rule) {}); same.Before != same.After || same.Before.Refused == 0 {
+		t.Errorf("%+v, then %+v", same.Before, same.After)
+	}
+	// Six calls run at a time, if each runs for 30 seconds and one comes every 5.
+	if enough := changed(t, file, func(r *runtime.Rule) { r.Max = 7 }); enough.After.Refused != 0 {
+		t.Errorf("%+v", enough.After)
+	}
+	if few := changed(t, file, func(r *runtime.Rule) { r.Max = 1 }); few.After.Admitted < 4 || few.After.Admitted > 6 {
+		t.Errorf("%+v", few.After)
+	}
+}
+
+// A record without a call is an error, and no result of nothing.
+func TestEmpty(t *testing.T) {
+	if _, err := Open(bytes.NewReader(nil)); err != ErrEmpty {
+		t.Error(err)
+	}
+}

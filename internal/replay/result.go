@@ -1,0 +1,327 @@
+package replay
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/internal/record"
+	"github.com/rategen/rategen/runtime"
+)
+
+// Bounds of a result.
+const (
+	slots      = 120       // of the time of the records
+	maxTracked = 1_000_000 // callers of rules
+)
+
+// A Result is what a replay found.
+type Result struct {
+	From    time.Time     `json:"from"`
+	To      time.Time     `json:"to"`
+	Calls   int64         `json:"calls"`
+	Damage  record.Damage `json:"damage"`
+	Share   float64       `json:"share_of_callers"`
+	Equal   int64         `json:"decided_as_recorded"`
+	Unequal int64         `json:"decided_otherwise"` // than was recorded, by the same rules
+	// Undecided calls are those that no store decided.
+	Undecided int64 `json:"undecided"`
+	// NewlyRefused calls go on before and not after, and NewlyAdmitted ones the other way round.
+	NewlyRefused  int64    `json:"newly_refused"`
+	NewlyAdmitted int64    `json:"newly_admitted"`
+	Rules         []*Rule  `json:"rules"`
+	Notes         []string `json:"notes"`
+
+	rules        map[string]*Rule
+	of           []*Rule // by the numbers of the record
+	callers      *record.Names
+	tracked      int
+	untracked    int64
+	assumedHolds int64
+	span         int64
+}
+
+// Counts are how many calls had which outcome at a rule.
+type Counts struct {
+	Admitted int64 `json:"admitted"`
+	Refused  int64 `json:"refused"`
+	Over     int64 `json:"over_in_shadow"`
+	Others   int64 `json:"refused_by_others"`
+	Delayed  int64 `json:"delayed"`
+	// Longest is the longest delay, and Delays the sum of all.
+	Longest time.Duration `json:"longest_delay_ns"`
+	Delays  time.Duration `json:"delays_ns"`
+}
+
+// A Rule is what a replay found about one rule.
+type Rule struct {
+	Name     string  `json:"name"`
+	Was      string  `json:"was"`
+	Now      string  `json:"now"`
+	Calls    int64   `json:"calls"`
+	Before   Counts  `json:"before"`
+	After    Counts  `json:"after"`
+	Callers  int     `json:"callers"`
+	HitWas   int     `json:"callers_refused_before"`
+	HitNow   int     `json:"callers_refused_after"`
+	NewlyHit int     `json:"callers_newly_refused"`
+	Sides    []*Side `json:"changed_callers"` // those that change most, see maxSides
+	Labels   []Label `json:"labels,omitempty"`
+	// Refused are the refusals before and after in each slot of the time.
+	Refused [slots][2]int64 `json:"-"`
+	// Peaks are how many callers used at most so much in a window.
+	Peaks []int64 `json:"-"`
+	// Limit is the max after the change, of a rule whose calls bring none.
+	Limit int64 `json:"-"`
+
+	rule   *runtime.Rule // after the change
+	window int64
+	sides  map[uint32]*Side
+	labels map[string]*Label
+}
+
+// A Side is what becomes of one caller of a rule.
+type Side struct {
+	Caller string `json:"caller"`
+	Calls  int64  `json:"calls"`
+	Was    int64  `json:"refused_before"`
+	Now    int64  `json:"refused_after"`
+	// Newly is how many calls are refused after and not before, from First to Last.
+	Newly int64     `json:"newly_refused"`
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
+
+	peak, half, sum, before int64
+}
+
+// A Label is what becomes of the calls with one label.
+type Label struct {
+	Label string `json:"label"`
+	Calls int64  `json:"calls"`
+	Was   int64  `json:"refused_before"`
+	Now   int64  `json:"refused_after"`
+}
+
+// maxSides is how many callers of a rule a result names.
+const maxSides = 20
+
+func newResult(f *record.Files, s *record.Survey) *Result {
+	return &Result{From: time.UnixMicro(s.From).UTC(), To: time.UnixMicro(s.To).UTC(), Damage: f.Damage, Share: s.Share,
+		rules: map[string]*Rule{}, callers: f.Names, span: max(1, s.To-s.From+1)}
+}
+
+// compare compares what was decided by the rules of the record with what was recorded.
+func (r *Result) compare(ev *record.Event, o *outcome) {
+	for i := range ev.Limits {
+		if o.verdicts[i] != ev.Limits[i].Verdict {
+			r.Unequal++
+			return
+		}
+	}
+	r.Equal++
+}
+
+// rule returns the result of the rule with a number in the record.
+func (r *Result) rule(number uint32) *Rule {
+	for int(number) >= len(r.of) {
+		r.of = append(r.of, nil)
+	}
+	if of := r.of[number]; of != nil {
+		return of
+	}
+	s := r.callers.Rules[number]
+	of := r.rules[s.Declared.Name]
+	if of == nil {
+		of = &Rule{Name: s.Declared.Name, window: s.Rule.Window.Microseconds(), sides: map[uint32]*Side{},
+			labels: map[string]*Label{}}
+		r.rules[s.Declared.Name], r.Rules = of, append(r.Rules, of)
+	}
+	r.of[number] = of
+	return of
+}
+
+// count counts a call that both simulations have decided.
+func (r *Result) count(j *job) {
+	r.Calls++
+	before, after := &j.outcomes[0], &j.outcomes[1]
+	switch {
+	case after.denied && !before.denied:
+		r.NewlyRefused++
+	case before.denied && !after.denied:
+		r.NewlyAdmitted++
+	}
+	ev := &j.ev
+	slot := min(slots-1, max(0, (ev.Time-r.From.UnixMicro())*slots/r.span))
+	for i := range ev.Limits {
+		l := &ev.Limits[i]
+		of := r.rule(l.Rule)
+		of.Calls++
+		was, now := of.Before.count(before, i), of.After.count(after, i)
+		of.Refused[slot][0] += was
+		of.Refused[slot][1] += now
+		if ev.Label != "" {
+			label := of.labels[ev.Label]
+			if label == nil {
+				label = &Label{Label: ev.Label}
+				of.labels[ev.Label] = label
+			}
+			label.Calls, label.Was, label.Now = label.Calls+1, label.Was+was, label.Now+now
+		}
+		r.side(of, ev, l, was, now)
+	}
+}
+
+// count counts the outcome of a limit, and returns 1 if that has refused the call.
+func (c *Counts) count(o *outcome, i int) int64 {
+	switch v := o.verdicts[i]; {
+	case o.elsewhere:
+		c.Others++
+	case o.removed[i] && !o.denied:
+		c.Admitted++
+	case o.removed[i], v == runtime.VerdictNotCharged:
+		c.Others++
+	case v == runtime.VerdictDenied:
+		c.Refused++
+		return 1
+	case v == runtime.VerdictShadowDenied:
+		c.Over++
+	default:
+		c.Admitted++
+		if o.delayed > 0 {
+			c.Delayed++
+			c.Delays += o.delayed
+			c.Longest = max(c.Longest, o.delayed)
+		}
+	}
+	return 0
+}
+
+// side counts what becomes of a caller. Peaks are of two halves of a window that follow each other,
+// which is less than a window at times.
+func (r *Result) side(of *Rule, ev *record.Event, l *record.Limit, was, now int64) {
+	s := of.sides[l.Caller]
+	if s == nil {
+		if r.tracked == maxTracked {
+			r.untracked++
+			return
+		}
+		r.tracked++
+		s = new(Side)
+		of.sides[l.Caller] = s
+	}
+	s.Calls, s.Was, s.Now = s.Calls+1, s.Was+was, s.Now+now
+	if now > was {
+		if s.Newly == 0 {
+			s.First = time.UnixMicro(ev.Time).UTC()
+		}
+		s.Newly++
+		s.Last = time.UnixMicro(ev.Time).UTC()
+	}
+	if of.window == 0 {
+		s.sum += l.Cost // a period of the calendar: all of the record
+	} else if half := ev.Time * 2 / of.window; half == s.half {
+		s.sum += l.Cost
+	} else {
+		if s.before = s.sum; half != s.half+1 {
+			s.before = 0
+		}
+		s.half, s.sum = half, l.Cost
+	}
+	s.peak = max(s.peak, s.sum+s.before)
+}
+
+// complete makes the lists of a result.
+func (r *Result) complete(run *run) {
+	slices.SortFunc(r.Rules, func(a, b *Rule) int { return cmp.Compare(a.Name, b.Name) })
+	for _, of := range r.Rules {
+		of.Callers = len(of.sides)
+		var changed []*Side
+		for n, s := range of.sides {
+			of.Peaks = append(of.Peaks, s.peak)
+			if s.Was > 0 {
+				of.HitWas++
+			}
+			if s.Now > 0 {
+				of.HitNow++
+			}
+			if s.Now > 0 && s.Was == 0 {
+				of.NewlyHit++
+			}
+			if s.Was != s.Now || s.Newly > 0 {
+				s.Caller = r.name(n)
+				changed = append(changed, s)
+			}
+		}
+		slices.Sort(of.Peaks)
+		slices.SortFunc(changed, func(a, b *Side) int {
+			return cmp.Or(cmp.Compare(b.Newly, a.Newly), cmp.Compare(b.Was-b.Now, a.Was-a.Now), cmp.Compare(a.Caller, b.Caller))
+		})
+		of.Sides = changed[:min(len(changed), maxSides)]
+		for _, name := range slices.Sorted(maps.Keys(of.labels)) {
+			of.Labels = append(of.Labels, *of.labels[name])
+		}
+	}
+	r.describe(run)
+	r.Notes = r.notes(run)
+}
+
+// name returns how a caller is named.
+func (r *Result) name(caller uint32) string {
+	c := r.callers.Callers[caller]
+	if c == record.Everybody {
+		return "everybody"
+	}
+	return hex.EncodeToString(c[:8])
+}
+
+// describe says what each rule was and is, by its last state in the record.
+func (r *Result) describe(run *run) {
+	for _, s := range r.callers.Rules {
+		of := r.rules[s.Declared.Name]
+		if of == nil {
+			continue
+		}
+		of.Was, of.Now = Text(s.Rule, s.Rule.Max), "gone"
+		if now, max, on := run.simulations[1].change(s, s.Rule.Max); on {
+			of.Now, of.Limit, of.rule = Text(now, max), max, now
+		}
+	}
+}
+
+// EventBytes estimates how much so many events of a caller take in Redis after the change.
+func (of *Rule) EventBytes(n int64) int64 {
+	switch {
+	case of.rule == nil || of.rule.Algorithm != runtime.SlidingLog && of.rule.Algorithm != runtime.Concurrency:
+		return 0
+	case of.rule.Storage == runtime.StoragePacked:
+		return 9 * n
+	case n <= 128:
+		return 20 * n
+	}
+	return 130 * n
+}
+
+// Text describes a rule in a few words.
+func Text(r *runtime.Rule, max int64) string {
+	text := fmt.Sprintf("%d per %v", max, r.Window)
+	switch {
+	case r.Algorithm == runtime.Concurrency:
+		text = fmt.Sprintf("%d at a time", max)
+	case r.Period != runtime.NoPeriod:
+		text = fmt.Sprintf("%d per %v", max, r.Period)
+	}
+	if r.Burst > 0 {
+		text += fmt.Sprintf(", burst %d", r.Burst)
+	}
+	text += ", " + r.Algorithm.String()
+	if r.Wait > 0 {
+		text += fmt.Sprintf(", wait %v", r.Wait)
+	}
+	if !r.Mode.Denies() {
+		text += ", " + r.Mode.String()
+	}
+	return text
+}

@@ -1,0 +1,347 @@
+package replay
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/rategen/rategen/internal/record"
+	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
+)
+
+// Bounds of what a simulation keeps.
+const (
+	maxKeys  = 1 << 20
+	maxHeld  = 1 << 20 // charges that may be settled, renewed or waited for
+	maxMaxes = 1 << 14 // of the rules' terms
+	polls    = 64      // how often a call that waits for permits is tried, at least
+)
+
+// A Change says what becomes of a rule, and of the max that a call had, or reports false if the
+// limit is gone.
+type Change func(s record.RuleState, max int64) (r *runtime.Rule, now int64, on bool)
+
+// same is the change that changes nothing.
+func same(s record.RuleState, max int64) (*runtime.Rule, int64, bool) { return s.Rule, max, true }
+
+// A simulation is a store that calls are replayed on, at their times and under its rules.
+type simulation struct {
+	decider  *rawstore.Decider
+	change   Change
+	exact    bool // calls are decided when they were, and nobody waits
+	names    *record.Names
+	groups   map[string]uint32 // of rules with one prefix, whose keys are one
+	terms    map[termsKey]terms
+	held     map[heldKey]*held
+	agenda   agenda[task]
+	requests []rawstore.Request
+	parts    []byte
+	run      *run
+	holds    map[*runtime.Rule]*mean // how long permits were held, by the rule in the record
+	full     bool                    // there was no room to keep more charges
+}
+
+type termsKey struct {
+	rule uint32
+	max  int64
+}
+
+// terms are what a rule of the record means in the simulation at a max.
+type terms struct {
+	rawstore.Terms
+	rule  *runtime.Rule
+	group uint32
+	on    bool
+	keeps bool // its charges may be settled, or lapse
+}
+
+// A heldKey is what a settlement finds a charge by.
+type heldKey struct {
+	group, caller uint32
+	charged       int64 // as recorded
+}
+
+// held is a charge that may be settled.
+type held struct {
+	request rawstore.Request
+	key     heldKey
+	next    *held // with an equal key
+	began   int64
+	late    int64 // how much later it was made than recorded
+	lapses  int64
+	ends    int64 // of a reservation: its period
+	settled bool
+}
+
+// mean is the mean of durations.
+type mean struct{ sum, n int64 }
+
+func newSimulation(r *run, change Change, exact bool) *simulation {
+	return &simulation{
+		decider: rawstore.NewDecider(maxKeys), change: change, exact: exact, names: r.files.Names, groups: map[string]uint32{},
+		terms: map[termsKey]terms{}, held: map[heldKey]*held{}, run: r, holds: map[*runtime.Rule]*mean{},
+	}
+}
+
+// termsOf returns what a rule of the record means at a max.
+func (sim *simulation) termsOf(rule uint32, max int64) (terms, error) {
+	k := termsKey{rule, max}
+	if t, known := sim.terms[k]; known {
+		return t, nil
+	}
+	if len(sim.terms) == maxMaxes {
+		clear(sim.terms)
+	}
+	s := sim.names.Rules[rule]
+	var t terms
+	var now int64
+	if t.rule, now, t.on = sim.change(s, max); t.on {
+		prefix := s.Rule.Prefix
+		if prefix == "" {
+			prefix = "rate_limit:" + s.Rule.Name
+		}
+		group, known := sim.groups[prefix]
+		if !known {
+			group = uint32(len(sim.groups))
+			sim.groups[prefix] = group
+		}
+		t.group = group
+		var err error
+		t.Terms, err = rawstore.NewTerms(t.rule, now, string(binary.LittleEndian.AppendUint32(nil, group)))
+		if err != nil {
+			return t, fmt.Errorf("%s at max=%d: %sim", s.Rule.Name, now, err)
+		}
+		t.keeps = t.Lasts() > 0 || sim.run.settled[s.Declared.Name]
+	}
+	sim.terms[k] = t
+	return t, nil
+}
+
+// A job is a call on its way through the simulations.
+type job struct {
+	ev       record.Event
+	outcomes [2]outcome // in which simulations it is decided
+	open     int
+	kept     bool // it is on the heap
+}
+
+// An outcome is what became of a call in a simulation.
+type outcome struct {
+	verdicts  [runtime.MaxLimits]runtime.Verdict
+	removed   [runtime.MaxLimits]bool // the limit is not there
+	denied    bool
+	elsewhere bool // a limit that is not recorded has refused it, or no store has decided
+	delayed   time.Duration
+	decided   int64
+}
+
+// fill fills in the requests of a call, and which of its limits each is for.
+func (sim *simulation) fill(ev *record.Event, o *outcome) (asked [runtime.MaxLimits]int, err error) {
+	sim.requests, sim.parts = sim.requests[:0], sim.parts[:0]
+	for _, shadows := range []bool{false, true} { // these stand behind the others
+		for i := range ev.Limits {
+			l := &ev.Limits[i]
+			t, err := sim.termsOf(l.Rule, l.Max)
+			if err != nil {
+				return asked, err
+			}
+			if o.removed[i] = !t.on; !t.on || t.Shadow() != shadows {
+				continue
+			}
+			at := len(sim.parts)
+			c := &sim.names.Callers[l.Caller]
+			sim.parts = append(sim.parts, c[:]...)
+			asked[len(sim.requests)] = i
+			sim.requests = append(sim.requests, rawstore.Request{Terms: t.Terms, Parts: sim.parts[at:len(sim.parts):len(sim.parts)], Cost: l.Cost,
+				Wait: time.Duration(l.Wait) * time.Microsecond})
+		}
+	}
+	return asked, nil
+}
+
+// decide decides a call now. It returns for how long it waits until it is tried again, or below 0
+// if it is decided.
+func (sim *simulation) decide(j *job, n int, arrived int64) (again time.Duration, err error) {
+	ev, o := &j.ev, &j.outcomes[n]
+	asked, err := sim.fill(ev, o)
+	if err != nil {
+		return -1, err
+	}
+	waited := time.Duration(sim.decider.Now-arrived) * time.Microsecond
+	for k := range sim.requests {
+		if a := &sim.requests[k]; !sim.exact {
+			l := &ev.Limits[asked[k]]
+			t, _ := sim.termsOf(l.Rule, l.Max)
+			whole := t.rule.Wait
+			if recorded := sim.names.Rules[l.Rule].Rule.Wait; recorded > 0 && t.rule.Wait == recorded {
+				whole = time.Duration(l.Wait+ev.Waited) * time.Microsecond // its context may have ended sooner
+			}
+			a.Wait = max(0, whole-waited)
+		}
+	}
+	wait := time.Duration(0)
+	if len(sim.requests) > 0 {
+		wait = sim.decider.Take(sim.requests)
+	}
+	admitted := true
+	for k := range sim.requests {
+		o.verdicts[asked[k]] = sim.requests[k].Verdict
+		admitted = admitted && sim.requests[k].Verdict != runtime.VerdictDenied
+	}
+	if !admitted && wait >= 0 && !sim.exact {
+		if wait == 0 { // for permits, of which nobody knows when they come back
+			wait = max(time.Millisecond, sim.requests[0].Wait/polls)
+		}
+		return wait, nil
+	}
+	o.denied, o.decided = !admitted, sim.decider.Now
+	if admitted {
+		o.delayed = waited + max(0, wait)
+		sim.keep(ev, asked, max(0, sim.decider.Now-ev.Time))
+	}
+	return -1, nil
+}
+
+// keep keeps the charges of an admitted call that may be settled, or lapse.
+func (sim *simulation) keep(ev *record.Event, asked [runtime.MaxLimits]int, late int64) {
+	for k := range sim.requests {
+		a := &sim.requests[k]
+		l := &ev.Limits[asked[k]]
+		t, _ := sim.termsOf(l.Rule, l.Max)
+		if a.At == 0 || !t.keeps {
+			continue
+		}
+		if len(sim.held) >= maxHeld {
+			sim.full = true
+			continue
+		}
+		h := &held{request: *a, key: heldKey{t.group, l.Caller, l.Charged}, began: sim.decider.Now, late: late}
+		h.request.Parts = append([]byte(nil), a.Parts...)
+		if life := t.Lasts(); life > 0 {
+			h.lapses, h.ends = sim.decider.Now+life, sim.decider.Now+a.ResetAfter.Microseconds()
+			sim.plan(sim.decider.Now+life/spec.Renewals, task{renews: h})
+		}
+		if l.Charged == 0 { // it was refused when it was recorded, so nobody knows for how long it would have run
+			if t.rule.Algorithm == runtime.Concurrency {
+				sim.plan(sim.decider.Now+sim.hold(l.Rule), task{ends: h})
+				sim.run.result.assumedHolds++
+			}
+			continue
+		}
+		h.next = sim.held[h.key]
+		sim.held[h.key] = h
+	}
+}
+
+// hold returns how long permits of a rule of the record were held.
+func (sim *simulation) hold(rule uint32) int64 {
+	if m := sim.holds[sim.names.Rules[rule].Declared]; m != nil {
+		return m.sum / m.n
+	}
+	return 0
+}
+
+// settle settles the charges of a settlement, each as much later as it was made.
+func (sim *simulation) settle(ev *record.Event) error {
+	for i := range ev.Limits {
+		l := &ev.Limits[i]
+		t, err := sim.termsOf(l.Rule, sim.names.Rules[l.Rule].Rule.Max)
+		if err != nil {
+			return err
+		}
+		if !t.on {
+			continue
+		}
+		key := heldKey{t.group, l.Caller, l.Charged}
+		first := sim.held[key]
+		h, before := first, (*held)(nil)
+		for h != nil && h.next != nil && h.request.Cost != l.Cost {
+			h, before = h.next, h
+		}
+		if h == nil {
+			continue // the call was refused here, or was made before the record begins
+		}
+		switch {
+		case before != nil:
+			before.next = h.next
+		case h.next != nil:
+			sim.held[key] = h.next
+		default:
+			delete(sim.held, key)
+		}
+		if t.rule.Algorithm == runtime.Concurrency {
+			d := sim.names.Rules[l.Rule].Declared
+			if sim.holds[d] == nil {
+				sim.holds[d] = new(mean)
+			}
+			sim.holds[d].sum, sim.holds[d].n = sim.holds[d].sum+max(0, sim.decider.Now-h.began+h.late), sim.holds[d].n+1
+		}
+		if h.late > 0 {
+			sim.plan(sim.decider.Now+h.late, task{ends: h, cost: l.Settled})
+			continue
+		}
+		sim.end(h, l.Settled)
+	}
+	return nil
+}
+
+// end settles a charge at a cost.
+func (sim *simulation) end(h *held, settled int64) {
+	if !h.settled {
+		h.settled = true
+		sim.decider.Settle(&h.request, h.request.Cost, settled, h.request.Reserved() && h.lapses >= h.ends)
+	}
+}
+
+// renew renews a charge that lapses, and again later.
+func (sim *simulation) renew(h *held) {
+	if h.settled || h.request.Reserved() && sim.decider.Now >= h.ends {
+		return
+	}
+	if !sim.decider.Renew(&h.request) {
+		h.lapses = max(h.lapses, h.ends)
+		return
+	}
+	life := h.request.Lasts()
+	h.lapses = sim.decider.Now + life
+	sim.plan(sim.decider.Now+life/spec.Renewals, task{renews: h})
+}
+
+// A task is what a simulation does at a time.
+type task struct {
+	renews     *held
+	ends       *held
+	cost       int64 // at which it is settled
+	tries      *job
+	simulation int
+	since      int64 // when its call came
+}
+
+func (sim *simulation) plan(at int64, t task) {
+	if sim.agenda.len() >= maxHeld {
+		sim.full = true
+		return
+	}
+	sim.agenda.add(at, t)
+}
+
+// advance does what is due before a time.
+func (sim *simulation) advance(until int64) error {
+	for sim.agenda.due(until) {
+		t, at := sim.agenda.pop()
+		sim.decider.Now = max(sim.decider.Now, at)
+		switch {
+		case t.renews != nil:
+			sim.renew(t.renews)
+		case t.ends != nil:
+			sim.end(t.ends, t.cost)
+		case t.tries != nil:
+			if err := sim.run.try(sim, t.tries, t.simulation, t.since); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package crossing
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/rategen/rategen/internal/record"
+	"github.com/rategen/rategen/internal/replay"
+	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/raterecord"
+)
+
+// recorded is a world in memory whose limiters are recorded.
+type recorded struct {
+	*inMemory
+	recorder *raterecord.Recorder
+}
+
+func (w recorded) options() []runtime.Option {
+	return []runtime.Option{runtime.WithObserver(w.recorder.Observer())}
+}
+
+var recordedScope = &scope{
+	window: memoryScope.window, steps: memoryScope.steps, jumps: true, faults: memoryScope.faults, policies: memoryScope.policies,
+}
+
+// TestReplay holds what is decided of a record, by the rules in it, against what was decided when
+// it was made, call by call.
+func TestReplay(t *testing.T) {
+	try(t, effort.ChooseMore(60, effort.Few(600)), 20_000)
+	set(t, "rapid.seed", 1)
+	calls := int64(0)
+	rapid.Check(t, func(t *rapid.T) {
+		p := recordedScope.draw(t)
+		lapses := slices.ContainsFunc(p.Rules, func(r *runtime.Rule) bool { return r.Algorithm == runtime.Concurrency || r.Reserve > 0 })
+		p.Closes = p.Closes && !lapses // no record says when a process has ended, and renews nothing any more
+		p.Steps = slices.DeleteFunc(p.Steps, func(s step) bool {
+			switch s.Do.(type) {
+			case reset, hold, trouble: // which no record has
+				return true
+			case jump: // what lapses is renewed by another clock
+				return lapses
+			}
+			return false
+		})
+		// Calls that are decided in one moment may come into the record in another order than the
+		// store had. It does not happen again and again.
+		for again := 3; ; again-- {
+			result := replayed(t, p)
+			if result == nil {
+				return
+			}
+			if result.Unequal == 0 {
+				calls += result.Equal
+				return
+			}
+			if again == 0 {
+				t.Fatalf("%d of %d calls are decided otherwise\n%v", result.Unequal, result.Equal+result.Unequal, p)
+			}
+		}
+	})
+	if t.Logf("%d calls", calls); calls < 500 {
+		t.Errorf("%d calls say little", calls)
+	}
+}
+
+// replayed runs a program, and replays its record. It returns nil if that has no call.
+func replayed(t *rapid.T, p *program) *replay.Result {
+	var out bytes.Buffer
+	rapid.SyncTest(t, func(t *rapid.T) {
+		w := recorded{inMemory: newMemory(p)}
+		var err error
+		w.recorder, err = raterecord.To(&out, raterecord.WithSecret([]byte("0123456789abcdef")), raterecord.WithClock(w.clock))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(p, recordedScope, w)
+		if err := w.recorder.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	same := func(s record.RuleState, max int64) (*runtime.Rule, int64, bool) { return s.Rule, max, true }
+	records, err := replay.Open(bytes.NewReader(out.Bytes()))
+	if err == replay.ErrEmpty {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := records.Run(same)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}

@@ -1,0 +1,110 @@
+package ledger
+
+import (
+	"hash/maphash"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// Use charges a call by a plan to a lease, and fills in the result. It returns false,
+// and has done nothing, if there are not enough units. It keeps nothing of the charge,
+// which may be on its caller's stack.
+func (t *Leases) Use(p *plan.Plan, c *terms.Charge) bool {
+	e := t.table.find(c.Key, p)
+	if e == nil {
+		return false
+	}
+	now := clock.Now()
+	g, left := e.take(t, c.Cost, now)
+	if g == nil {
+		return false
+	}
+	r := &c.Result
+	r.Allowed, r.Remaining, r.ResetAfter, r.At, r.Mark = true, min(g.remaining+left, p.Capacity),
+		max(0, g.resetTime-now), g.chargeTime, g.mark
+	r.MoreAfter = 0 // not of the lease alone
+	c.Source = rule.SourceLease
+	return true
+}
+
+// find returns the lease of a key under a plan, or nil.
+func (t *leaseTable) find(key []byte, p *plan.Plan) *lease {
+	sets := t.sets.Load()
+	if sets == nil {
+		return nil
+	}
+	hash := maphash.Bytes(t.seed, key)
+	set := &sets[hash%setCount]
+	for i := range set {
+		e := set[i].Load()
+		if e != nil && e.hash == hash && e.plan.Key == p.Key && e.key == string(key) {
+			return e
+		}
+	}
+	return nil
+}
+
+// take takes units at an instant. It returns the grant that they are of, or nil,
+// and how many it has left. It has the next grant asked for in time.
+func (e *lease) take(t *Leases, cost int64, now time.Duration) (*grant, int64) {
+	for g := e.grant.Load(); g != nil; g = e.grant.Load() {
+		if left, ok := g.take(cost, now); ok {
+			if (left <= g.refillUnits || now >= g.refillTime) && g.next.Load() == nil && int64(now) >= e.earliestAsk.Load() {
+				e.ask(t, cost, now)
+			}
+			return g, left
+		}
+		if g.next.Load() == nil || !e.advance(t, g) {
+			return nil, 0
+		}
+	}
+	return nil, 0
+}
+
+// take takes units at an instant, and reports whether there were enough.
+func (g *grant) take(cost int64, now time.Duration) (left int64, ok bool) {
+	if now >= g.end || g.unitsLeft.Load() < cost {
+		return 0, false
+	}
+	if left = g.unitsLeft.Add(-cost); left >= 0 {
+		return left, true
+	}
+	g.unitsLeft.Add(cost)
+	return 0, false
+}
+
+// Cancel undoes Use: it gives the units back. The charge then is one that had room and was
+// not made.
+func (t *Leases) Cancel(p *plan.Plan, c *terms.Charge) {
+	if !t.Put(c, c.Cost) {
+		t.ledger.giveBack(p, p.Correction(c.Key, c.Cost, c.Cost, c.At, c.Mark))
+	}
+	c.At = 0
+}
+
+// Put puts units of a charge back into the lease that they are of, and reports
+// whether they can still be used.
+func (t *Leases) Put(c *terms.Charge, units int64) (done bool) {
+	now := clock.Now()
+	t.table.each(c.Key, func(e *lease) { done = done || e.put(units, c.At, now) })
+	return done
+}
+
+// Peek adds what this process holds to what is left of a limit in the store: the next
+// call here may be admitted by it.
+func (t *Leases) Peek(p *plan.Plan, c *terms.Charge) {
+	if p.Lease == 0 {
+		return
+	}
+	if e := t.table.find(c.Key, p); e != nil {
+		n := e.units(clock.Now())
+		c.Remaining = min(c.Remaining+n, p.Capacity)
+		if n >= c.Cost {
+			c.Allowed, c.RetryAfter = true, 0
+		}
+	}
+}

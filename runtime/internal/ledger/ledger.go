@@ -1,0 +1,116 @@
+// Package ledger keeps what this process was charged and has not settled: the units of leases,
+// the permits and reservations of calls that run, and charges that are to become what their
+// calls turned out to cost.
+//
+// It is handed charges that a store has made. It promises that a charge is settled once at most;
+// that permits are renewed until they are given back, and that a return is repeated until the
+// store has certainly executed it; and that no call is admitted by units of a lease which the
+// store has not charged, nor after their time. It never denies a call, and never has one wait
+// for a store, but for a call that asks for a settlement's errors.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// A Config is what a [Ledger] works with.
+type Config struct {
+	// Stores have made the charges: the limiter's, and the one by which this process alone
+	// counts.
+	Stores [2]terms.Store
+	// Returner is the limiter's store if it settles charges that nobody waits for. It may be
+	// nil.
+	Returner terms.Returner
+	// InMemory says that the limiter's store is in this process: nothing is settled later.
+	InMemory bool
+	// Leases says that the limiter's store can charge units ahead.
+	Leases bool
+	// Bound returns a context with the values of another, which does not end with that one
+	// and bounds how long a store may take.
+	Bound func(context.Context) (context.Context, context.CancelFunc)
+	// Contain, deferred, ends a panic of a store.
+	Contain func()
+	// Settling is told of charges that are about to be settled. It may be nil.
+	Settling func(context.Context, *Settlement)
+	// Unsettled is told of a charge that was not settled, and that nobody waits for.
+	Unsettled func(ctx context.Context, p *plan.Plan, err error)
+	// NotRenewed is told of a rule whose permits were not renewed.
+	NotRenewed func(rule string, err error)
+}
+
+// A Ledger is that of a limiter. It is safe for concurrent use.
+type Ledger struct {
+	Config
+	// Permits are those that calls hold, and reservations. Comments on permits hold for both,
+	// unless they say otherwise.
+	Permits Permits
+	// Leases are nil if there are none.
+	Leases *Leases
+
+	queue queue
+}
+
+// New returns a ledger, which is to be closed.
+func New(c Config) *Ledger {
+	l := &Ledger{Config: c}
+	l.queue.work.Do = l.settleQueued
+	l.Permits.ledger, l.Permits.alarm.action = l, l.Permits.round
+	if c.Leases {
+		l.Leases = newLeases(l)
+	}
+	return l
+}
+
+// Close ends all leases, and waits for their requests under way for a while; then for what is to
+// be settled, and for permits that may not be returned, for twice as long. Later charges are
+// settled by their callers. The error is non-nil if and only if something is left.
+func (l *Ledger) Close(within time.Duration) error {
+	l.Leases.close(within)
+	end := clock.Now() + 2*within
+	return errors.Join(l.queue.close(2*within), l.Permits.close(end-clock.Now()))
+}
+
+// storeIndex returns the place of a store: 1 is that of this process alone.
+func storeIndex(local bool) int {
+	if local {
+		return 1
+	}
+	return 0
+}
+
+var errStorePanicked = private.New("the store panicked")
+
+// An alarm calls a function at an instant. Its owner locks it.
+type alarm struct {
+	action  func()
+	timer   *time.Timer
+	dueTime time.Duration // the instant for which timer is set; 0: it is not
+}
+
+// set has the action called at an instant, unless it is to be called before.
+func (a *alarm) set(due time.Duration) {
+	if a.dueTime != 0 && a.dueTime <= due {
+		return
+	}
+	a.dueTime = due
+	wait := max(0, due-clock.Now())
+	if a.timer == nil {
+		a.timer = time.AfterFunc(wait, a.action)
+	} else {
+		a.timer.Reset(wait)
+	}
+}
+
+// stop has nothing called any more.
+func (a *alarm) stop() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+}

@@ -1,0 +1,218 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// maxNames is how many names of rules without permits are remembered.
+const maxNames = 10_000
+
+// Permits are the permits of a limiter. They are renewed while they are held. A return is
+// repeated until the store has certainly executed it. A timer does both, and is set only
+// while there is something to do.
+type Permits struct {
+	ledger *Ledger
+
+	mu          sync.Mutex
+	held        map[permitID]*permit
+	returns     map[permitID]*permit // returned, perhaps in vain
+	inFlight    map[string]int64     // how many are held, by the name of their rule
+	alarm       alarm
+	roundActive bool // a round is under way
+	closed      bool
+	rounds      sync.WaitGroup
+	returnErr   error // of the last return that the store did not execute
+
+	lines   map[string][]*line // of calls that wait, by key
+	waiting atomic.Int64       // how many they are
+}
+
+// A permitID tells the permits of one charge from all others.
+type permitID struct {
+	key        string
+	chargeTime int64
+	local      bool // this process alone counts them
+}
+
+// A permit is what one charge holds: as many permits as it costs.
+type permit struct {
+	permitID
+	plan        *plan.Plan
+	cost        int64
+	due         time.Duration // the instant at which it is renewed, or returned again
+	inRenewal   bool          // it is being renewed now
+	renewalOpen bool          // a renewal was under way when the return was sent
+	lostRenewal time.Duration // the instant of a renewal without an answer, which may still happen
+	retryEnd    time.Duration // when it is given up to return it again
+
+	number     int64         // of a reservation: what the store knows it by, chargeTime unless it was charged again
+	correction int64         // of a reservation that is settled: by how much
+	lapseTime  time.Duration // of a reservation: the instant until which it is known to last
+	periodEnd  time.Duration // of a reservation: the instant at which its period is over
+}
+
+// window returns for how long the permit lasts.
+func (m *permit) window() time.Duration { return m.plan.Terms.Lasts() }
+
+// reserved reports whether it is a reservation.
+func (m *permit) reserved() bool { return m.plan.Terms.Reserve > 0 }
+
+// renewal returns the charge by which the permit is renewed.
+func (m *permit) renewal() (c terms.Charge) {
+	m.plan.Charge(&c, []byte(m.key), m.cost)
+	c.At = m.number
+	return c
+}
+
+// returnCharge returns the charge by which the permit is given back, or the reservation settled. It is
+// handed the key.
+func (m *permit) returnCharge(key []byte) terms.Charge {
+	if !m.reserved() {
+		return m.plan.Correction(key, m.cost, m.cost, m.chargeTime, 0)
+	}
+	mark := int64(0)
+	if m.lapseTime >= m.periodEnd {
+		mark = terms.Lasted
+	}
+	return m.plan.Correction(key, m.cost, -m.correction, m.number, mark)
+}
+
+// repeatedReturn is returnCharge for a return that the store may have executed before.
+func (m *permit) repeatedReturn() terms.Charge {
+	c := m.returnCharge([]byte(m.key))
+	if m.reserved() {
+		c.Mark = terms.Again
+	}
+	return c
+}
+
+// InFlight returns how many permits are held, by the name of the rule.
+func (p *Permits) InFlight() map[string]int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.inFlight)
+}
+
+// Record records the permits of a call by a plan, which asked the store at an instant. It keeps a
+// copy of the key.
+func (p *Permits) Record(by *plan.Plan, c *terms.Charge, asked time.Duration) {
+	local := c.Source == rule.SourceLocal
+	m := &permit{permitID: permitID{string(c.Key), c.At, local}, plan: by, cost: min(c.Cost, c.Max), number: c.At}
+	now := clock.Now()
+	m.due, m.lapseTime, m.periodEnd = now+m.interval(), asked+m.window(), now+c.ResetAfter
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held == nil {
+		p.held, p.returns, p.inFlight = map[permitID]*permit{}, map[permitID]*permit{}, map[string]int64{}
+	}
+	p.held[m.permitID] = m
+	if !m.reserved() {
+		p.inFlight[by.Name] += m.cost
+	}
+	p.schedule(m.due)
+}
+
+// interval returns the time between two renewals of the permit.
+func (m *permit) interval() time.Duration { return m.window() / renewals }
+
+// schedule makes a round begin at an instant, or before.
+func (p *Permits) schedule(due time.Duration) {
+	if !p.closed && !p.roundActive {
+		p.alarm.set(due)
+	}
+}
+
+// A withdrawal is a permit on its way back.
+type withdrawal struct{ *permit }
+
+// withdraw ends the renewal of the permits of a charge that is about to be settled, which then
+// is as it was made: an override may have changed the limit, or the process's share of it,
+// meanwhile. The charge must be one that lapses.
+func (p *Permits) withdraw(by *plan.Plan, c *terms.Charge, local bool) withdrawal {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.held[permitID{string(c.Key), c.At, local}] // without a copy of the key
+	if m == nil {                                     // they were reset since
+		return withdrawal{&permit{permitID: permitID{string(c.Key), c.At, local}, plan: by, cost: c.Charged, number: c.At,
+			correction: c.Cost}}
+	}
+	delete(p.held, m.permitID)
+	if !m.reserved() {
+		p.inFlight[m.plan.Name] -= m.cost
+	}
+	if p.inFlight[m.plan.Name] == 0 && len(p.inFlight) > maxNames {
+		delete(p.inFlight, m.plan.Name)
+	}
+	m.renewalOpen, m.correction = m.inRenewal, c.Charged+c.Cost-m.cost
+	*c = m.returnCharge(c.Key)
+	return withdrawal{m}
+}
+
+// recordReturn records the result of a return. A return is repeated if it had no answer, or if a
+// renewal may have overtaken it.
+func (p *Permits) recordReturn(w withdrawal, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m, now := w.permit, clock.Now()
+	// A later renewal may charge a reservation again: that charge lapses, or is given back by itself.
+	if !p.closed && p.returns != nil && (err != nil || (m.renewalOpen || m.lostRenewal != 0) && !m.reserved()) {
+		p.returns[m.permitID] = m
+		m.due, m.retryEnd = now+m.retry(), now+m.window()
+		if err == nil && !m.inRenewal {
+			m.due = now
+		}
+		p.schedule(m.due)
+	}
+}
+
+// WakeLines is wakeLines for callers that do not hold mu.
+func (p *Permits) WakeLines(key []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wakeLines(string(key))
+}
+
+// wakeLines has the first call of each line of a key ask the store.
+func (p *Permits) wakeLines(key string) {
+	for _, line := range p.lines[key] {
+		line.turns[0].ask = true
+		line.turns[0].notify()
+	}
+}
+
+// close ends renewals and waits for those under way. Then it returns again what may have been
+// returned in vain. The error is non-nil if that is not certain within a time.
+func (p *Permits) close(within time.Duration) error {
+	p.mu.Lock()
+	p.closed = true
+	p.alarm.stop()
+	p.mu.Unlock()
+	p.rounds.Wait()
+	end := clock.Now() + within
+	for tries := 0; ; tries++ {
+		now := clock.Now()
+		var leaving [2][]*permit
+		p.mu.Lock()
+		p.collectReturns(&leaving, math.MaxInt64, now)
+		p.mu.Unlock()
+		switch {
+		case len(leaving[0])+len(leaving[1]) == 0:
+			return nil
+		case tries > 0 && now >= end:
+			return fmt.Errorf("some permits may not be returned, and count until they lapse: %w", p.returnErr)
+		case tries > 0:
+			time.Sleep(shortRetry)
+		}
+		p.returnAll(&leaving)
+	}
+}

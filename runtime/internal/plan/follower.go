@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/private"
+)
+
+const (
+	// firstAnswer is how long Start waits for the first answer, so that a limit which is
+	// switched off stays off when a program starts.
+	firstAnswer = 100 * time.Millisecond
+	// sourceGrace is how long a source may go on when its context has ended.
+	sourceGrace = time.Second
+	// reportAgain is how often one and the same error is reported again.
+	reportAgain = time.Minute
+	// unmetDelay is how long a name may be overridden without a call before it is reported.
+	unmetDelay = time.Minute
+)
+
+var errSourceHangs = private.New("the override source goes on after its context has ended")
+
+// A Follower polls a source. Its functions are called by one goroutine, but for Failed, which
+// is safe for concurrent use.
+type Follower[T any] struct {
+	Interval time.Duration
+	// Read reads the source. An error that is a [private.Stale] comes with a value.
+	Read func(ctx context.Context) (T, error)
+	// Apply puts a value in force. After Failed it is to report it even if it is
+	// in force already.
+	Apply func(value T, recovered bool) error
+	// Failed reports why no value came into force.
+	Failed func(error)
+	// Same reports whether two errors are one to a reader, whatever their texts are.
+	Same func(a, b error) bool
+	// Panicked reports a panic of the source, or of an error of its.
+	Panicked func(value any)
+
+	stop     context.CancelFunc
+	done     chan struct{} // closed when it has ended
+	failed   error         // the last reported error, nil after a success
+	reported time.Time
+}
+
+// Start begins to poll, in a goroutine of its own. It returns after the first answer, or
+// a tenth of a second, and reports whether there was one.
+func (f *Follower[T]) Start() (answers bool) {
+	var ctx context.Context
+	ctx, f.stop = context.WithCancel(context.Background())
+	f.done = make(chan struct{})
+	answered := make(chan struct{})
+	go func() {
+		defer close(f.done)
+		f.poll(ctx)
+		close(answered)
+		tick := time.NewTicker(f.Interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				f.poll(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return clock.Await(answered, firstAnswer)
+}
+
+// poll reads the source once, and puts its value in force.
+func (f *Follower[T]) poll(ctx context.Context) {
+	defer func() {
+		if value := recover(); value != nil {
+			f.Panicked(value)
+		}
+	}()
+	allowed := max(f.Interval, time.Second)
+	asking, cancel := context.WithTimeout(ctx, allowed)
+	defer cancel()
+	late := time.AfterFunc(allowed+sourceGrace, func() { f.Failed(errSourceHangs) })
+	value, err := f.read(asking)
+	err = private.Hide(err)
+	reported := !late.Stop() || f.failed != nil
+	if ctx.Err() != nil {
+		return // closed meanwhile
+	}
+	if last := (*private.Stale)(nil); err == nil || errors.As(err, &last) {
+		err = cmp.Or(f.Apply(value, err == nil && reported), err)
+	}
+	if err == nil {
+		f.failed = nil
+	} else if f.failed == nil || time.Since(f.reported) >= reportAgain ||
+		err.Error() != f.failed.Error() && !f.Same(err, f.failed) {
+		f.failed, f.reported = err, time.Now()
+		f.Failed(err)
+	}
+}
+
+func (f *Follower[T]) read(ctx context.Context) (value T, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			f.Panicked(panicked)
+			err = private.Errorf("the override source has panicked: %s", private.TextOfPanic(panicked))
+		}
+	}()
+	return f.Read(ctx)
+}
+
+// Close ends the polling. It returns an error if the source goes on for a second. A nil
+// Follower polls nothing.
+func (f *Follower[T]) Close() error {
+	if f == nil {
+		return nil
+	}
+	f.stop()
+	if !clock.Await(f.done, sourceGrace) {
+		return errSourceHangs
+	}
+	return nil
+}
+
+// Unmet records since when names are overridden, to report those that no call uses. A misspelt
+// name has no effect that would show it.
+type Unmet struct{ startTimes map[string]time.Time }
+
+// Due returns those of the overridden names that have been so for a minute. The names are in
+// order.
+func (u *Unmet) Due(names []string) (due []string) {
+	maps.DeleteFunc(u.startTimes, func(name string, _ time.Time) bool {
+		_, is := slices.BinarySearch(names, name)
+		return !is
+	})
+	if u.startTimes == nil {
+		u.startTimes = make(map[string]time.Time)
+	}
+	for _, name := range names {
+		if since, is := u.startTimes[name]; !is {
+			u.startTimes[name] = time.Now()
+		} else if time.Since(since) >= unmetDelay {
+			due = append(due, name)
+		}
+	}
+	return due
+}

@@ -1,0 +1,152 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/keytext"
+	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// maxKeys is how many keys of a rule may have overrides.
+const maxKeys = 1_000_000
+
+// Unset is a number that a [Change] leaves as it is.
+const Unset = -1
+
+// A Change is what holds for a key in place of what holds for its rule.
+type Change struct {
+	Max     int64         // or Unset
+	Window  time.Duration // or 0
+	Mode    int8          // or Unset
+	Enabled int8          // 1 and 0 are on and off, or Unset
+}
+
+// NoChange is the change that leaves all as it is.
+var NoChange = Change{Max: Unset, Mode: Unset, Enabled: Unset}
+
+// newChange returns what an override changes. The error says why no rule could have it.
+func newChange(o rule.KeyOverride) (Change, error) {
+	c := NoChange
+	if o.Max != nil {
+		if c.Max = *o.Max; c.Max < 0 || c.Max > rule.MaxAmount {
+			return c, fmt.Errorf("max %d is not between 0 and %d", c.Max, int64(rule.MaxAmount))
+		}
+	}
+	if o.Window != nil {
+		if c.Window = *o.Window; c.Window < rule.MinWindow || c.Window > rule.MaxWindow {
+			return c, fmt.Errorf("window %v is not between %v and 366 days", c.Window, rule.MinWindow)
+		}
+	}
+	if o.Mode != nil {
+		c.Mode = int8(*o.Mode)
+		if *o.Mode > rule.ModeSoft {
+			return c, fmt.Errorf("unknown mode %d", *o.Mode)
+		}
+	}
+	if o.Enabled != nil {
+		c.Enabled = 0
+		if *o.Enabled {
+			c.Enabled = 1
+		}
+	}
+	return c, nil
+}
+
+// KeyOverrides are the changes for the keys of one rule. They do not change, and hold as much
+// memory as the patterns do and little more: patterns that change the same share it.
+type KeyOverrides struct {
+	table   keytext.Table
+	changes []Change // what the table's values refer to
+	count   int      // patterns
+}
+
+// newKeyOverrides returns the changes of some patterns, and before if they are the same. The error names
+// the first, in order, that makes no sense, and begins behind the name of the rule.
+func newKeyOverrides(before *KeyOverrides, patterns map[string]rule.KeyOverride) (*KeyOverrides, error) {
+	if len(patterns) > maxKeys {
+		return nil, fmt.Errorf(": %d keys, the most is %d", len(patterns), maxKeys)
+	}
+	if before != nil && equalPatterns(before, patterns) {
+		return before, nil
+	}
+	names := slices.Sorted(maps.Keys(patterns))
+	k := &KeyOverrides{count: len(names)}
+	known := make(map[Change]uint32)
+	for i, name := range names {
+		err := k.add(name, patterns[name], known)
+		if err == errDuplicate {
+			return nil, private.Errorf(", key %.80q (%d of %d in order): the same as %.80q", private.Text(name), i+1,
+				len(names), private.Text(samePattern(names, name)))
+		} else if err != nil {
+			return nil, private.Errorf(", key %.80q (%d of %d in order): %w", private.Text(name), i+1, len(names), err)
+		}
+	}
+	k.changes = slices.Clip(k.changes)
+	return k, nil
+}
+
+// equalPatterns reports whether patterns and their changes are those of k.
+func equalPatterns(k *KeyOverrides, patterns map[string]rule.KeyOverride) bool {
+	if len(patterns) != k.count {
+		return false
+	}
+	for name, o := range patterns {
+		p, wrong := keytext.ParsePattern(name)
+		c, err := newChange(o)
+		if wrong != nil || err != nil {
+			return false
+		}
+		if value, found := k.table.Get(p); !found || k.changes[value] != c {
+			return false
+		}
+	}
+	return true
+}
+
+var errDuplicate = private.New("a pattern is given twice")
+
+func (k *KeyOverrides) add(name string, o rule.KeyOverride, known map[Change]uint32) error {
+	p, err := keytext.ParsePattern(name)
+	if err != nil {
+		return err
+	}
+	c, err := newChange(o)
+	if err != nil {
+		return err
+	}
+	value, is := known[c]
+	if !is {
+		value = uint32(len(k.changes))
+		known[c] = value
+		k.changes = append(k.changes, c)
+	}
+	if !k.table.Add(p, value) {
+		return errDuplicate
+	}
+	return nil
+}
+
+// samePattern returns the first of names that is the pattern of name.
+func samePattern(names []string, name string) string {
+	p, _ := keytext.ParsePattern(name)
+	return names[slices.IndexFunc(names, func(other string) bool {
+		o, err := keytext.ParsePattern(other)
+		return err == nil && o == p
+	})]
+}
+
+// Len returns how many patterns there are.
+func (k *KeyOverrides) Len() int { return k.count }
+
+// Changes returns the different changes. They must not be changed.
+func (k *KeyOverrides) Changes() []Change { return k.changes }
+
+// Find returns which of the changes holds for a key, and false if none does.
+func (k *KeyOverrides) Find(key []byte) (change uint32, found bool) { return k.table.Find(key) }
+
+// Pattern returns the least of the patterns that have a change.
+func (k *KeyOverrides) Pattern(change uint32) string { return k.table.Least(change) }

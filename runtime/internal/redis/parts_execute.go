@@ -1,0 +1,230 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+const (
+	// ShadowTime is how much longer a call waits for limits in shadow mode that lie
+	// apart from its others.
+	ShadowTime = time.Millisecond
+	// maxAhead is how much work for one server a caller has under way.
+	maxAhead = 5 * terms.MaxWork
+	// scriptWork is that of a script beside its charges, of which each slot needs one. With
+	// less a server gets so many at once that they have no answer in time.
+	scriptWork = 7 * terms.Work
+)
+
+// errUnknownServer is the error of a limit in shadow mode while it is not known where any
+// key is.
+var errUnknownServer = errors.New("it is not known yet which server has the key")
+
+// executeParts has the parts executed, all at the same time. But those whose servers may
+// not respond come first, and what they leave undecided is left out of the others: else
+// each call would be charged on a server that is well, and given back. It waits for parts
+// beside the others no longer than ShadowTime.
+func (r *Router) executeParts(ctx context.Context, op script.Operation, parts map[partKey]*part) {
+	var well, doubtful, beside []*part
+	var lost error // why it is not known where any key is: to wait for that once is enough
+	for key, p := range parts {
+		if key.beside {
+			beside = append(beside, p)
+			continue
+		}
+		lost = r.locate(ctx, p, lost)
+		if p.err != nil || p.batcher.breaker.Open() {
+			doubtful = append(doubtful, p)
+		} else {
+			well = append(well, p)
+		}
+	}
+	arrived := clock.Now()
+	if len(doubtful) > 0 {
+		r.execute(ctx, op, doubtful, arrived)
+		undecided := make(map[int]bool)
+		for _, p := range doubtful {
+			for i, origin := range p.origin {
+				if p.calls[i].Err != nil {
+					undecided[origin] = true
+				}
+			}
+		}
+		if len(undecided) > 0 {
+			arrived = clock.Now() // the other calls do not wait for these
+		}
+		for _, p := range well {
+			p.drop(undecided)
+		}
+		for _, p := range beside {
+			p.drop(undecided)
+		}
+	}
+	underway := r.startBeside(ctx, op, beside, lost, arrived)
+	r.execute(ctx, op, well, arrived)
+	if op == script.Take {
+		underway = leaveRefused(underway, parts)
+	}
+	r.awaitBeside(ctx, underway)
+}
+
+// leaveRefused gives up what was sent for calls that enforced limits refuse, since limits in
+// shadow mode count only calls that pass the others. It returns the rest.
+func leaveRefused(underway []flight, parts map[partKey]*part) (admitted []flight) {
+	if len(underway) == 0 {
+		return nil
+	}
+	refused := make(map[int]bool)
+	for _, p := range parts {
+		for i, origin := range p.origin {
+			if !p.beside && (p.calls[i].Err != nil || !terms.Admitted(p.calls[i].Charges)) {
+				refused[origin] = true
+			}
+		}
+	}
+	for _, f := range underway {
+		if !refused[f.origin] {
+			admitted = append(admitted, f)
+			continue
+		}
+		f.batcher.Leave(f.waiter)
+		for i := range f.call.Charges {
+			f.call.Charges[i].Result = terms.Result{Allowed: true, Remaining: f.call.Charges[i].Max}
+		}
+	}
+	return admitted
+}
+
+// locate finds out which server has a part. Lost is why it is not known where any key is, or
+// nil. It returns the same for the next part.
+func (r *Router) locate(ctx context.Context, p *part, lost error) error {
+	p.err = lost
+	if lost == nil {
+		p.batcher, p.err = r.batcher(ctx, p.calls[0].Charges[0].Key, p.slot)
+	}
+	if p.err != nil && !r.ready.Load() {
+		return p.err
+	}
+	return lost
+}
+
+// execute has parts executed at the same time, but on each server no more than a few
+// batches' work: the others have their time from when they are sent. A server that did not
+// answer in time is not asked about the rest.
+func (r *Router) execute(ctx context.Context, op script.Operation, parts []*part, arrived time.Duration) {
+	for _, p := range parts {
+		p.remaining = p.calls
+	}
+	late := make(map[*batcher]error)
+	for more := true; more; arrived = clock.Now() {
+		more = false
+		ahead := make(map[*batcher]int64)
+		for _, p := range parts {
+			p.waiter = nil
+			n, work := terms.Fit(p.remaining)
+			if work += scriptWork; n == 0 || ahead[p.batcher] > 0 && ahead[p.batcher]+work > maxAhead {
+				continue
+			}
+			more = true
+			ahead[p.batcher] += work
+			p.current, p.remaining = p.remaining[:n], p.remaining[n:]
+			err := cmp.Or(p.err, late[p.batcher], ctx.Err())
+			if err == nil {
+				w := waiterOf(op, r.groupOf(p.slot), p.current, arrived)
+				err = p.batcher.Start(ctx, w)
+				if err == nil {
+					p.waiter = w
+				}
+			}
+			fail(p.current, err)
+		}
+		for _, p := range parts {
+			if p.waiter == nil {
+				continue
+			}
+			err := p.batcher.Wait(ctx, p.waiter)
+			if err == nil {
+				p.waiter.copyResults(p.current)
+			} else if isLate(err) {
+				late[p.batcher] = err
+			}
+			fail(p.current, err)
+		}
+	}
+}
+
+// A flight is a call that was sent of a part beside others.
+type flight struct {
+	call    *terms.Call
+	origin  int // the call that it is a part of
+	batcher *batcher
+	waiter  *waiter
+}
+
+// startBeside sends parts beside others, of which no more than the work that a caller may
+// have under way. What is not sent has failed.
+func (r *Router) startBeside(ctx context.Context, op script.Operation, parts []*part, lost error,
+	arrived time.Duration) (underway []flight) {
+	if lost == nil && !r.ready.Load() {
+		lost = errUnknownServer // to find out may take a while
+	}
+	ahead := make(map[*batcher]int64)
+	for _, p := range parts {
+		if len(p.calls) == 0 {
+			continue
+		}
+		r.locate(ctx, p, lost)
+		for i := range p.calls {
+			one := p.calls[i : i+1]
+			_, work := terms.Fit(one)
+			f, err := flight{call: &one[0], origin: p.origin[i], batcher: p.batcher}, p.err
+			if err == nil && ahead[p.batcher] > 0 && ahead[p.batcher]+work > maxAhead {
+				err = ErrCrowded
+			}
+			if err == nil {
+				ahead[p.batcher] += work
+				f.waiter = waiterOf(op, r.groupOf(p.slot), one, arrived)
+				// Without an end of its context a waiter can be left at any time, see setPatience.
+				err = p.batcher.Start(context.WithoutCancel(ctx), f.waiter)
+			}
+			fail(one, err)
+			if err == nil {
+				underway = append(underway, f)
+			}
+		}
+	}
+	return underway
+}
+
+// awaitBeside waits for what startBeside has sent, for a moment.
+func (r *Router) awaitBeside(ctx context.Context, underway []flight) {
+	if len(underway) == 0 {
+		return
+	}
+	patience := cmp.Or(r.cfg.Beside, ShadowTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, LateError(patience))
+	defer cancel()
+	for _, f := range underway {
+		err := f.batcher.Wait(ctx, f.waiter)
+		if err == nil {
+			f.call.Copy(&f.waiter.Calls[0])
+			f.waiter.Free()
+		} else if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		f.call.Err = cmp.Or(err, f.call.Err)
+	}
+}
+
+// fail notes why calls are not decided, if that is so.
+func fail(calls []terms.Call, err error) {
+	for i := 0; err != nil && i < len(calls); i++ {
+		calls[i].Err = err
+	}
+}

@@ -1,0 +1,82 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// Renew implements [terms.Store].
+func (r *Router) Renew(ctx context.Context, calls []terms.Call) error {
+	// The script writes its results to copies, since the next renewal needs At.
+	renewed, held := slices.Clone(calls), make([]terms.Charge, 0, len(calls))
+	for i := range calls {
+		held = append(held, calls[i].Charges[0])
+		renewed[i].Charges = held[i : i+1 : i+1]
+	}
+	err := r.decideAll(ctx, script.Renew, renewed)
+	for i := range calls {
+		calls[i].Err = renewed[i].Err
+		switch c := &calls[i].Charges[0]; {
+		case err != nil || calls[i].Err != nil:
+		case held[i].Remaining == 0:
+			c.At = 0
+		case c.Reserve > 0:
+			c.At = held[i].Remaining
+		}
+	}
+	return err
+}
+
+// Hold implements [terms.Store].
+func (r *Router) Hold(ctx context.Context, charges []terms.Charge) error {
+	err := r.decideEach(ctx, script.Hold, charges)
+	for i := range charges {
+		r.forgetDenial(charges[i].Key)
+	}
+	return err
+}
+
+// Reset implements [terms.Store].
+func (r *Router) Reset(ctx context.Context, charges []terms.Charge) error {
+	var failed error
+	for i := range charges {
+		if charges[i].Lapses() && r.resetLapsing(ctx, &charges[i]) == nil {
+			continue
+		}
+		failed = errors.Join(failed, r.countAll(r.resetKey(ctx, charges[i].Key), nil))
+	}
+	return failed
+}
+
+// decideOthers is decideAll for the calls that have charges.
+func (r *Router) decideOthers(ctx context.Context, op script.Operation, calls []terms.Call) error {
+	asked := slices.DeleteFunc(slices.Clone(calls), isEmpty)
+	for i := range calls {
+		calls[i].Err = nil
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	err := r.decideAll(ctx, op, asked)
+	for i := range calls {
+		if !isEmpty(calls[i]) {
+			calls[i].Err, asked = asked[0].Err, asked[1:]
+		}
+	}
+	return err
+}
+
+// resetLapsing forgets what is held of a key, and lets no renewal bring it back.
+func (r *Router) resetLapsing(ctx context.Context, c *terms.Charge) error {
+	plain := *c
+	plain.Cost = 0
+	calls := []terms.Call{{Charges: []terms.Charge{plain}}}
+	err := r.decideAll(ctx, script.Renew, calls)
+	r.forgetDenial(c.Key)
+	return cmp.Or(err, calls[0].Err)
+}

@@ -1,0 +1,124 @@
+// Package refusals counts which callers are refused most, in bounded memory, and at little cost
+// for those who are refused.
+//
+// It is handed the names of rules and the texts of their keys. It keeps no more than
+// [Sketch] says, whatever callers send. It never decides a call.
+package refusals
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+)
+
+// A Refusal is how often calls with a key of a rule were refused.
+type Refusal struct {
+	Rule, Key string
+	// Count is at most by Over too high.
+	Count, Over uint64
+}
+
+const (
+	// each is how many refusals of a key are counted one by one.
+	each = 128
+	// oneOf says how many refusals stand for one that is counted, from then on.
+	oneOf = 32
+	// slots is how many keys are told apart by whether they have had so many.
+	slots    = 1 << slotBits
+	slotBits = 10
+)
+
+// A Counter counts refusals until somebody takes them. The first [each] of a key are counted one
+// by one, and after these one of [oneOf], as so many: a caller who is refused from memory waits for
+// no lock. It is safe for concurrent use.
+type Counter struct {
+	sketch atomic.Pointer[Sketch]
+	seen   [slots]atomic.Uint32 // refusals that were counted, of the keys in a slot
+}
+
+// NewCounter returns a counter without refusals.
+func NewCounter() *Counter {
+	c := new(Counter)
+	c.sketch.Store(NewSketch())
+	return c
+}
+
+// Add counts a refusal of a call with a key of a rule. It keeps no key that it is given.
+func (c *Counter) Add(rule string, key []byte) {
+	n := uint64(1)
+	if seen := &c.seen[slot(key)]; seen.Load() < each {
+		seen.Add(1)
+	} else if n = oneOf; rand.Uint32()%oneOf > 0 {
+		return
+	}
+	c.sketch.Load().Add(rule, key, n)
+}
+
+// slot returns the slot of a key. Keys of one slot are told apart all the same, but some of their
+// refusals are counted one of [oneOf] too early.
+func slot(key []byte) uint64 {
+	n := uint64(len(key))
+	if len(key) >= 8 {
+		n ^= binary.LittleEndian.Uint64(key) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(key[len(key)-8:]), 17)
+	} else {
+		for _, b := range key {
+			n = n<<8 | uint64(b)
+		}
+	}
+	return n * 0x9e3779b97f4a7c15 >> (64 - slotBits)
+}
+
+// Take returns the refusals since the last time, and begins anew.
+func (c *Counter) Take() []Refusal {
+	all := c.sketch.Swap(NewSketch()).All()
+	for i := range c.seen {
+		c.seen[i].Store(0)
+	}
+	return all
+}
+
+// Return counts refusals again that were taken in vain.
+func (c *Counter) Return(all []Refusal) {
+	s := c.sketch.Load()
+	for _, r := range all {
+		if sure := r.Count - r.Over; sure > 0 {
+			s.Add(r.Rule, []byte(r.Key), sure)
+		}
+	}
+}
+
+// Most returns the n refusals that matter most, and how many refusals there are beside them. The
+// keys that each rule refuses most go before the next ones of any, so that an attack on one rule
+// hides no caller of another. What may be too high of a count is among the others.
+func Most(all []Refusal, n int) (most []Refusal, others uint64) {
+	slices.SortFunc(all, Compare)
+	rank := map[string]int{} // of the next key of each rule
+	type ranked struct {
+		Refusal
+		rank int
+	}
+	list := make([]ranked, len(all))
+	for i, r := range all {
+		list[i] = ranked{r, rank[r.Rule]}
+		rank[r.Rule]++
+	}
+	slices.SortStableFunc(list, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
+	for i, r := range list {
+		if sure := r.Count - r.Over; i < n && sure > 0 {
+			most = append(most, Refusal{Rule: r.Rule, Key: r.Key, Count: sure})
+			others += r.Over
+		} else {
+			others += r.Count
+		}
+	}
+	return most, others
+}
+
+// Compare orders refusals: who is refused most, for certain, is first.
+func Compare(a, b Refusal) int {
+	return cmp.Or(cmp.Compare(b.Count-b.Over, a.Count-a.Over), cmp.Compare(b.Count, a.Count),
+		cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
+}

@@ -1,0 +1,104 @@
+package refusals
+
+import (
+	"container/heap"
+	"hash/maphash"
+	"sync"
+)
+
+const (
+	// shards and shardKeys bound how many keys are counted at a time.
+	shards    = 8
+	shardKeys = 128
+)
+
+// MaxKeys is how many keys a sketch counts at a time.
+const MaxKeys = shards * shardKeys
+
+// A Sketch finds the keys that are refused most among any number, with [MaxKeys] counters. It is the
+// algorithm Space-Saving (Metwally, Agrawal, El Abbadi, "Efficient computation of
+// frequent and top-k elements in data streams", ICDT 2005): a key that has no
+// counter takes the smallest one over, and its count may be too high by what that
+// had. A key that is refused in more than 1 of 128 cases of its shard is found. A sketch is safe
+// for concurrent use.
+type Sketch struct{ shards [shards]shard }
+
+type shard struct {
+	mu       sync.Mutex
+	name     []byte     // of the key that is added, reused
+	counters []*counter // a heap with the smallest first
+	byName   map[string]*counter
+}
+
+type counter struct {
+	name        string // the rule's name, a zero byte, and the key
+	cut         int    // where the zero byte is
+	count, over uint64
+	at          int // in the heap
+}
+
+// NewSketch returns a sketch without keys.
+func NewSketch() *Sketch { return new(Sketch) }
+
+var seed = maphash.MakeSeed()
+
+// Add counts n refusals of calls with a key of a rule. It keeps no key that it is given.
+func (s *Sketch) Add(rule string, key []byte, n uint64) {
+	of := &s.shards[maphash.Bytes(seed, key)%shards]
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	// A rule's name may have any byte, a key has no control byte.
+	of.name = append(append(append(of.name[:0], rule...), 0), key...)
+	of.add(of.name, len(rule), n)
+}
+
+// All returns all keys that have a counter, in no order.
+func (s *Sketch) All() (all []Refusal) {
+	for i := range s.shards {
+		of := &s.shards[i]
+		of.mu.Lock()
+		for _, c := range of.counters {
+			all = append(all, Refusal{c.name[:c.cut], c.name[c.cut+1:], c.count, c.over})
+		}
+		of.mu.Unlock()
+	}
+	return all
+}
+
+func (s *shard) add(name []byte, cut int, n uint64) {
+	if c := s.byName[string(name)]; c != nil {
+		c.count += n
+		heap.Fix(s, c.at)
+		return
+	}
+	if s.byName == nil {
+		s.byName = make(map[string]*counter)
+	}
+	if len(s.counters) < shardKeys {
+		c := &counter{name: string(name), cut: cut, count: n}
+		s.byName[c.name] = c
+		heap.Push(s, c)
+		return
+	}
+	least := s.counters[0]
+	delete(s.byName, least.name)
+	least.name, least.cut, least.over = string(name), cut, least.count
+	least.count += n
+	s.byName[least.name] = least
+	heap.Fix(s, 0)
+}
+
+// Len, Less, Swap, Push and Pop implement [heap.Interface].
+func (s *shard) Len() int           { return len(s.counters) }
+func (s *shard) Less(i, j int) bool { return s.counters[i].count < s.counters[j].count }
+func (s *shard) Swap(i, j int) {
+	c := s.counters
+	c[i], c[j] = c[j], c[i]
+	c[i].at, c[j].at = i, j
+}
+func (s *shard) Push(x any) {
+	c := x.(*counter)
+	c.at = len(s.counters)
+	s.counters = append(s.counters, c)
+}
+func (s *shard) Pop() any { panic("nothing is taken off the heap") }

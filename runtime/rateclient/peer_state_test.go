@@ -1,0 +1,283 @@
+package rateclient_test
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/peerstate"
+	"github.com/rategen/rategen/runtime/rateclient"
+)
+
+// TestPeerScript has Redis, and a cluster, note what a peer says, and a process by itself: they know
+// the same afterwards, whatever the numbers.
+func TestPeerScript(t *testing.T) {
+	t.Parallel()
+	clients := map[string]redis.UniversalClient{"single": redistest.Start(t).Client(t), "cluster": redistest.StartCluster(t).Client(t)}
+	for name, client := range clients {
+		t.Run(name, func(t *testing.T) {
+			shared := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second)))
+			alone := runtime.New(runtime.NewMemoryStore())
+			rule := &runtime.Rule{Name: "peer", Window: time.Minute, Max: 10, Hold: true}
+			for key := range int64(30) {
+				limit := rule.Limit(new(runtime.Key).AddInt(key))
+				highest := []int64{3, 100, 1e15 - 1}[rand.N(3)]
+				of := &peerstate.Limit{First: 1 + rand.N(highest), Life: time.Hour}
+				if rand.N(2) == 0 {
+					of.Window = time.Hour
+				}
+				close := time.Second // and a little longer is no news
+				for range 30 {
+					said := peerstate.Said{}
+					if rand.N(3) > 0 {
+						said.Max = 1 + rand.N(highest)
+					}
+					if rand.N(4) == 0 {
+						said.Evenly = rand.N(2 * runtime.MaxWindow)
+						close = max(close, time.Second+said.Evenly/64)
+					}
+					want, got := alone.Peer(t.Context(), limit, of, said), shared.Peer(t.Context(), limit, of, said)
+					if apart := want.Paced.Sub(got.Paced).Abs(); got.Max != want.Max || want.Paced.After(time.Now()) && apart > close {
+						t.Fatalf("%+v, %+v said: %+v in Redis, %+v in this process", *of, said, got, want)
+					}
+				}
+				ttl := client.PTTL(t.Context(), fmt.Sprintf("rate_limit:peer:%d%%block%%peer", key)).Val()
+				if ttl <= 0 || ttl > 2*runtime.MaxWindow+of.Life {
+					t.Fatalf("key %d lives for %v", key, ttl)
+				}
+			}
+		})
+	}
+}
+
+// TestPeerStateEnds wants what a peer has said to be forgotten in time, and by all.
+func TestPeerStateEnds(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	open := func() *runtime.Limiter {
+		return runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second)))
+	}
+	rule := &runtime.Rule{Name: "peer", Window: time.Minute, Max: 10, Hold: true}
+	most := func(l *runtime.Limiter, of *peerstate.Limit, said peerstate.Said) int64 {
+		return l.Peer(t.Context(), rule.Limit(nil), of, said).Max
+	}
+	one, other := open(), open()
+	short, long := &peerstate.Limit{First: 10, Life: 50 * time.Millisecond}, &peerstate.Limit{First: 10, Life: time.Hour}
+	if got := most(one, short, peerstate.Said{Max: 4}); got != 4 {
+		t.Errorf("max %d", got)
+	}
+	time.Sleep(60 * time.Millisecond)
+	for name, l := range map[string]*runtime.Limiter{"who knew": one, "another": other, "a new one": open()} {
+		if got := most(l, short, peerstate.Said{}); got != 0 {
+			t.Errorf("%s goes by %d after its life", name, got)
+		}
+	}
+	if got := most(one, long, peerstate.Said{Max: 3}); got != 3 {
+		t.Errorf("max %d", got)
+	}
+	if err := client.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1100 * time.Millisecond)
+	for name, l := range map[string]*runtime.Limiter{"who knew": one, "another": other} {
+		if got := most(l, long, peerstate.Said{}); got != 0 {
+			t.Errorf("%s goes by %d that Redis has forgotten", name, got)
+		}
+	}
+}
+
+// TestPeerStateWithoutRedis wants a process to go by what it knows while Redis does not answer,
+// and wait for it no longer than for the timeout, once a second.
+func TestPeerStateWithoutRedis(t *testing.T) {
+	t.Parallel()
+	for _, tuned := range []bool{false, true} {
+		t.Run(fmt.Sprint("tuned ", tuned), func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			client := server.Client(t, func(o *redis.Options) {
+				if tuned {
+					runtime.TuneRedis(o)
+				}
+			})
+			const timeout = 50 * time.Millisecond
+			store := runtime.NewRedisStore(client, runtime.WithTimeout(timeout))
+			l := runtime.New(store)
+			rule := &runtime.Rule{Name: "peer", Window: time.Minute, Max: 10, Hold: true}
+			of := &peerstate.Limit{First: 10, Life: time.Hour}
+			l.Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{Max: 7})
+			server.Pause()
+			begin, waited := time.Now(), 0
+			var slowest time.Duration
+			for time.Since(begin) < 2500*time.Millisecond {
+				asked := time.Now()
+				if got := l.Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{}).Max; got != 7 {
+					t.Fatalf("max %d while Redis is away", got)
+				}
+				took := time.Since(asked)
+				if slowest = max(slowest, took); took > timeout/2 {
+					waited++
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if slowest > timeout+2*time.Second || waited > 20 { // a busy machine stands still at times
+				t.Errorf("%d calls have waited, the longest for %v", waited, slowest)
+			}
+			if got := l.Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{Max: 5}).Max; got != 5 {
+				t.Errorf("max %d, the peer has just said 5", got)
+			}
+			server.Resume()
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+			closed := l.Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{Max: 4})
+			if closed.Max != 4 {
+				t.Errorf("max %d after the end", closed.Max)
+			}
+		})
+	}
+}
+
+// TestStateOfPeerInRedis has a peer halve its limit, name another one, and hold calls back, and
+// then a replica start: its first burst goes by all that.
+func TestStateOfPeerInRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	const most = 12
+	peer := func(name string, limit rateclient.PeerLimit) rateclient.Peer {
+		limit.Rule = runtime.Rule{Name: name, Window: 20 * time.Second, Max: 60}
+		return rateclient.Peer{Pattern: "a.test/", Limits: []rateclient.PeerLimit{limit}, Wait: 1500 * time.Millisecond}
+	}
+	// burst has a new replica send 60 requests at once, after another has sent one, and returns
+	// when they arrived.
+	burst := func(t *testing.T, peer rateclient.Peer, fields map[string]string, status int, pause time.Duration) []time.Time {
+		s := &service{answer: func(*http.Request) (int, map[string]string) { return 200, nil }}
+		first := &service{answer: func(*http.Request) (int, map[string]string) { return status, fields }}
+		store := func() *runtime.RedisStore {
+			return runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(5*time.Second))
+		}
+		if _, err := get(t.Context(), newTransport(t, first, store(), peer), "http://a.test/"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(pause)
+		other := newTransport(t, s, store(), peer)
+		var wg sync.WaitGroup
+		for range 60 {
+			wg.Go(func() { _, _ = get(t.Context(), other, "http://a.test/") })
+		}
+		wg.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.Clone(s.arrivals)
+	}
+	policy := func(most int) map[string]string {
+		return map[string]string{"RateLimit-Policy": fmt.Sprintf(`"a";q=%d;w=20`, most)}
+	}
+	t.Run("max", func(t *testing.T) {
+		t.Parallel()
+		if n := len(burst(t, peer("max", rateclient.PeerLimit{Least: 1, Most: 60}), policy(most), 200, 0)); n != most-1 {
+			t.Errorf("%d requests were sent, want %d", n, most-1)
+		}
+	})
+	t.Run("refused at a limit of 0", func(t *testing.T) {
+		t.Parallel()
+		limited := policy(0)
+		limited["Retry-After"] = "1"
+		if n := len(burst(t, peer("none", rateclient.PeerLimit{Least: 3, Most: 60}), limited, 429, 1100*time.Millisecond)); n > 2 {
+			t.Errorf("%d requests were sent, want 2 at most", n)
+		}
+	})
+	t.Run("after a hold", func(t *testing.T) {
+		t.Parallel()
+		// A third of a second apart they go on, for 20 seconds, of which 1.5 are waited for.
+		if n := len(burst(t, peer("hold", rateclient.PeerLimit{}), map[string]string{"Retry-After": "1"}, 429, 1100*time.Millisecond)); n < 1 || n > 7 {
+			t.Errorf("%d requests were sent after a hold, want about 5", n)
+		}
+	})
+}
+
+// TestUnnamedLimit wants a peer that never names the limit which it may set to be told of.
+func TestUnnamedLimit(t *testing.T) {
+	t.Parallel()
+	fields := map[string]string{"RateLimit-Policy": `"a";q=60;w=3600`} // of another window
+	s := &service{answer: func(*http.Request) (int, map[string]string) { return 200, fields }}
+	quiet, rule := slog.New(slog.DiscardHandler), fmt.Sprint("unnamed-", rand.Uint32()) // findings are the process's
+	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(quiet))
+	defer limiter.Close()
+	transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "a.test/", Limits: []rateclient.PeerLimit{{
+		Rule: runtime.Rule{Name: rule, Window: time.Minute, Max: 1000}, Least: 1, Most: 1000}}}},
+		rateclient.WithNext(s), rateclient.WithLogger(quiet))
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(n int) {
+		for range n {
+			if _, err := get(t.Context(), transport, "http://a.test/"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	send(99)
+	fields = map[string]string{"RateLimit-Policy": `"a";q=1000;w=60`}
+	send(1)
+	fields = nil
+	send(99)
+	if told := limiterFindings(limiter); strings.Contains(told, "limit_unnamed ("+rule+")") {
+		t.Errorf("told %v before it is sure", told)
+	}
+	send(1)
+	if told := limiterFindings(limiter); !strings.Contains(told, "limit_unnamed ("+rule+")") {
+		t.Errorf("told %v, want limit_unnamed", told)
+	}
+}
+
+// TestReleasedPeer wants a release, and a reset, of a key to end what the peer has said, on Redis
+// and in memory, for all who share the store.
+func TestReleasedPeer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for name, open := range map[string]func() runtime.Store{
+		"redis": func() runtime.Store {
+			return runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(5*time.Second))
+		},
+		"memory": func() runtime.Store { return runtime.NewMemoryStore() },
+	} {
+		store := open()
+		one, other := runtime.New(store), runtime.New(store)
+		if name == "redis" {
+			other = runtime.New(open())
+		}
+		rule := &runtime.Rule{Name: "peer", Window: time.Minute, Max: 10, Hold: true}
+		limit, of := rule.Limit(nil), &peerstate.Limit{First: 10, Life: time.Hour}
+		for what, end := range map[string]func() error{
+			"release": func() error { return other.Release(t.Context(), limit) },
+			"reset":   func() error { return other.Reset(t.Context(), limit) },
+		} {
+			one.Peer(t.Context(), limit, of, peerstate.Said{Max: 3, Evenly: 24 * time.Hour})
+			if err := end(); err != nil {
+				t.Fatal(name, what, err)
+			}
+			if name == "redis" {
+				time.Sleep(1100 * time.Millisecond) // what a process has read holds for a second
+			}
+			for _, l := range []*runtime.Limiter{one, other} {
+				if s := l.Peer(t.Context(), limit, of, peerstate.Said{}); s.Max != 0 || s.Paced.After(time.Now()) {
+					t.Errorf("%s, after a %s: %+v", name, what, s)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package ratepage
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
+)
+
+// TestProcesses wants a page to say in which processes of all its hash is in force.
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	editor := override.NewEditor(client, "limits")
+	page := New(WithActions(func(*http.Request, Action) (string, error) { return "ada", nil }, editor))
+	for range 2 { // in one namespace
+		l := runtime.New(runtime.NewRedisStore(client), runtime.WithLogger(quiet), runtime.WithObserver(page.Observer()))
+		defer l.Close()
+	}
+	version, err := editor.Version(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := func(name, hash, version string) {
+		text, err := json.Marshal(runtime.Process{Name: name, At: time.Now(), Overrides: hash, Version: version, Findings: []runtime.Finding{{Code: "x"}}})
+		if err == nil {
+			err = client.HSet(t.Context(), "rate_limit:{processes}:0", name, text).Err()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func() processesView {
+		page.processesCache.forget()
+		v := decoded[processesView](t, ask(page, "GET", "/api/processes", ""))
+		for i := range v.Processes {
+			v.Processes[i].At = time.Time{}
+		}
+		return v
+	}
+	check := func(want processesView) {
+		t.Helper()
+		want.Hash = "redis:limits"
+		if diff := cmp.Diff(want, look()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	check(processesView{Processes: []processView{}})
+	report("a", "redis:other", version)
+	check(processesView{Processes: []processView{{Name: "a", Overrides: "redis:other", Findings: 1}}, Count: 1})
+	report("b", "redis:limits", version)
+	report("c", "redis:limits", "old")
+	check(processesView{Count: 3, Follow: 2, InForce: 1, Processes: []processView{
+		{Name: "a", Overrides: "redis:other", Findings: 1}, {Name: "c", Overrides: "redis:limits", Findings: 1},
+		{Name: "b", Overrides: "redis:limits", Findings: 1, InForce: true},
+	}})
+	if err := client.HSet(t.Context(), "limits", "r", `{"max":7}`).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if v := look(); v.InForce != 0 || v.Follow != 2 {
+		t.Errorf("%+v", v)
+	}
+	if err := client.HSet(t.Context(), "limits", "r", `{`).Err(); err != nil { // rejected
+		t.Fatal(err)
+	}
+	if v := look(); v.InForce != 0 || v.Follow != 2 {
+		t.Errorf("%+v", v)
+	}
+	for i := range 60 {
+		report(fmt.Sprint("p-", i), "", "")
+	}
+	if v := look(); v.Count != 63 || len(v.Processes) != maxProcesses || v.More != 13 {
+		t.Errorf("%d, %d, %d", v.Count, len(v.Processes), v.More)
+	}
+	if v := decoded[processesView](t, ask(New(), "GET", "/api/processes", "")); v.Count != 0 || v.Hash != "" {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestRefusedSpans wants a page to say whom all processes have refused, as far back as it is asked.
+func TestRefusedSpans(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	now := time.Now().Unix() / 60
+	tell := func(ago int64, lines ...string) {
+		text := fmt.Sprint(now-ago, "\n", strings.Join(lines, "\n"), "\n")
+		if err := client.ZAdd(t.Context(), "rate_limit:{processes}:refused", redis.Z{Score: float64(now - ago), Member: text}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell(5, "r\tannabel\t10", "\t3")
+	tell(9, "r\tannabel\t1")
+	tell(100, "r\tannabel\t5", "r\tbob\t90")
+	for i := range 30 {
+		tell(int64(1000+i), fmt.Sprint("s\tkey-", i, "\t1"))
+	}
+	open := func(opts ...Option) *Page {
+		page := New(opts...)
+		for range 2 { // in one namespace
+			l := runtime.New(runtime.NewRedisStore(client), runtime.WithLogger(quiet), runtime.WithObserver(page.Observer()))
+			t.Cleanup(func() { _ = l.Close() })
+		}
+		return page
+	}
+	minute := func(ago int64) time.Time { return time.Unix(60*(now-ago), 0) }
+	page := open(WithPlainKeys())
+	look := func(since string) refusedView {
+		return decoded[refusedView](t, ask(page, "GET", "/api/refused?since="+since, ""))
+	}
+	same := cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })
+	if diff := cmp.Diff(refusedView{Keys: []refusedKeyView{{"r", "annabel", 11, minute(9), minute(4)}}, Others: 3}, look("1h"), same); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(refusedView{Keys: []refusedKeyView{{"r", "bob", 90, minute(100), minute(99)}, {"r", "annabel", 16, minute(100), minute(4)}}, Others: 3}, look("3h"), same); diff != "" {
+		t.Error(diff)
+	}
+	if v := look("24h"); len(v.Keys) != maxDenied || v.Others != 3+32-maxDenied {
+		t.Errorf("%d keys, %d others", len(v.Keys), v.Others)
+	}
+	if w := ask(page, "GET", "/api/refused?since=2h", ""); w.Code != http.StatusBadRequest {
+		t.Error(w.Code, w.Body)
+	}
+	page = open(WithKeys())
+	if v := look("1h"); len(v.Keys) != 1 || v.Keys[0].Key != "a•••l" {
+		t.Errorf("%+v", v)
+	}
+	page = open()
+	if v := look("1h"); len(v.Keys) != 0 || v.Others != 0 {
+		t.Errorf("%+v", v)
+	}
+}

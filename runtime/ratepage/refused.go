@@ -1,0 +1,99 @@
+package ratepage
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// refusedSpans are how long one may look back.
+var refusedSpans = [...]struct {
+	text string
+	long time.Duration
+}{{"1h", time.Hour}, {"3h", 3 * time.Hour}, {"24h", 24 * time.Hour}}
+
+// refusedAge is for how long what was refused serves all viewers: processes tell each minute.
+const refusedAge = 10 * time.Second
+
+// A refusedView is the keys that all processes have refused most in a span.
+type refusedView struct {
+	Keys   []refusedKeyView `json:"keys"`
+	Others int64            `json:"others"` // refusals of other keys
+}
+
+// A refusedKeyView is a key that was refused, between the first and the last minute of its refusals.
+type refusedKeyView struct {
+	Rule  string    `json:"rule"`
+	Key   string    `json:"key"`
+	Count int64     `json:"count"`
+	From  time.Time `json:"from"`
+	To    time.Time `json:"to"`
+}
+
+// serveRefused answers with what all processes have refused. A page that shows no keys has none.
+func (p *Page) serveRefused(w http.ResponseWriter, r *http.Request) {
+	since := r.URL.Query().Get("since")
+	for i, span := range refusedSpans {
+		if span.text == since {
+			p.refusedCaches[i].serve(w, r, refusedAge, func(ctx context.Context, now time.Time) ([]byte, error) {
+				return p.refused(ctx, now.Add(-span.long))
+			})
+			return
+		}
+	}
+	writeFailure(w, badRequest("since is %.80q: there are 1h, 3h and 24h", since))
+}
+
+func (p *Page) refused(ctx context.Context, since time.Time) ([]byte, error) {
+	v := refusedView{Keys: []refusedKeyView{}}
+	if p.keys == nil {
+		return encode(v), nil
+	}
+	counts := map[runtime.RefusedMinute]int64{} // limiters may share a namespace
+	for _, l := range p.all() {
+		minutes, err := l.RefusedMinutes(ctx, since)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range minutes {
+			count := m.Count
+			m.Count = 0
+			counts[m] = max(counts[m], count)
+		}
+	}
+	keys := map[[2]string]*refusedKeyView{}
+	for m, count := range counts {
+		of, end := keys[[2]string{m.Rule, m.Key}], m.Start.Add(time.Minute)
+		switch {
+		case m.Rule == "":
+			v.Others += count
+			continue
+		case of == nil:
+			of = &refusedKeyView{Rule: m.Rule, Key: keyText(m.Key), From: m.Start, To: end}
+			keys[[2]string{m.Rule, m.Key}] = of
+		case m.Start.Before(of.From):
+			of.From = m.Start
+		case end.After(of.To):
+			of.To = end
+		}
+		of.Count += count
+	}
+	for _, of := range keys {
+		if !p.plain {
+			of.Key = maskKey(of.Key)
+		}
+		v.Keys = append(v.Keys, *of)
+	}
+	slices.SortFunc(v.Keys, func(a, b refusedKeyView) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
+	})
+	for _, of := range v.Keys[min(len(v.Keys), maxDenied):] {
+		v.Others += of.Count
+	}
+	v.Keys = v.Keys[:min(len(v.Keys), maxDenied)]
+	return encode(v), nil
+}

@@ -1,0 +1,81 @@
+package raterecord
+
+import (
+	"context"
+	"math/bits"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// call leaves a call in the queue.
+func (r *Recorder) call(ctx context.Context, ev runtime.CallEvent) {
+	n, chosen := r.chosen(len(ev.Limits), func(i int) []byte { return ev.Limits[i].Key })
+	if n == 0 {
+		return
+	}
+	// Redis decides a call about halfway through its latency, which in memory is next to nothing. The
+	// label comes first, since a function of the program must not hold a place in the queue.
+	at, label := r.now(), ""
+	if !r.virtual { // such a clock stands still meanwhile
+		at = at.Add(-ev.Latency / 2)
+	}
+	if r.label != nil {
+		label = r.callLabel(ctx)
+	}
+	position, ok := r.queue.claim(n)
+	if !ok {
+		return
+	}
+	for set, p := chosen, position; set != 0; set, p = set&(set-1), p+1 {
+		l, s := &ev.Limits[bits.TrailingZeros32(set)], r.queue.at(p)
+		s.settles, s.limits, s.partial = false, uint8(n), n < len(ev.Limits)
+		s.time, s.waited, s.label = at.UnixMicro(), ev.Waited.Microseconds(), label
+		s.verdict, s.source = l.Verdict, l.Source
+		s.rule, s.base, s.zone, s.anchor = l.Rule, l.Declared, l.Zone, l.Anchor
+		s.cost, s.max, s.wait, s.charged = l.Cost, l.Max, l.Wait.Microseconds(), l.Charged
+		s.keyLen = uint8(copy(s.key[:], l.Key))
+	}
+	for p := position; p < position+uint64(n); p++ {
+		r.queue.publish(p)
+	}
+}
+
+// settlement leaves a settlement in the queue.
+func (r *Recorder) settlement(_ context.Context, ev runtime.SettlementEvent) {
+	n, chosen := r.chosen(len(ev.Limits), func(i int) []byte { return ev.Limits[i].Key })
+	if n == 0 {
+		return
+	}
+	at := r.now().UnixMicro()
+	position, ok := r.queue.claim(n)
+	if !ok {
+		return
+	}
+	for set, p := chosen, position; set != 0; set, p = set&(set-1), p+1 {
+		l, s := &ev.Limits[bits.TrailingZeros32(set)], r.queue.at(p)
+		s.settles, s.limits, s.time = true, uint8(n), at
+		s.rule, s.base, s.zone = l.Rule, nil, ""
+		s.cost, s.max, s.charged = l.Cost, l.Settled, l.Charged
+		s.keyLen = uint8(copy(s.key[:], l.Key))
+	}
+	for p := position; p < position+uint64(n); p++ {
+		r.queue.publish(p)
+	}
+}
+
+// chosen returns which limits of an event are of callers that are recorded, as bits, and how many.
+func (r *Recorder) chosen(limits int, key func(int) []byte) (n int, set uint32) {
+	for i := range min(limits, runtime.MaxLimits) {
+		if k := key(i); r.share == 1 || len(k) == 0 || r.names.chooses(k) {
+			set |= 1 << i
+		}
+	}
+	return bits.OnesCount32(set), set
+}
+
+// callLabel returns what the program says of a call. A panic says nothing.
+func (r *Recorder) callLabel(ctx context.Context) (label string) {
+	defer func() { _ = recover() }()
+	label = r.label(ctx)
+	return label[:min(len(label), maxLabel)]
+}

@@ -1,0 +1,149 @@
+package raterecord
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// maxKey is how much of a key a slot has. Keys have no more, unless the prefix of the rule is
+// longer than that.
+const maxKey = 200
+
+// A slot is one limit of an event in the queue.
+type slot struct {
+	turn    atomic.Uint64 // whose it is: see queue
+	settles bool
+	partial bool
+	limits  uint8 // of the event, at its first one
+	verdict runtime.Verdict
+	source  runtime.Source
+	keyLen  uint8
+	anchor  int
+	time    int64 // microseconds
+	waited  int64
+	label   string
+	rule    *runtime.Rule
+	base    *runtime.Rule // as it was declared
+	zone    string
+	cost    int64
+	max     int64 // or what a cost was settled at
+	wait    int64
+	charged int64
+	key     [maxKey]byte
+}
+
+// A queue hands events to the writer. Nobody waits: where there is no room an event is dropped. A
+// slot is free for position p if its turn is p, and has the event of p if its turn is p+1.
+type queue struct {
+	slots   []slot
+	mask    uint64
+	tail    atomic.Uint64 // the next position to fill
+	_       [56]byte      // apart, since the others write tail all the time
+	head    uint64        // the next one to empty: the writer's
+	asleep  bool          // likewise: no time to write is set
+	dropped atomic.Uint64
+	closed  atomic.Bool
+	idle    atomic.Bool // the writer waits for the first event
+	wake    chan struct{}
+}
+
+func newQueue(n int) *queue {
+	size := uint64(1) << bits.Len(uint(max(n, 2*runtime.MaxLimits)-1))
+	q := &queue{slots: make([]slot, size), mask: size - 1, wake: make(chan struct{}, 1)}
+	for i := range q.slots {
+		q.slots[i].turn.Store(uint64(i))
+	}
+	return q
+}
+
+func (q *queue) at(position uint64) *slot { return &q.slots[position&q.mask] }
+
+// claim returns the first of n positions that follow each other, or false if there is no room.
+func (q *queue) claim(n int) (position uint64, ok bool) {
+	for !q.closed.Load() {
+		position = q.tail.Load()
+		last := position + uint64(n) - 1
+		switch turn := q.at(last).turn.Load(); {
+		case turn == last: // those before it are free, too: the writer frees them in order
+			if q.tail.CompareAndSwap(position, position+uint64(n)) {
+				return position, true
+			}
+		case turn < last:
+			q.dropped.Add(1)
+			q.signal()
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// publish hands a slot to the writer.
+func (q *queue) publish(position uint64) {
+	q.at(position).turn.Store(position + 1)
+	// The first event wakes the writer up, and then each that fills half of the queue.
+	if position&(q.mask>>1) == 0 || q.idle.Load() && q.idle.CompareAndSwap(true, false) {
+		q.signal()
+	}
+}
+
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next returns the slot that is next to be written, or nil if there is none yet.
+func (q *queue) next() *slot {
+	if s := q.at(q.head); s.turn.Load() == q.head+1 {
+		return s
+	}
+	return nil
+}
+
+// ready reports whether n slots are.
+func (q *queue) ready(n int) bool {
+	last := q.head + uint64(n) - 1
+	for p := q.head; p <= last; p++ {
+		if q.at(p).turn.Load() != p+1 {
+			return false
+		}
+	}
+	return true
+}
+
+// pass frees the slot that next has returned.
+func (q *queue) pass() {
+	s := q.at(q.head)
+	s.rule, s.base, s.label, s.zone = nil, nil, "", ""
+	s.turn.Store(q.head + q.mask + 1)
+	q.head++
+}
+
+// sleep has the next event wake the writer up, and reports false if there is one.
+func (q *queue) sleep() bool {
+	q.asleep = true
+	q.idle.Store(true)
+	if q.tail.Load() != q.head && q.idle.CompareAndSwap(true, false) {
+		q.asleep = false
+	}
+	return q.asleep
+}
+
+// woken reports whether the writer was asleep, which it is no more.
+func (q *queue) woken() bool {
+	was := q.asleep
+	q.asleep = false
+	return was
+}
+
+// close has the writer end, and reports false if it was closed before.
+func (q *queue) close() bool {
+	if q.closed.Swap(true) {
+		return false
+	}
+	q.signal()
+	return true
+}

@@ -1,0 +1,195 @@
+package runtime_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// refusedKey is where Redis keeps what limiters without a namespace have refused.
+const refusedKey = "rate_limit:{processes}:refused"
+
+// TestRefusedMinutes has processes refuse calls, and wants to read which and how many.
+func TestRefusedMinutes(t *testing.T) {
+	t.Parallel()
+	server, cluster := redistest.Start(t), redistest.StartCluster(t)
+	for name, client := range map[string]redis.UniversalClient{"server": server.Client(t), "cluster": cluster.Client(t)} {
+		t.Run(name, func(t *testing.T) { tellRefused(t, client) })
+	}
+}
+
+func tellRefused(t *testing.T, client redis.UniversalClient) {
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
+	name := "odd\tname\n%"
+	one := &runtime.Rule{Name: name, Prefix: "one:", Window: time.Hour, Max: 1}
+	all := &runtime.Rule{Name: "all", Prefix: "all:", Window: time.Hour, Max: 1}
+	shadow := &runtime.Rule{Name: "shadow", Prefix: "shadow:", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
+	secret := []byte("secret")
+	plain, second := runtime.New(store, quiet), runtime.New(store, quiet)
+	hiding := runtime.New(store, quiet, runtime.WithNamespace("hiding"), runtime.WithRefusals(time.Hour, secret))
+	silent := runtime.New(store, quiet, runtime.WithNamespace("silent"), runtime.WithRefusals(0, nil))
+	for _, l := range []*runtime.Limiter{plain, second, hiding, silent} {
+		l.Register(one, all, shadow)
+	}
+	take := func(n int, l *runtime.Limiter, limits ...runtime.Limit) {
+		for range n {
+			_, _ = l.Take(t.Context(), limits...)
+		}
+	}
+	hostile := runtime.NewKey().AddString("a\tb\n1").AddString("ü\xff")
+	take(4, plain, one.Limit(hostile))                                    // 3 refused
+	take(3, second, one.Limit(hostile), all.Limit(nil))                   // 3 refused, and the other is not charged
+	take(3, second, all.Limit(nil), shadow.Limit(nil))                    // 2 refused
+	take(3, hiding, one.Limit(key("ada")))                                // 2 refused
+	take(3, silent, one.Limit(key("ada")))                                // told to nobody
+	take(4001, plain, one.Limit(key("hot")))                              // 4000, of which 128 one by one
+	since := time.Unix(client.Time(t.Context()).Val().Unix()/60*60-60, 0) // the minute may turn meanwhile
+	for _, l := range []*runtime.Limiter{plain, second, hiding, silent, plain} {
+		l.Report()
+	}
+	read := func(namespace string) map[[2]string]int64 {
+		found, err := store.RefusedMinutes(t.Context(), namespace, since)
+		ok(t, err)
+		sums := map[[2]string]int64{}
+		for _, m := range found {
+			sums[[2]string{m.Rule, m.Key}] += m.Count
+			if m.Start.Second() != 0 || m.Start.Before(since) {
+				t.Errorf("%+v", m)
+			}
+		}
+		return sums
+	}
+	got := read("")
+	if hot := got[[2]string{name, "hot"}]; hot < 2000 || hot > 6000 {
+		t.Errorf("%d refusals of 4000", hot)
+	}
+	delete(got, [2]string{name, "hot"})
+	same(t, "refused", map[[2]string]int64{{name, hostile.String()}: 6, {"all", ""}: 2}, got)
+	same(t, "hidden", map[[2]string]int64{{name, spec.HiddenKey(secret, "ada")}: 2}, read("hiding"))
+	same(t, "silent", 0, len(read("silent")))
+	if left := client.PTTL(t.Context(), refusedKey).Val(); left <= 0 || left > runtime.KeepRefusals {
+		t.Errorf("kept for %v", left)
+	}
+	later, err := store.RefusedMinutes(t.Context(), "", since.Add(time.Hour))
+	ok(t, err)
+	same(t, "later", 0, len(later))
+	take(2, second, one.Limit(hostile)) // told at the end
+	ok(t, errors.Join(plain.Close(), second.Close(), hiding.Close(), silent.Close()))
+	same(t, "after the end", int64(8), read("")[[2]string{name, hostile.String()}])
+}
+
+// TestRefusedBounds refuses more callers than Redis keeps, and finds what is older than a day gone.
+func TestRefusedBounds(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second), runtime.WithDenialMemory(0))
+	attacked := &runtime.Rule{Name: "attacked", Prefix: "attacked:", Window: time.Hour, Max: 1}
+	other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 1}
+	total := int64(0)
+	refuse := func(l *runtime.Limiter, r *runtime.Rule, key *runtime.Key, n int) {
+		for i := range n + 1 {
+			if _, err := l.Take(t.Context(), r.Limit(key)); i > 0 && !errors.Is(err, runtime.ErrLimited) {
+				t.Fatal(err)
+			} else if err != nil {
+				total++
+			}
+		}
+	}
+	now := client.Time(t.Context()).Val().Unix() / 60
+	for age, text := range map[int64]string{1441: "\nold\tx\t1\n", 1439: "\nrecent\tx\t1\n", 3000: "older"} {
+		ok(t, client.ZAdd(t.Context(), refusedKey, redis.Z{Score: float64(now - age), Member: fmt.Sprint(now-age, text)}).Err())
+	}
+	for range 3 {
+		l := runtime.New(store, quiet)
+		l.Register(attacked, other)
+		for i := range 120 {
+			refuse(l, attacked, key(fmt.Sprint("robot-", i)), 4+i%3)
+		}
+		refuse(l, other, key("ada"), 1)
+		l.Report()
+		ok(t, l.Close())
+	}
+	found, err := store.RefusedMinutes(t.Context(), "", time.Unix(0, 0))
+	ok(t, err)
+	minutes, told := map[time.Time]int{}, map[string]int64{}
+	for _, m := range found {
+		if m.Rule != "" {
+			minutes[m.Start]++
+		}
+		told[m.Rule] += m.Count
+		total -= m.Count
+	}
+	for at, n := range minutes {
+		if n > 100 {
+			t.Errorf("%v has %d callers", at, n)
+		}
+	}
+	if told["recent"] != 1 || told["old"] > 0 || told["other"] < 3 || told[""] == 0 || total != -1 {
+		t.Errorf("%v, %d are missing", told, total)
+	}
+	if n := client.ZCard(t.Context(), refusedKey).Val(); n > 3 {
+		t.Errorf("%d minutes", n)
+	}
+}
+
+// TestRefusedLater has a report fail, and wants what it tells in the next one.
+func TestRefusedLater(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
+	l := runtime.New(store, quiet, runtime.WithRefusals(time.Hour, []byte("secret")))
+	one := &runtime.Rule{Name: "one", Window: time.Hour, Max: 1}
+	l.Register(one)
+	for range 3 {
+		_, _ = l.Take(t.Context(), one.Limit(key("ada")))
+	}
+	ok(t, client.Do(t.Context(), "ACL", "SETUSER", "default", "-hset").Err())
+	l.Report()
+	ok(t, client.Do(t.Context(), "ACL", "SETUSER", "default", "+hset").Err())
+	l.Report()
+	l.Report()
+	found, err := store.RefusedMinutes(t.Context(), "", time.Unix(0, 0))
+	ok(t, err)
+	if len(found) != 1 || found[0].Count != 2 || found[0].Key != spec.HiddenKey([]byte("secret"), "ada") {
+		t.Errorf("%+v", found)
+	}
+	ok(t, l.Close())
+	// What another program has written there is passed over.
+	ok(t, client.ZAdd(t.Context(), refusedKey, redis.Z{Score: 9e9, Member: "x\ty"}, redis.Z{Score: 9e9, Member: "5\n\t\t\na\tb\tc\nd\t7\n"}).Err())
+	found, err = store.RefusedMinutes(t.Context(), "", time.Unix(5*60, 0))
+	ok(t, err)
+	slices.SortFunc(found, func(a, b runtime.RefusedMinute) int { return cmp.Compare(a.Rule, b.Rule) })
+	if len(found) != 2 || found[0].Rule != "d" || found[1].Rule != "one" {
+		t.Errorf("%+v", found)
+	}
+	ok(t, client.Set(t.Context(), refusedKey, "x", 0).Err())
+	if _, err := store.RefusedMinutes(t.Context(), "", time.Time{}); err == nil || !strings.Contains(err.Error(), "read what was refused") {
+		t.Error(err)
+	}
+}
+
+func TestWrongRefusals(t *testing.T) {
+	t.Parallel()
+	for _, kept := range []time.Duration{-time.Minute, 8 * 24 * time.Hour, 90 * time.Second, 5} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%v is taken", kept)
+				}
+			}()
+			runtime.WithRefusals(kept, nil)
+		}()
+	}
+}
