@@ -24,6 +24,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/slots"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -47,9 +48,9 @@ func NewStore(client rueidis.Client, option rueidis.ClientOption, opts ...runtim
 // wireOf returns a client as package rediswire has it.
 func wireOf(client rueidis.Client) rediswire.Client {
 	if client.Mode() == rueidis.ClientModeCluster {
-		return newCluster(client)
+		return slots.New(&server{client: client, routed: true})
 	}
-	return &single{&server{client: client}}
+	return &server{client: client}
 }
 
 // check returns what is wrong with a client's settings.

@@ -3,8 +3,6 @@ package raterueidis
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,11 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
-	"github.com/rategen/rategen/internal/testkit/effort"
-	"github.com/rategen/rategen/internal/testkit/faults"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/internal/wiretest"
 )
 
 // open makes a store on what go-redis would reach with some options.
@@ -33,66 +29,9 @@ func open(tb testing.TB, o *redis.UniversalOptions, opts ...runtime.RedisOption)
 	return store
 }
 
-// TestStore wants of the store what every store must do, on every kind of Redis.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	for name, reach := range map[string]func(*testing.T) *redis.UniversalOptions{
-		"standalone": func(t *testing.T) *redis.UniversalOptions {
-			return &redis.UniversalOptions{Addrs: []string{redistest.Start(t).Addr}}
-		},
-		"cluster": func(t *testing.T) *redis.UniversalOptions {
-			return &redis.UniversalOptions{Addrs: redistest.StartCluster(t).Addrs()}
-		},
-		"sentinel": func(t *testing.T) *redis.UniversalOptions {
-			sentinel := redistest.StartSentinel(t)
-			return &redis.UniversalOptions{Addrs: sentinel.Addrs(), MasterName: sentinel.MasterName}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store := open(t, reach(t), runtime.WithTimeout(20*time.Second))
-			storetest.RunFew(t, func(t *testing.T) storetest.Subject {
-				return storetest.Subject{Store: store, Now: func() int64 { return time.Now().UnixMicro() }, Advance: time.Sleep}
-			})
-		})
-	}
-}
-
-// TestFaults has faults happen to a Redis under load: no call is charged twice or waits
-// for too long, and limits are in force again afterwards.
-func TestFaults(t *testing.T) {
-	t.Parallel()
-	for _, fault := range faults.All() {
-		if !effort.Full() && !fault.Quick || slices.Contains(fault.Classes, "pool") { // rueidis has no pool
-			continue
-		}
-		t.Run(string(fault.Where)+"/"+fault.Name, func(t *testing.T) {
-			t.Parallel()
-			const tries = 5 // on a machine that is busy with other tests
-			for try := 1; ; try++ {
-				var late []string
-				for _, seen := range faults.RunOn(t, fault, 600*time.Millisecond, open) {
-					if wrong := seen.Wrong(); wrong != "" {
-						t.Errorf("%v: %s\n%+v", seen.Policy, wrong, seen)
-					}
-					if slow := seen.Late(); slow != "" {
-						late = append(late, slow)
-					}
-					// A machine that answers too late with what has happened has only timeouts.
-					if n := seen.Calls - seen.Store; len(fault.Classes) > 0 && n > 0 &&
-						!slices.ContainsFunc(fault.Classes, func(class string) bool { return seen.Classes[class] > 0 }) {
-						late = append(late, fmt.Sprintf("%v: failures have none of the classes %v\n%+v", seen.Policy, fault.Classes, seen))
-					}
-				}
-				switch {
-				case len(late) == 0:
-					return
-				case try == tries:
-					t.Fatal(strings.Join(late, "\n"))
-				}
-			}
-		})
-	}
+	wiretest.RunStore(t, open)
 }
 
 // TestSettings refuses settings with which limits would not hold, by their names.

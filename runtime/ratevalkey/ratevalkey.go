@@ -26,6 +26,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/slots"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -49,9 +50,9 @@ func NewStore(client valkey.Client, option valkey.ClientOption, opts ...runtime.
 // wireOf returns a client as package rediswire has it.
 func wireOf(client valkey.Client) rediswire.Client {
 	if client.Mode() == valkey.ClientModeCluster {
-		return newCluster(client)
+		return slots.New(&server{client: client, routed: true})
 	}
-	return &single{&server{client: client}}
+	return &server{client: client}
 }
 
 // check returns what is wrong with a client's settings.

@@ -12,18 +12,33 @@ import (
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-// A server is what a client reaches: a server, or all of a cluster.
+// A server is what a client reaches: a server, the master under Sentinel, or all of a cluster.
 type server struct {
 	client valkey.Client
 	routed bool        // the client finds the server by the key
 	broken atomic.Bool // the last request had no answer
 }
 
-// A single is the client of one server, or of the master under Sentinel.
-type single struct{ *server }
+// About implements [rediswire.Server].
+func (*server) About() rediswire.About { return rediswire.About{Punctual: true} }
 
-func (*single) About() rediswire.About                   { return rediswire.About{Punctual: true} }
-func (s *single) Patient(time.Duration) rediswire.Server { return s }
+// Patient implements [rediswire.Server].
+func (s *server) Patient(time.Duration) rediswire.Server { return s }
+
+// Slot implements [slots.Client].
+func (s *server) Slot(key string) int {
+	command := s.client.B().Arbitrary("EXISTS").Keys(key).Build()
+	return int(command.Slot())
+}
+
+// Nodes implements [slots.Client].
+func (s *server) Nodes() map[string]rediswire.Server {
+	nodes := make(map[string]rediswire.Server)
+	for address, client := range s.client.Nodes() {
+		nodes[address] = &server{client: client}
+	}
+	return nodes
+}
 
 // Advice implements [rediswire.Client]: a connection ends with the context of a command.
 func (*server) Advice() (set, now string) { return "", "" }

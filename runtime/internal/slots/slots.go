@@ -1,4 +1,6 @@
-package raterueidis
+// Package slots finds the servers of a Redis cluster behind a client that keeps to itself
+// which server has which slots.
+package slots
 
 import (
 	"context"
@@ -11,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -22,10 +22,19 @@ const (
 	topologyTime = time.Second
 )
 
-// A cluster is the client of a Redis cluster, which itself keeps to itself which server
-// has which slots.
-type cluster struct {
-	*server
+// A Client is one of a Redis cluster. As a [rediswire.Server] it finds the server of a
+// command by its key.
+type Client interface {
+	rediswire.Client
+	// Slot returns the slot of a key.
+	Slot(key string) int
+	// Nodes returns the servers that the client knows, by address.
+	Nodes() map[string]rediswire.Server
+}
+
+// A Cluster adds to a client which server has which slots.
+type Cluster struct {
+	Client
 	slots [slotCount]atomic.Pointer[node] // nil: it is not known
 
 	mu     sync.Mutex
@@ -40,21 +49,22 @@ type question struct {
 	err     error
 }
 
-func newCluster(client rueidis.Client) *cluster {
-	return &cluster{server: &server{client: client, routed: true}, nodes: make(map[string]*node)}
-}
+// New returns the cluster of a client.
+func New(client Client) *Cluster { return &Cluster{Client: client, nodes: make(map[string]*node)} }
 
-func (*cluster) About() rediswire.About                   { return rediswire.About{Punctual: true} }
-func (c *cluster) Patient(time.Duration) rediswire.Server { return c }
+// Patient implements [rediswire.Server].
+func (c *Cluster) Patient(time.Duration) rediswire.Server { return c }
 
 // Slots implements [rediswire.Cluster].
-func (*cluster) Slots() bool { return true }
+func (*Cluster) Slots() bool { return true }
+
+var _ rediswire.Cluster = (*Cluster)(nil)
 
 var errNoServer = rediswire.NotSent(errors.New("the slot has no server"))
 
 // Find implements [rediswire.Cluster].
-func (c *cluster) Find(ctx context.Context, key string) (rediswire.Server, error) {
-	at := &c.slots[c.slotOf(key)]
+func (c *Cluster) Find(ctx context.Context, key string) (rediswire.Server, error) {
+	at := &c.slots[c.Slot(key)]
 	if n := at.Load(); n != nil {
 		return n, nil
 	}
@@ -67,14 +77,8 @@ func (c *cluster) Find(ctx context.Context, key string) (rediswire.Server, error
 	return nil, errNoServer
 }
 
-// slotOf returns the slot of a key.
-func (c *cluster) slotOf(key string) int {
-	command := c.client.B().Arbitrary("EXISTS").Keys(key).Build()
-	return int(command.Slot())
-}
-
 // Masters implements [rediswire.Cluster].
-func (c *cluster) Masters(ctx context.Context) ([]rediswire.Server, error) {
+func (c *Cluster) Masters(ctx context.Context) ([]rediswire.Server, error) {
 	q := c.ask()
 	select {
 	case <-q.done:
@@ -85,10 +89,10 @@ func (c *cluster) Masters(ctx context.Context) ([]rediswire.Server, error) {
 }
 
 // Reload implements [rediswire.Cluster].
-func (c *cluster) Reload() { c.ask() }
+func (c *Cluster) Reload() { c.ask() }
 
 // ask asks which server has which slots, unless that is being asked.
-func (c *cluster) ask() *question {
+func (c *Cluster) ask() *question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asking != nil {
@@ -114,22 +118,23 @@ type answer struct {
 }
 
 // learn asks all servers, and believes the first that answers.
-func (c *cluster) learn() ([]rediswire.Server, error) {
+func (c *Cluster) learn() ([]rediswire.Server, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), topologyTime)
 	defer cancel()
-	servers := c.client.Nodes()
+	servers := c.Nodes()
 	answers := make(chan answer, len(servers))
-	for address, client := range servers {
+	for address, server := range servers {
 		go func() {
-			value, err := client.Do(ctx, client.B().Arbitrary("CLUSTER", "SLOTS").Blocking()).ToAny()
-			answers <- answer{address, value, err}
+			commands := []rediswire.Command{{Args: []string{"CLUSTER", "SLOTS"}}}
+			server.Do(ctx, commands)
+			answers <- answer{address, commands[0].Value, commands[0].Err}
 		}()
 	}
 	err := error(errNoServer)
 	for range servers {
 		select {
 		case a := <-answers:
-			if err = known(a.err); err != nil {
+			if err = a.err; err != nil {
 				continue
 			}
 			if masters := c.adopt(a); len(masters) > 0 {
@@ -144,7 +149,7 @@ func (c *cluster) learn() ([]rediswire.Server, error) {
 }
 
 // adopt goes by what a server says from then on, and returns the masters that have slots.
-func (c *cluster) adopt(a answer) (masters []rediswire.Server) {
+func (c *Cluster) adopt(a answer) (masters []rediswire.Server) {
 	host, _, _ := net.SplitHostPort(a.from)
 	ranges, _ := a.value.([]any)
 	seen := make(map[*node]bool)
@@ -168,12 +173,12 @@ func (c *cluster) adopt(a answer) (masters []rediswire.Server) {
 
 // forget forgets the servers that no slot is on, and that the client does not know any more:
 // those of a cluster whose servers are replaced again and again have ever new addresses.
-func (c *cluster) forget() {
+func (c *Cluster) forget() {
 	used := make(map[*node]bool)
 	for i := range c.slots {
 		used[c.slots[i].Load()] = true
 	}
-	known := c.client.Nodes()
+	known := c.Nodes()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.nodes, func(address string, n *node) bool { return !used[n] && known[address] == nil })
@@ -200,7 +205,7 @@ func slotsOf(value any, host string) (first, last int64, address string, ok bool
 }
 
 // node returns the server with an address.
-func (c *cluster) node(address string) *node {
+func (c *Cluster) node(address string) *node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.nodes[address]
@@ -212,7 +217,7 @@ func (c *cluster) node(address string) *node {
 }
 
 // moved has calls on a slot go where a server has sent one of them.
-func (c *cluster) moved(err error) {
+func (c *Cluster) moved(err error) {
 	var reply rediswire.ReplyError
 	if !errors.As(err, &reply) {
 		return

@@ -1,4 +1,4 @@
-package raterueidis
+package slots
 
 import (
 	"context"
@@ -11,54 +11,60 @@ import (
 
 // A node is a server of a cluster.
 type node struct {
-	cluster *cluster
+	cluster *Cluster
 	address string
-	known   atomic.Pointer[server] // nil: the client has to be asked for it
+	known   atomic.Pointer[way] // nil: the client has to be asked for it
 }
 
-// server returns the way to the node: past the client of the cluster, or while that does
+// A way leads to a server.
+type way struct {
+	rediswire.Server
+	around bool // past the client of the cluster
+}
+
+// way returns the way to the node: past the client of the cluster, or while that does
 // not know it by that, which finds it by the key.
-func (n *node) server() *server {
-	if s := n.known.Load(); s != nil {
-		return s
+func (n *node) way() *way {
+	if w := n.known.Load(); w != nil {
+		return w
 	}
-	if client := n.cluster.client.Nodes()[n.address]; client != nil {
-		s := &server{client: client}
-		n.known.Store(s)
-		return s
+	if server := n.cluster.Nodes()[n.address]; server != nil {
+		w := &way{server, true}
+		n.known.Store(w)
+		return w
 	}
-	return n.cluster.server
+	return &way{n.cluster.Client, false}
 }
 
 // Execute implements [rediswire.Server].
 func (n *node) Execute(ctx context.Context, scripts []*rediswire.Script) {
-	s := n.server()
-	if s.routed {
+	w := n.way()
+	if !w.around {
 		for _, script := range scripts {
 			script.Asking = false // the client of the cluster asks by itself
 		}
 	}
-	s.Execute(ctx, scripts)
+	w.Execute(ctx, scripts)
 	for _, script := range scripts {
-		n.heed(s, script.Err)
+		n.heed(w, script.Err)
 	}
 }
 
 // Do implements [rediswire.Server].
 func (n *node) Do(ctx context.Context, commands []rediswire.Command) {
-	s := n.server()
-	s.Do(ctx, commands)
+	w := n.way()
+	w.Do(ctx, commands)
 	for i := range commands {
-		n.heed(s, commands[i].Err)
+		n.heed(w, commands[i].Err)
 	}
 }
 
 // heed goes by what an error says of the cluster.
-func (n *node) heed(s *server, err error) {
+func (n *node) heed(w *way, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, rediswire.ErrClosed):
-		n.known.CompareAndSwap(s, nil)
+		n.known.CompareAndSwap(w, nil)
 	default:
 		n.cluster.moved(err)
 	}

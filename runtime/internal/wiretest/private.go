@@ -1,4 +1,4 @@
-package raterueidis
+package wiretest
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
+	"github.com/rategen/rategen/internal/testkit/faults"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
@@ -70,10 +71,9 @@ func (n *notes) use(t *testing.T, store *runtime.RedisStore, happens func()) (fa
 	return failed
 }
 
-// TestNothingPrivate wants no text that leaves the process to have a caller's key or the
-// address of a server, whatever happens to servers.
-func TestNothingPrivate(t *testing.T) {
-	t.Parallel()
+// nothingPrivate: no text that leaves the process has a caller's key or the address of a
+// server, whatever happens to servers.
+func nothingPrivate(t *testing.T, open faults.Open) {
 	check := func(t *testing.T, o *redis.UniversalOptions, happens func(), addrs ...string) {
 		var n notes
 		store := open(t, o, runtime.WithMemoryWatch(0.5, time.Millisecond))
