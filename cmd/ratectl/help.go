@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/rategen/rategen/internal/buildversion"
 )
 
 // The help that the library prints: of ratectl, and of a command.
@@ -40,7 +43,7 @@ func init() { // the library has these in one place for all programs
 			"name":   func(c *cli.Command) string { return strings.TrimPrefix(c.FullName(), "ratectl ") },
 		})
 	}
-	cli.VersionPrinter = func(c *cli.Command) { _, _ = io.WriteString(c.Root().Writer, version()) }
+	cli.VersionPrinter = func(c *cli.Command) { _, _ = io.WriteString(c.Root().Writer, versionText()) }
 }
 
 const exitCodes = `
@@ -71,22 +74,10 @@ func described(flag cli.Flag) []string {
 	return []string{name, usage}
 }
 
-// A helpCommand prints the help of one command or of all, with markdown the table of the
-// documentation, and with man a page for man.
-type helpCommand struct {
-	session
-	all func() []command
-}
-
-func (c *helpCommand) about() about {
-	return about{
-		name: "help", args: "[man|markdown]", short: "list the commands, or print the manual", max: 2,
-		long: "With the argument man it prints a page for man, with markdown the table in docs/ratectl.md.",
-	}
-}
-
-func (c *helpCommand) run(_ context.Context, args []string) error {
-	root := c.flags.Root()
+// help prints the help of one command or of all, with markdown the table of the documentation, and
+// with man a page for man.
+func (s *session) help(_ context.Context, args []string) error {
+	root := s.flags.Root()
 	of := root
 	for _, name := range args {
 		if of != nil {
@@ -95,23 +86,33 @@ func (c *helpCommand) run(_ context.Context, args []string) error {
 	}
 	switch name := strings.Join(args, " "); {
 	case name == "markdown":
-		_, _ = io.WriteString(c.out, markdown(c.all()))
+		_, _ = io.WriteString(s.out, markdown(commands()))
 	case name == "man":
-		_, _ = io.WriteString(c.out, manPage(c.all()))
+		_, _ = io.WriteString(s.out, manPage(commands()))
 	case name == "" || name == "help":
-		cli.HelpPrinter(c.out, rootHelp, root)
+		cli.HelpPrinter(s.out, rootHelp, root)
 	case of == nil || len(of.Commands) > 0:
-		return unknownCommand(c.all(), name)
+		return unknownCommand(name)
 	default:
-		cli.HelpPrinter(c.out, commandHelp, of)
+		cli.HelpPrinter(s.out, commandHelp, of)
 	}
 	return nil
 }
 
+// version prints which ratectl this is.
+func (s *session) version(context.Context, []string) error {
+	_, _ = io.WriteString(s.out, versionText())
+	return nil
+}
+
+func versionText() string {
+	return fmt.Sprintf("ratectl %s, %s\n", buildversion.Version(), runtime.Version())
+}
+
 // unknownCommand returns an error with the command that may be meant.
-func unknownCommand(all []command, name string) error {
+func unknownCommand(name string) error {
 	var names []string
-	for _, c := range all {
+	for _, c := range commands() {
 		names = append(names, c.about().name)
 	}
 	return usagef("unknown command %q%s; ratectl -h lists them", name, suggest(name, names))
