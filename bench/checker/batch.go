@@ -103,7 +103,7 @@ func (t *batch) take(ctx context.Context, store taker) ([]byte, error) {
 			return nil, fmt.Errorf("a decision contradicts itself: %+v", c.Result)
 		}
 		r.Wait = uint32(wait.Microseconds())
-		t.output = r.Append(t.output)
+		t.output = judge.Append(t.output, &r)
 	}
 	return t.output, nil
 }

@@ -87,7 +87,7 @@ func (w *worker) callLeased(ctx context.Context, limiter *runtime.Limiter, limit
 		default:
 			return fmt.Errorf("decided by %v", d.Source)
 		}
-		if output = r.Append(output); len(output) > 1<<13 {
+		if output = judge.Append(output, &r); len(output) > 1<<13 {
 			if err := write(output); err != nil {
 				return err
 			}

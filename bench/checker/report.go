@@ -115,9 +115,9 @@ func judged(ctx context.Context, redis *server.Server, name string, limits []lim
 	var err error
 	for _, file := range files {
 		if algorithms[name].history != nil || algorithms[name].leased {
-			shared, err = judge.ReadShared(shared, file)
+			shared, err = judge.Read(shared, file)
 		} else {
-			records, err = judge.ReadRecords(records, file)
+			records, err = judge.Read(records, file)
 		}
 		if err != nil {
 			return nil, err

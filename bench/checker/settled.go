@@ -60,7 +60,7 @@ func (w *worker) callSettled(ctx context.Context, limiter *runtime.Limiter, limi
 				r.Cost = uint8(cost)
 			}
 		}
-		output = r.Append(output)
+		output = judge.Append(output, &r)
 	}
 	return write(output)
 }

@@ -47,7 +47,7 @@ func (w *worker) callShared(ctx context.Context, store taker, limits []limit, le
 		if charge.Recalled {
 			r.Recalled = 1
 		}
-		if output = r.Append(output); len(output) > 1<<16 {
+		if output = judge.Append(output, &r); len(output) > 1<<16 {
 			if err := write(output); err != nil {
 				return err
 			}

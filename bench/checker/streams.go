@@ -135,7 +135,7 @@ func unlessLimited(err error) error {
 func paid(key int, units int64, write func([]byte) error) error {
 	now := time.Now().UnixMicro()
 	r := judge.SharedRecord{Start: now, End: now, At: now, Limit: uint16(key), Cost: uint8(units)}
-	return write(r.Append(nil))
+	return write(judge.Append(nil, &r))
 }
 
 // patient uses what is left of a budget, unit by unit, and returns how much that was.

@@ -29,11 +29,7 @@ func simulateShared(t *testing.T, name string, limits []limit) []judge.SharedRec
 			return rawstore.On(store).Take(ctx, calls)
 		})
 		err := new(worker).callShared(t.Context(), slow, limits, &left, time.Time{}, func(output []byte) error {
-			for ; len(output) > 0; output = output[judge.SharedSize:] {
-				var r judge.SharedRecord
-				r.Parse(output)
-				records = append(records, r)
-			}
+			records = judge.Parse(records, output)
 			return nil
 		})
 		if err != nil {

@@ -27,11 +27,7 @@ func simulate(t *testing.T, name string, limits []limit) []judge.Record {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for ; len(output) > 0; output = output[judge.RecordSize:] {
-				var r judge.Record
-				r.Parse(output)
-				records = append(records, r)
-			}
+			records = judge.Parse(records, output)
 			time.Sleep(time.Duration(rand.Int64N(1500)) * time.Microsecond)
 		}
 	})

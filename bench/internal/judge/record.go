@@ -1,10 +1,9 @@
 package judge
 
 import (
-	"bufio"
 	"encoding/binary"
-	"io"
 	"os"
+	"time"
 )
 
 // A Record is what became of one call.
@@ -39,45 +38,38 @@ func OrderOf(batch int64, place int) uint64 { return uint64(batch)*span + uint64
 // Batch returns the number of the batch.
 func (r *Record) Batch() int64 { return int64(r.Order / span) }
 
-// RecordSize is what a record takes in a file.
-var RecordSize = binary.Size(Record{})
-
-// Append appends the record to b.
-func (r *Record) Append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint64(b, r.Order)
-	b = binary.LittleEndian.AppendUint64(b, uint64(r.Clock))
-	b = binary.LittleEndian.AppendUint64(b, uint64(r.At))
-	b = binary.LittleEndian.AppendUint32(b, r.Wait)
-	b = binary.LittleEndian.AppendUint16(b, r.Limit)
-	return append(b, r.Cost, r.Admitted)
+// A SharedRecord is what became of a call that shared a batch. When a denial
+// was is not known, but that it was between the call's start and its end, by
+// the clock that Redis and all processes of the machine have in common.
+type SharedRecord struct {
+	Start, End int64 // in microseconds
+	At         int64 // the time that the charge counts as; 0 if there was none
+	Wait       time.Duration
+	Left       int64
+	Limit      uint16
+	Cost       uint8
+	Recalled   uint8 // 1 if the process decided the call by itself
 }
 
-// Parse reads what Append has written.
-func (r *Record) Parse(b []byte) {
-	r.Order = binary.LittleEndian.Uint64(b)
-	r.Clock = int64(binary.LittleEndian.Uint64(b[8:]))
-	r.At = int64(binary.LittleEndian.Uint64(b[16:]))
-	r.Wait = binary.LittleEndian.Uint32(b[24:])
-	r.Limit = binary.LittleEndian.Uint16(b[28:])
-	r.Cost, r.Admitted = b[30], b[31]
+// Append appends a record of either kind to b.
+func Append[R any](b []byte, r *R) []byte {
+	b, _ = binary.Append(b, binary.LittleEndian, r) // its size is fixed
+	return b
 }
 
-// ReadRecords returns all records of a file after those it is given.
-func ReadRecords(records []Record, file string) ([]Record, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	in, b := bufio.NewReaderSize(f, 1<<20), make([]byte, RecordSize)
-	for {
-		if _, err := io.ReadFull(in, b); err == io.EOF {
-			return records, nil
-		} else if err != nil {
-			return nil, err
-		}
-		var r Record
-		r.Parse(b)
+// Parse returns what Append has written, after the records that it is given. A part of a
+// record, of a process that was killed, is none.
+func Parse[R any](records []R, b []byte) []R {
+	for size := binary.Size(new(R)); len(b) >= size; b = b[size:] {
+		var r R
+		_, _ = binary.Decode(b, binary.LittleEndian, &r)
 		records = append(records, r)
 	}
+	return records
+}
+
+// Read returns all records of a file after those it is given.
+func Read[R any](records []R, file string) ([]R, error) {
+	b, err := os.ReadFile(file)
+	return Parse(records, b), err
 }

@@ -41,7 +41,7 @@ func SweepShared(history func(*runtime.Rule) History, rules []*runtime.Rule, rec
 			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(b.Left, a.Left))
 		})
 		for _, r := range charges {
-			total.countShared(r, h.charge(r))
+			total.countShared(r, judgeCharge(h, r))
 		}
 		for _, r := range denials {
 			total.countShared(r, judgeDenial(h, charges, r, slowest))
@@ -57,6 +57,18 @@ func (r *Result) countShared(s *SharedRecord, f Fault) {
 		as.Admitted = 1
 	}
 	r.Count(as, f)
+}
+
+// judgeCharge adds a charge to a history, and judges it by what is used then.
+func judgeCharge(h History, r *SharedRecord) Fault {
+	used := h.charge(r.At, int64(r.Cost))
+	switch most, _ := h.most(); {
+	case used > most:
+		return Over
+	case r.Left != most-used || r.Wait != 0 || r.At < r.Start || r.At > r.End:
+		return Wrong
+	}
+	return 0
 }
 
 // judgeDenial looks for a moment in which a denial was right.

@@ -65,7 +65,7 @@ func binary() (string, error) {
 	return filepath.Abs(path) // the server runs in a directory of its own
 }
 
-func start(ctx context.Context, port string, settings ...string) (*Server, error) {
+func start(ctx context.Context, port string) (*Server, error) {
 	bin, err := binary()
 	if err != nil {
 		return nil, fmt.Errorf("start redis-server: %w", err)
@@ -75,10 +75,10 @@ func start(ctx context.Context, port string, settings ...string) (*Server, error
 		return nil, err
 	}
 	s := &Server{Dir: dir, Socket: filepath.Join(dir, "redis.sock")}
-	s.cmd = exec.CommandContext(ctx, bin, append([]string{
+	s.cmd = exec.CommandContext(ctx, bin,
 		"--port", port, "--bind", "127.0.0.1", "--unixsocket", s.Socket, "--dir", dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no",
-		"--logfile", filepath.Join(dir, "redis.log")}, settings...)...)
+		"--logfile", filepath.Join(dir, "redis.log"))
 	if err := s.cmd.Start(); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("start redis-server: %w", err)

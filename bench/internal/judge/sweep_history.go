@@ -1,0 +1,48 @@
+package judge
+
+import "github.com/rategen/rategen/runtime"
+
+// A historyCheck judges a log, a counter of buckets or a fixed window by its charges.
+type historyCheck struct {
+	History
+	charges int
+}
+
+// NewLogCheck returns a check for a sliding log.
+func NewLogCheck(r *runtime.Rule) Checker { return &historyCheck{History: NewLogHistory(r)} }
+
+// NewCounterCheck returns checks for counters of n buckets or more.
+func NewCounterCheck(n int64) func(*runtime.Rule) Checker {
+	return func(r *runtime.Rule) Checker {
+		return &historyCheck{History: newLogHistory(r, (r.Window.Microseconds()+n-1)/n)}
+	}
+}
+
+// NewFixedCheck returns a check for a fixed window.
+func NewFixedCheck(r *runtime.Rule) Checker { return &historyCheck{History: NewFixedHistory(r)} }
+
+func (c *historyCheck) next(r *Record) Fault {
+	t, cost := c.at(r.Clock), int64(r.Cost)
+	most, slack := c.most()
+	if r.Admitted == 0 {
+		// It is told to come back just when enough has left.
+		fits, denied := c.denies(c.charges, t, cost)
+		late := int64(r.Wait) - (fits - r.Clock)
+		switch {
+		case !denied:
+			return Spurious
+		case r.Wait == 0 || late < 0 || late > slack:
+			return Wrong
+		}
+		return 0
+	}
+	var f Fault
+	if c.charge(t, cost) > most {
+		f |= Over
+	}
+	if r.Wait != 0 || r.At < t || r.At > t+slack {
+		f |= Wrong
+	}
+	c.charges++
+	return f
+}
