@@ -4,104 +4,108 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
 
-// editsKey returns a command that changes the override of one key in one way.
-func editsKey(e override.Edit) func(*session, context.Context, []string) error {
-	return func(s *session, ctx context.Context, args []string) (err error) {
-		if e.Target, err = s.keyTarget(args); err != nil {
-			return err
-		}
-		return s.edit(ctx, e)
+// An overrideSetCommand changes an override as its flags say.
+type overrideSetCommand struct {
+	editing
+	maxText, mode, enabled, pattern string
+	window                          time.Duration
+}
+
+const patternUsage = "for the keys of a `pattern`, such as premium-* or one key, in place of the rule"
+
+func (c *overrideSetCommand) about() about {
+	return about{
+		name: "override set", args: "RULE|*", short: "change a rule while programs run", needs: readsRules, min: 1, max: 1,
+		long: "Sets the given fields, and keeps the others. With -keys the override applies to a pattern: a key as ratectl keys shows it, or the beginning of keys and a *. The rule * stands for all limits, and has -enabled only. Writes nothing that a limiter would reject. " +
+			"Asks for confirmation before a max of 0, mode shadow and what removes a whole limit.",
+		flags: append(c.endFlags(),
+			text(&c.maxText, "max", "admit `n` in a window; 0 admits nobody"),
+			duration(&c.window, "window", 0, "the time that the max refers to"),
+			text(&c.mode, "mode", "enforce, soft or shadow"),
+			text(&c.enabled, "enabled", "`bool`, of which false removes the limit and true restores it"),
+			text(&c.pattern, "keys", patternUsage)),
 	}
 }
 
-// keyTarget returns the target that is one key.
-func (s *session) keyTarget(args []string) (override.Target, error) {
-	d, key, err := s.keyNamed(args)
-	if err != nil {
-		return override.Target{}, err
-	}
-	return override.Target{Rule: d.Name, Pattern: key.Pattern(), Keys: true}, nil
-}
-
-// shadow counts the calls of a rule, or of one key, and refuses none.
-func (s *session) shadow(ctx context.Context, args []string) error {
-	mode, is := map[string]runtime.Mode{"on": runtime.ModeShadow, "off": runtime.ModeEnforce}[args[0]]
-	if !is {
-		return usagef("shadow %q: write on or off", args[0])
-	}
-	d, err := s.rule(args[1])
-	if err != nil {
-		return err
-	}
-	target := override.Target{Rule: d.Name}
-	if len(args) > 2 {
-		if target, err = s.keyTarget(args[1:]); err != nil {
-			return err
-		}
-	}
-	return s.edit(ctx, override.Edit{Target: target, Set: runtime.KeyOverride{Mode: &mode}})
-}
-
-// setOverride changes an override as the flags say.
-func (s *session) setOverride(ctx context.Context, args []string) error {
-	e := override.Edit{Target: s.target(args[0])}
+func (c *overrideSetCommand) run(ctx context.Context, args []string) (err error) {
+	e := override.Edit{Target: override.Target{Rule: args[0], Pattern: c.pattern, Keys: c.given("keys")}}
 	if e.Rule != override.All {
-		d, err := s.rule(args[0])
+		d, err := c.rule(args[0])
 		if err != nil {
 			return err
 		}
 		e.Rule = d.Name // it may be named by its prefix
 		if e.Keys {
-			if err := s.fitsPattern(d, s.pattern); err != nil {
+			if err := c.fitsPattern(d, c.pattern); err != nil {
 				return err
 			}
 		}
 	}
-	if s.given("max") {
-		n, err := strconv.ParseInt(s.maxText, 10, 64)
+	if e.Set, err = c.change(); err != nil {
+		return err
+	}
+	return c.edit(ctx, e)
+}
+
+// change returns the change that the flags describe.
+func (c *overrideSetCommand) change() (set runtime.KeyOverride, err error) {
+	if c.given("max") {
+		n, err := strconv.ParseInt(c.maxText, 10, 64)
 		if err != nil || n < 0 {
-			return usagef("-max %q: write a whole number, 0 to admit nobody", s.maxText)
+			return set, usagef("-max %q: write a whole number, 0 to admit nobody", c.maxText)
 		}
-		e.Set.Max = &n
+		set.Max = &n
 	}
-	if s.given("window") {
-		e.Set.Window = &s.window
+	if c.given("window") {
+		set.Window = &c.window
 	}
-	if s.given("mode") {
-		mode, is := map[string]runtime.Mode{"enforce": runtime.ModeEnforce, "soft": runtime.ModeSoft, "shadow": runtime.ModeShadow}[s.mode]
+	if c.given("mode") {
+		mode, is := map[string]runtime.Mode{"enforce": runtime.ModeEnforce, "soft": runtime.ModeSoft, "shadow": runtime.ModeShadow}[c.mode]
 		if !is {
-			return usagef("-mode %q: write enforce, soft or shadow", s.mode)
+			return set, usagef("-mode %q: write enforce, soft or shadow", c.mode)
 		}
-		e.Set.Mode = &mode
+		set.Mode = &mode
 	}
-	if s.given("enabled") {
-		on, err := strconv.ParseBool(s.enabled)
+	if c.given("enabled") {
+		on, err := strconv.ParseBool(c.enabled)
 		if err != nil {
-			return usagef("-enabled %q: write true or false", s.enabled)
+			return set, usagef("-enabled %q: write true or false", c.enabled)
 		}
-		e.Set.Enabled = &on
+		set.Enabled = &on
 	}
-	if e.Set == (runtime.KeyOverride{}) {
-		return usagef("what is to change? Say -max, -window, -mode or -enabled")
+	if set == (runtime.KeyOverride{}) {
+		return set, usagef("what is to change? Say -max, -window, -mode or -enabled")
 	}
-	return s.edit(ctx, e)
+	return set, nil
 }
 
-// target returns what an argument and -keys name.
-func (s *session) target(rule string) override.Target {
-	return override.Target{Rule: rule, Pattern: s.pattern, Keys: s.given("keys")}
+// An overrideRemoveCommand takes an override or some of its fields away, also that of a rule
+// which has gone.
+type overrideRemoveCommand struct {
+	editing
+	only, pattern string
 }
 
-// removeOverride takes an override or some of its fields away, also that of a rule which has gone.
-func (s *session) removeOverride(ctx context.Context, args []string) error {
-	e := override.Edit{Target: s.target(args[0]), Remove: true}
-	if s.given("only") {
-		e.Remove, e.Clear = false, strings.Split(s.only, ",")
+func (c *overrideRemoveCommand) about() about {
+	return about{
+		name: "override rm", args: "RULE|*", short: "remove an override", needs: prints | needRedis | mayRules, min: 1, max: 1,
+		long: "Removes the override of a rule but not of its keys, or with -keys that of one pattern, or with -only some fields. Removes invalid overrides, too.",
+		flags: append(c.changeFlags(),
+			text(&c.only, "only", "remove only these `fields`, separated by commas: max, window, mode, enabled, block, allow"),
+			text(&c.pattern, "keys", patternUsage)),
 	}
-	return s.edit(ctx, e)
+}
+
+func (c *overrideRemoveCommand) run(ctx context.Context, args []string) error {
+	e := override.Edit{Target: override.Target{Rule: args[0], Pattern: c.pattern, Keys: c.given("keys")}, Remove: true}
+	if c.given("only") {
+		e.Remove, e.Clear = false, strings.Split(c.only, ",")
+	}
+	return c.edit(ctx, e)
 }

@@ -23,15 +23,24 @@ const bashAlone = `declare -F _comp_initialize >/dev/null || declare -F _get_com
 _get_comp_words_by_ref() { cur=${COMP_WORDS[COMP_CWORD]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; }
 `
 
-// completion prints a script that completes command lines in a shell.
-func (s *session) completion(ctx context.Context, args []string) error {
+// A completionCommand prints a script that completes command lines in a shell.
+type completionCommand struct{ session }
+
+func (c *completionCommand) about() about {
+	return about{
+		name: "completion", args: "bash|zsh|fish", short: "print a script for completion in a shell", min: 1, max: 1,
+		long: "For bash: source <(ratectl completion bash). For zsh: the same, after compinit. For fish: ratectl completion fish | source.",
+	}
+}
+
+func (c *completionCommand) run(ctx context.Context, args []string) error {
 	if !slices.Contains([]string{"bash", "zsh", "fish"}, args[0]) {
 		return usagef("completion %q: write bash, zsh or fish", args[0])
 	}
 	if args[0] == "bash" {
-		_, _ = io.WriteString(s.out, bashAlone)
+		_, _ = io.WriteString(c.out, bashAlone)
 	}
-	return s.flags.Root().Command(libraryScripts).Command(args[0]).Action(ctx, s.flags)
+	return c.flags.Root().Command(libraryScripts).Command(args[0]).Action(ctx, c.flags)
 }
 
 // completeCommands prints the commands of a group.
@@ -48,18 +57,28 @@ func completeCommands(_ context.Context, group *cli.Command) {
 func (s *session) complete(a about, c *cli.Command) {
 	s.flags = c
 	args := c.Args().Slice()
-	last := strings.Join(args[max(0, len(args)-1):], "")
+	last := ""
+	if len(args) > 0 {
+		last = args[len(args)-1]
+	}
+	if !strings.HasPrefix(last, "-") {
+		s.print(s.argument(a, len(args)))
+		return
+	}
 	name := strings.TrimLeft(last, "-")
-	var words []string
-	if name == last {
-		words = s.argument(a, len(args))
-	} else if words = s.values(name); words == nil {
-		for _, f := range c.Flags {
-			if flag := f.Names()[0]; strings.HasPrefix(flag, name) && flag != name {
-				words = append(words, strings.TrimSuffix(last, name)+flag+":"+strings.ReplaceAll(f.(cli.DocGenerationFlag).GetUsage(), "`", ""))
-			}
+	if values := s.values(name); values != nil {
+		s.print(values)
+		return
+	}
+	for _, f := range c.Flags {
+		if flag := f.Names()[0]; strings.HasPrefix(flag, name) && flag != name {
+			usage := strings.ReplaceAll(f.(cli.DocGenerationFlag).GetUsage(), "`", "")
+			fmt.Fprintf(s.out, "%s%s:%s\n", last[:len(last)-len(name)], flag, usage)
 		}
 	}
+}
+
+func (s *session) print(words []string) {
 	for _, word := range words {
 		_, _ = fmt.Fprintln(s.out, word)
 	}

@@ -13,8 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/rategen/rategen/runtime"
 )
 
 // An export is lines of JSON: a header, a line for each key, override and change of these, and how
@@ -37,15 +35,6 @@ type countsLine struct {
 	Change   string  `json:"change,omitempty"` // in the history of that, the last one first
 
 	Keys *int `json:"keys,omitempty"` // of the last line: how many lines there are beside it and the first
-
-	// Of a key in a file that is imported:
-	number   int // of the line
-	of       declared
-	redisKey string
-	tried    *runtime.Key // which nobody uses
-	to       string       // the one of both that is written
-	ends     time.Time
-	outcome  string // as writeKey replies it, or bad
 }
 
 // ofOverrides reports whether the line is not about a key.
@@ -79,9 +68,9 @@ func (c *counts) size() int { return len(c.String) + 50*len(c.Sorted) }
 // maxLine is the longest line that is read: a log of a million events takes 50 MB.
 const maxLine = 256 << 20
 
-// readCounts calls each with every other line of an export, and returns the header. Its errors name
-// the line.
-func readCounts(in io.Reader, each func(l *countsLine) error) (header countsLine, err error) {
+// readCounts calls each with every other line of an export and its number, and returns
+// the header. Its errors name the line.
+func readCounts(in io.Reader, each func(n int, l *countsLine) error) (header countsLine, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	keys := 0
@@ -97,7 +86,7 @@ func readCounts(in io.Reader, each func(l *countsLine) error) (header countsLine
 			}
 			return header, fmt.Errorf("line %d: it ends without its last line: it was cut, or the export has failed", n)
 		}
-		l := countsLine{number: n}
+		var l countsLine
 		decoder := json.NewDecoder(bytes.NewReader(lines.Bytes()))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&l); err != nil {
@@ -124,7 +113,7 @@ func readCounts(in io.Reader, each func(l *countsLine) error) (header countsLine
 			return header, nil
 		default:
 			keys++
-			if err := each(&l); err != nil {
+			if err := each(n, &l); err != nil {
 				return header, err
 			}
 		}

@@ -13,9 +13,18 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// doctor looks for what may keep limits from working, and says what helps.
-func (s *session) doctor(ctx context.Context, _ []string) error {
-	c := &checkup{session: s}
+// A doctorCommand looks for what may keep limits from working, and says what helps.
+type doctorCommand struct{ checkup }
+
+func (c *doctorCommand) about() about {
+	return about{
+		name: "doctor", short: "look for what may keep limits from working", needs: readsRules,
+		long: "Checks every server's version, role, clock, latency, eviction, memory and persistence; tries the scripts of every rule, without charging; looks for overrides of no rule or that have expired, reads what processes report, asks the program whose page has the rules what it has found, and looks for keys without an expiry or of no rule. Each finding is ok, warn, bad or unknown, with a remedy. " +
+			"The exit code is 1 if one is bad. Walks over the database, and needs the right +info, too.",
+	}
+}
+
+func (c *doctorCommand) run(ctx context.Context, _ []string) error {
 	if err := c.masters(ctx, func(ctx context.Context, server *redis.Client) error {
 		c.examine(ctx, server)
 		return nil
@@ -42,7 +51,7 @@ func (s *session) doctor(ctx context.Context, _ []string) error {
 
 // examineBudgets judges by the findings about the servers whether they keep the counts of
 // limits of a day or longer.
-func (c *checkup) examineBudgets() {
+func (c *doctorCommand) examineBudgets() {
 	var budgets []string
 	for _, d := range c.known {
 		if d.Period != runtime.NoPeriod || d.Window >= 24*time.Hour {
@@ -60,7 +69,7 @@ func (c *checkup) examineBudgets() {
 }
 
 // examineRights executes the scripts that decide calls, without charging anything.
-func (c *checkup) examineRights(ctx context.Context) {
+func (c *doctorCommand) examineRights(ctx context.Context) {
 	for _, d := range c.known {
 		if _, err := c.state(ctx, d, runtime.NewKey().AddString("ratectl doctor")); err != nil {
 			c.say("rights", "bad", "", "see the rights of a Redis user in docs/running.md", "rule %s: %v", d.Name, c.explained(err))
@@ -71,7 +80,7 @@ func (c *checkup) examineRights(ctx context.Context) {
 }
 
 // examineOverrides looks for overrides that have no effect.
-func (c *checkup) examineOverrides(ctx context.Context) {
+func (c *doctorCommand) examineOverrides(ctx context.Context) {
 	if c.overrides == "" {
 		c.say("overrides", "unknown", "", "name it with -overrides", "the hash is not named")
 		return
@@ -96,7 +105,7 @@ func (c *checkup) examineOverrides(ctx context.Context) {
 }
 
 // examineProgram tells what the program has found itself whose page has the rules.
-func (c *checkup) examineProgram(ctx context.Context) {
+func (c *doctorCommand) examineProgram(ctx context.Context) {
 	if !isPage(c.rules) {
 		c.say("program", "unknown", "", "name its live page with -rules", "no program was asked what it has found itself")
 		return
@@ -127,7 +136,7 @@ func (c *checkup) examineProgram(ctx context.Context) {
 }
 
 // examineKeys looks for keys without an expiry, and for those of no rule.
-func (c *checkup) examineKeys(ctx context.Context) error {
+func (c *doctorCommand) examineKeys(ctx context.Context) error {
 	groups := c.groups(func(declared, *runtime.KeyGroup) {})
 	prefix := "rate_limit:"
 	if c.namespace != "" {

@@ -132,12 +132,12 @@ func (c *checkup) examineProcesses(ctx context.Context) {
 	}
 	inForce := ""
 	if c.overrides != "" {
-		if f := c.followed(ctx, processes); f.Follow == 0 {
+		if f := c.followed(processes); f.Follow == 0 {
 			say("bad", "name their hash by -overrides, or have them follow this one: runtime.WithOverrides(override.Redis(...))", "%v", f)
-		} else if f.inForce < f.Follow {
-			say("warn", "ask again in a minute; then see what those have found", "the overrides are in force in %d of %d that follow the hash", f.inForce, f.Follow)
+		} else if n := c.current(ctx, f); n < f.Follow {
+			say("warn", "ask again in a minute; then see what those have found", "the overrides are in force in %d of %d that follow the hash", n, f.Follow)
 		} else {
-			inForce = fmt.Sprintf(", the overrides are in force in %d of the %d that follow the hash", f.inForce, f.Follow)
+			inForce = fmt.Sprintf(", the overrides are in force in %d of the %d that follow the hash", n, f.Follow)
 		}
 	}
 	terms, findings, cut := map[string]map[string]int{}, map[runtime.Finding]int{}, false // in how many
@@ -202,7 +202,7 @@ func (f finding) row() []string {
 
 // A checkup is what is found, one after the other.
 type checkup struct {
-	*session
+	session
 	mu    sync.Mutex // masters are asked at the same time
 	found []finding
 }

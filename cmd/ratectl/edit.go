@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -21,6 +23,28 @@ type edited struct {
 	Processes *following     `json:"processes,omitempty"` // without -n: who was to follow the change
 }
 
+// An editing is what commands share that change an override.
+type editing struct {
+	session
+	yes, dry bool
+	why      string
+	wait     time.Duration // for the processes; 0: not at all
+	lasts    time.Duration // 0: not said
+	until    string
+}
+
+// changeFlags are those of every change.
+func (c *editing) changeFlags() []cli.Flag {
+	return []cli.Flag{dryFlag(&c.dry), whyFlag(&c.why), duration(&c.wait, "wait", 0, "how `long` to wait until it is in force in all processes that follow the hash")}
+}
+
+// endFlags are those of a change that may end, and may have to be confirmed.
+func (c *editing) endFlags() []cli.Flag {
+	return append(c.changeFlags(), yesFlag(&c.yes),
+		duration(&c.lasts, "for", 0, "for how `long`; then the previous permanent value holds"),
+		text(&c.until, "until", "`time` of expiry, as 2026-11-22T15:00:00Z, or never for none"))
+}
+
 // author returns the author of a change, for the history.
 func (p *program) author() string {
 	who := cmp.Or(p.getenv("RATECTL_WHO"), p.getenv("USER"))
@@ -31,24 +55,24 @@ func (p *program) author() string {
 }
 
 // edit changes an override, and prints it before and after.
-func (s *session) edit(ctx context.Context, e override.Edit) error {
-	editor, err := s.editor()
+func (c *editing) edit(ctx context.Context, e override.Edit) error {
+	editor, err := c.editor()
 	if err != nil {
 		return err
 	}
 	if !e.Remove {
-		if err := s.setExpiry(ctx, &e); err != nil {
+		if err := c.setExpiry(ctx, &e); err != nil {
 			return err
 		}
 	}
-	e.Who, e.Why = s.author(), s.why
-	following, err := s.following(ctx)
+	e.Who, e.Why = c.author(), c.why
+	following, err := c.following(ctx)
 	if err != nil {
 		return err
 	}
-	question := s.question(e, following)
+	question := c.question(e, following)
 	if !e.Remove && len(e.Clear) == 0 {
-		why, err := s.unlikely(ctx, e.Target)
+		why, err := c.unlikely(ctx, e.Target)
 		if err != nil {
 			return err
 		}
@@ -56,19 +80,19 @@ func (s *session) edit(ctx context.Context, e override.Edit) error {
 			question = strings.TrimPrefix(question+", and ", ", and ") + "write an override for " + describe(e.Target) + ", though nothing is counted for that: " + why
 		}
 	}
-	if e.Try = true; s.dry || question != "" && !s.yes { // what is wrong is not asked about
+	if e.Try = true; c.dry || question != "" && !c.yes { // what is wrong is not asked about
 		tried, err := editor.Edit(ctx, e)
 		if err != nil {
 			return err
 		}
-		if s.dry {
-			affected, err := s.affectedBy(ctx, e.Target, tried.After)
+		if c.dry {
+			affected, err := c.affectedBy(ctx, e.Target, tried.After)
 			if err != nil {
 				return err
 			}
-			return s.printEdited(ctx, e, tried, edited{DryRun: true, affected: affected})
+			return c.printEdited(ctx, e, tried, edited{DryRun: true, affected: affected})
 		}
-		if err := s.confirm(ctx, false, "%s", question); err != nil {
+		if err := c.confirm(ctx, false, "%s", question); err != nil {
 			return err
 		}
 	}
@@ -77,10 +101,10 @@ func (s *session) edit(ctx context.Context, e override.Edit) error {
 	if err != nil {
 		return err
 	}
-	if err := s.printEdited(ctx, e, done, edited{ID: done.ID, Processes: &following}); err != nil {
+	if err := c.printEdited(ctx, e, done, edited{ID: done.ID, Processes: &following}); err != nil {
 		return err
 	}
-	return s.awaited(ctx)
+	return c.awaited(ctx)
 }
 
 // endsApart is how far the clock of Redis may be from the clock here before -for warns.
@@ -88,27 +112,27 @@ const endsApart = 5 * time.Second
 
 // setExpiry sets the expiry of an edit, by the clock of Redis. Without a flag an expiry that is set
 // already stays.
-func (s *session) setExpiry(ctx context.Context, e *override.Edit) error {
+func (c *editing) setExpiry(ctx context.Context, e *override.Edit) error {
 	switch {
-	case s.lasts != 0 && s.until != "":
+	case c.lasts != 0 && c.until != "":
 		return usagef("-for and -until both say when it ends: leave one out")
-	case s.lasts < 0:
-		return usagef("-for %v: write a duration such as 1h", s.lasts)
-	case s.lasts > 0:
-		now, err := s.client.Time(ctx).Result()
+	case c.lasts < 0:
+		return usagef("-for %v: write a duration such as 1h", c.lasts)
+	case c.lasts > 0:
+		now, err := c.client.Time(ctx).Result()
 		if err != nil {
 			return err
 		}
 		if apart := time.Until(now); apart.Abs() > endsApart {
-			s.logger().Printf("the clock of Redis is %v from the clock here: -for counts from that of Redis, and programs end it by their own; -until says a time", apart.Round(time.Second))
+			c.logger().Printf("the clock of Redis is %v from the clock here: -for counts from that of Redis, and programs end it by their own; -until says a time", apart.Round(time.Second))
 		}
-		e.Until = now.Add(s.lasts + time.Second - 1).Truncate(time.Second) // no earlier
-	case s.until == "never":
+		e.Until = now.Add(c.lasts + time.Second - 1).Truncate(time.Second) // no earlier
+	case c.until == "never":
 		e.Endless = true
-	case s.until != "":
-		end, err := time.Parse(time.RFC3339, s.until)
+	case c.until != "":
+		end, err := time.Parse(time.RFC3339, c.until)
 		if err != nil || !time.Now().Before(end) {
-			return usagef("-until %q: write never, or a time to come, such as %s", s.until, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+			return usagef("-until %q: write never, or a time to come, such as %s", c.until, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 		}
 		e.Until = end
 	}
@@ -117,11 +141,11 @@ func (s *session) setExpiry(ctx context.Context, e *override.Edit) error {
 
 // question returns what is asked before an edit that concerns many callers, refuses all of their
 // calls, or is of a hash that nobody follows. It is empty if nothing is.
-func (s *session) question(e override.Edit, f following) (question string) {
+func (c *editing) question(e override.Edit, f following) (question string) {
 	of, whole := describe(e.Target), !e.Keys || e.Pattern == "" || e.Pattern == "*"
 	switch off := e.Set.Enabled != nil && !*e.Set.Enabled; {
 	case e.Rule == override.All && off:
-		question = fmt.Sprintf("remove all limits of every program that reads %q", s.overrides)
+		question = fmt.Sprintf("remove all limits of every program that reads %q", c.overrides)
 	case e.Set.Max != nil && *e.Set.Max == 0, e.Block && whole:
 		question = "refuse all calls of " + of
 	case e.Set.Mode != nil && !e.Set.Mode.Denies():
@@ -130,16 +154,16 @@ func (s *session) question(e override.Edit, f following) (question string) {
 		question = "remove the limit of " + of
 	}
 	if !e.Remove && len(e.Clear) == 0 && f.Processes > 0 && f.Follow == 0 {
-		question = strings.TrimPrefix(question+", and ", ", and ") + fmt.Sprintf("write to %q, though %v", s.overrides, f)
+		question = strings.TrimPrefix(question+", and ", ", and ") + fmt.Sprintf("write to %q, though %v", c.overrides, f)
 	}
 	return question
 }
 
 // printEdited prints an override before and after an edit. It returns an error if there was
 // nothing to remove.
-func (s *session) printEdited(ctx context.Context, e override.Edit, done override.Edited, answer edited) error {
+func (c *editing) printEdited(ctx context.Context, e override.Edit, done override.Edited, answer edited) error {
 	if !done.Found && (e.Remove || len(e.Clear) > 0) {
-		return s.missing(e, done.Before)
+		return c.missing(e, done.Before)
 	}
 	was, is := "there was none", "gone"
 	if e.Remove && done.Before.Empty() {
@@ -153,13 +177,13 @@ func (s *session) printEdited(ctx context.Context, e override.Edit, done overrid
 		answer.After = new(entryOf(e.Target, done.After))
 		is = done.After.String()
 	}
-	s.warnOfOff(ctx, e.Target, done.After)
-	if s.json() {
-		return s.printJSON(answer)
+	c.warnOfOff(ctx, e.Target, done.After)
+	if c.json() {
+		return c.printJSON(answer)
 	}
 	of := describe(e.Target)
 	if answer.DryRun {
-		s.printf("%s: the override would be %s; %s; %v; nothing is changed", of, is, was, answer.affected)
+		c.printf("%s: the override would be %s; %s; %v; nothing is changed", of, is, was, answer.affected)
 		return nil
 	}
 	undo := "nothing is changed"
@@ -169,39 +193,39 @@ func (s *session) printEdited(ctx context.Context, e override.Edit, done overrid
 	case answer.ID > 0:
 		undo = fmt.Sprintf("to undo: ratectl undo %d", answer.ID)
 	}
-	s.printf("%s: the override is %s; %s; %s", of, is, was, undo)
-	s.printf("%v", answer.Processes)
+	c.printf("%s: the override is %s; %s; %s", of, is, was, undo)
+	c.printf("%v", answer.Processes)
 	if done.After.Block && e.Allow {
-		s.printf("it is still blocked, which goes before: see ratectl unblock")
+		c.printf("it is still blocked, which goes before: see ratectl unblock")
 	}
 	return nil
 }
 
 // warnOfOff warns of an override that has no effect, since all limits or those of its rule are
 // switched off.
-func (s *session) warnOfOff(ctx context.Context, t override.Target, after override.Change) {
-	says, err := s.overridesNow(ctx)
+func (c *editing) warnOfOff(ctx context.Context, t override.Target, after override.Change) {
+	says, err := c.overridesNow(ctx)
 	off := func(enabled *bool) bool { return enabled != nil && !*enabled }
 	switch {
 	case err != nil || t.Rule == override.All || after.Empty():
 	case off(says.Enabled):
-		s.logger().Print("it has no effect yet: all limits are switched off, until ratectl override rm '*'")
+		c.logger().Print("it has no effect yet: all limits are switched off, until ratectl override rm '*'")
 	case t.Keys && !after.Block && after.Enabled == nil && off(says.Rules[t.Rule].Enabled):
-		s.logger().Printf("it has no effect yet: rule %[1]s is switched off, until ratectl override rm %[1]s -only enabled", printable(t.Rule))
+		c.logger().Printf("it has no effect yet: rule %[1]s is switched off, until ratectl override rm %[1]s -only enabled", printable(t.Rule))
 	}
 }
 
 // missing returns the error of an edit that was to remove something that does not exist.
-func (s *session) missing(e override.Edit, before override.Change) error {
+func (c *editing) missing(e override.Edit, before override.Change) error {
 	of, has := describe(e.Target), ", and no override"
 	if !before.Empty() {
 		has = fmt.Sprintf(": its override is %v", before)
 	}
 	switch {
 	case e.Remove:
-		return nothingf("%s has no override in %q; ratectl override ls lists them", of, s.overrides)
+		return nothingf("%s has no override in %q; ratectl override ls lists them", of, c.overrides)
 	case slices.Equal(e.Clear, []string{"block"}):
 		has += "; if the rule itself blocks it, ratectl reset ends that"
 	}
-	return nothingf("%s has no %s in %q%s", of, strings.Join(e.Clear, " or "), s.overrides, has)
+	return nothingf("%s has no %s in %q%s", of, strings.Join(e.Clear, " or "), c.overrides, has)
 }

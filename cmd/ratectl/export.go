@@ -22,29 +22,39 @@ type exporting struct {
 	seen    map[string]bool
 }
 
-// export prints the counts of rules, or of all.
-func (s *session) export(ctx context.Context, args []string) error {
-	rules := s.known
+// An exportCommand prints the counts of rules, or of all.
+type exportCommand struct{ session }
+
+func (c *exportCommand) about() about {
+	return about{
+		name: "export", args: "[RULE...]", short: "print the counts of rules, to keep or to move them", needs: judgesKeys, max: -1,
+		long: "Prints every key of the rules, or of all, as lines of JSON: what is counted, whether a block is on, and until when. Of all rules it prints the overrides and their history too. The last line says how many there were. Charges that are made meanwhile may be missing. Walks over the database.",
+	}
+}
+
+func (c *exportCommand) run(ctx context.Context, args []string) error {
+	rules := c.known
 	if len(args) > 0 {
 		rules = nil
 	}
 	for _, name := range args {
-		d, err := s.rule(name)
+		d, err := c.rule(name)
 		if err != nil {
 			return err
 		}
 		rules = append(rules, d)
 	}
-	s.warnOfClocks(ctx)
+	c.warnOfClocks(ctx)
 	if len(rules) == 0 {
 		return usagef("the listing has no rule: an export of it would be empty")
 	}
-	out := bufio.NewWriter(s.out)
-	e := &exporting{session: s, encoder: encoderTo(out), seen: make(map[string]bool)}
-	if err := e.encoder.Encode(countsLine{Export: new(exportVersion), Namespace: s.namespace}); err != nil {
+	out := bufio.NewWriter(c.out)
+	e := &exporting{session: &c.session, encoder: json.NewEncoder(out), seen: make(map[string]bool)}
+	e.encoder.SetEscapeHTML(false)
+	if err := e.encoder.Encode(countsLine{Export: new(exportVersion), Namespace: c.namespace}); err != nil {
 		return err
 	}
-	err := s.visit(ctx, rules, e.write)
+	err := c.visit(ctx, rules, e.write)
 	lines := e.keys
 	if err == nil && len(args) == 0 {
 		lines, err = e.overridesToo(ctx)
@@ -53,10 +63,10 @@ func (s *session) export(ctx context.Context, args []string) error {
 		err = e.encoder.Encode(countsLine{Keys: &lines})
 	}
 	if err = cmp.Or(err, out.Flush()); err == nil && e.keys == 0 {
-		err = s.wrongNamespace(ctx, rules)
+		err = c.wrongNamespace(ctx, rules)
 	}
 	if err == nil && e.foreign > 0 {
-		s.logger().Printf("%d keys are left out: they are not what the limiter writes; see ratectl keys RULE -state broken", e.foreign)
+		c.logger().Printf("%d keys are left out: they are not what the limiter writes; see ratectl keys RULE -state broken", e.foreign)
 	}
 	return err
 }

@@ -7,6 +7,10 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v3"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
@@ -22,7 +26,7 @@ type foundKey struct {
 	exact     bool // a part of it is what was looked for
 }
 
-func (f *foundKey) row() []string {
+func (f foundKey) row() []string {
 	says := make([]string, len(f.Overrides))
 	for i, e := range f.Overrides {
 		says[i] = e.describe()
@@ -34,41 +38,55 @@ func (f *foundKey) row() []string {
 	return append(append([]string{f.Rule}, f.keyState.row()...), refused, cmp.Or(strings.Join(says, "; "), "-"))
 }
 
-// find lists all that concerns a caller, whatever the rule.
-func (s *session) find(ctx context.Context, args []string) error {
+// A findCommand lists all that concerns a caller, whatever the rule.
+type findCommand struct {
+	pastCommand
+	limit int
+}
+
+func (c *findCommand) about() about {
+	return about{
+		name: "find", args: "TEXT", short: "find a caller: rules, keys and overrides", needs: judgesKeys, min: 1, max: 1,
+		long: "Finds the keys of all rules with TEXT in a part, those with TEXT as a part first: what is left of each, and how often and when it was refused in the last day, and which overrides decide for it, until when. TEXT is as the caller is called, or as ratectl keys shows a key. " +
+			"Of an address it finds the networks /64, /56 and /48 too. Keys for which nothing is counted are shown if an override is for them, or they were refused. Has Redis walk over the database.",
+		flags: []cli.Flag{limitFlag(&c.limit), c.nearFlag(), c.maxFlag(), c.secretFlag()},
+	}
+}
+
+func (c *findCommand) run(ctx context.Context, args []string) error {
 	texts := spellings(args[0])
 	if args[0] == "" {
 		return usagef("find what? Name a caller, as in ratectl find acme")
 	}
-	found, err := s.scanFor(ctx, texts)
+	found, err := c.scanFor(ctx, texts)
 	if err != nil {
 		return err
 	}
-	entries, err := s.decidingEntries(ctx)
+	entries, err := c.decidingEntries(ctx)
 	if err != nil {
 		return err
 	}
-	found = s.withOverridden(found, entries, texts)
-	refused, err := s.refused(ctx, runtime.KeepRefusals)
+	found = c.withOverridden(found, entries, texts)
+	refused, _, _, err := c.refused(ctx, runtime.KeepRefusals)
 	if err != nil { // what holds now is known without
-		s.logger().Printf("when callers were refused is not known: %v", s.explained(err))
+		c.logger().Printf("when callers were refused is not known: %v", c.explained(err))
 	}
-	found = s.withRefused(found, refused.callers, texts)
-	byKey := make(map[[2]string]*refusedCaller, len(refused.callers))
-	for _, r := range refused.callers {
+	found = c.withRefused(found, refused, texts)
+	byKey := make(map[[2]string]*refusedCaller, len(refused))
+	for _, r := range refused {
 		byKey[[2]string{r.Rule, r.text}] = r
 	}
 	slices.SortFunc(found, func(a, b *foundKey) int {
 		return cmp.Or(trueFirst(a.exact, b.exact), strings.Compare(a.d.Name, b.d.Name), strings.Compare(a.Key, b.Key))
 	})
 	all := len(found)
-	found = found[:min(all, int(s.limit))]
-	if err := s.statesOf(ctx, found); err != nil {
+	found = found[:min(all, c.limit)]
+	if err := c.statesOf(ctx, found); err != nil {
 		return err
 	}
 	for _, f := range found {
 		f.Overrides = inForce(entries, f.d, f.key)
-		f.Refused = cmp.Or(byKey[[2]string{f.d.Name, f.key.String()}], byKey[[2]string{f.d.Name, refused.hidden(f.key.String())}])
+		f.Refused = cmp.Or(byKey[[2]string{f.d.Name, f.key.String()}], byKey[[2]string{f.d.Name, c.hidden(f.key.String())}])
 	}
 	slices.SortStableFunc(found, func(a, b *foundKey) int { // what keeps the caller out comes first
 		if a.exact != b.exact {
@@ -83,17 +101,17 @@ func (s *session) find(ctx context.Context, args []string) error {
 			})
 	})
 	if all == 0 && len(rest) == 0 {
-		return nothingf("nothing is counted for a key with %q in %s, and no override is for one; a caller for whom nothing is counted is refused by no rule, unless by a failure policy", args[0], namespaces(s.namespace))
+		return nothingf("nothing is counted for a key with %q in %s, and no override is for one; a caller for whom nothing is counted is refused by no rule, unless by a failure policy", args[0], namespaces(c.namespace))
 	}
-	if err := printEach(&s.printer, "RULE "+keyHead+" REFUSED OVERRIDES", found, (*foundKey).row); err != nil {
+	if err := printEach(&c.printer, "RULE "+keyHead+" REFUSED OVERRIDES", found, func(f *foundKey) []string { return f.row() }); err != nil {
 		return err
 	}
 	if all > len(found) {
-		s.logger().Printf("these are the first %d of %d keys, see -limit", len(found), all)
+		c.logger().Printf("these are the first %d of %d keys, see -limit", len(found), all)
 		return nil
 	}
 	for _, e := range rest {
-		s.logger().Printf("an override that decides for none of these keys: %s, of rule %s", visible(entryOf(e.Target, e.Change).describe()), printable(e.Rule))
+		c.logger().Printf("an override that decides for none of these keys: %s, of rule %s", visible(entryOf(e.Target, e.Change).describe()), printable(e.Rule))
 	}
 	return nil
 }
@@ -131,28 +149,41 @@ func holds(key string, texts []string) (has, exact bool) {
 }
 
 // scanFor has Redis look for keys of rules that hold texts.
-func (s *session) scanFor(ctx context.Context, texts []string) (found []*foundKey, err error) {
+func (c *findCommand) scanFor(ctx context.Context, texts []string) (found []*foundKey, err error) {
 	before := ""
-	if s.namespace != "" {
-		before = s.namespace + ":"
+	if c.namespace != "" {
+		before = c.namespace + ":"
 	}
-	patterns := make([]string, len(texts))
-	for i, text := range texts {
-		patterns[i] = literally.Replace(before) + "*" + literally.Replace(text) + "*"
-	}
-	groups := s.groups(func(declared, *runtime.KeyGroup) {})
+	groups := c.groups(func(declared, *runtime.KeyGroup) {})
+	var mu sync.Mutex
 	seen := make(map[string]bool) // Redis may list a key twice
-	err = s.scan(ctx, patterns, 2000, func(key string) {
-		if f := s.foundBy(groups, key, texts); f != nil && !seen[key] {
-			seen[key], found = true, append(found, f)
+	err = c.masters(ctx, func(ctx context.Context, server *redis.Client) error {
+		for _, text := range texts {
+			for cursor := uint64(0); ; {
+				keys, next, err := server.Scan(ctx, cursor, literally.Replace(before)+"*"+literally.Replace(text)+"*", 2000).Result()
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				for _, key := range keys {
+					if f := c.foundBy(groups, key, texts); f != nil && !seen[key] {
+						seen[key], found = true, append(found, f)
+					}
+				}
+				mu.Unlock()
+				if cursor = next; cursor == 0 {
+					break
+				}
+			}
 		}
+		return nil
 	})
 	return found, err
 }
 
 // foundBy returns the key that a Redis key is of the rule with the longest prefix; nil: it is of
 // none, or has the text elsewhere.
-func (s *session) foundBy(groups []*runtime.KeyGroup, name string, texts []string) *foundKey {
+func (c *findCommand) foundBy(groups []*runtime.KeyGroup, name string, texts []string) *foundKey {
 	best := -1
 	for i, g := range groups {
 		if strings.HasPrefix(name, g.Prefix) && (best < 0 || len(g.Prefix) > len(groups[best].Prefix)) {
@@ -168,18 +199,18 @@ func (s *session) foundBy(groups []*runtime.KeyGroup, name string, texts []strin
 	if !is || err != nil || !has {
 		return nil
 	}
-	d := s.known[best]
+	d := c.known[best]
 	return &foundKey{keyState: keyState{Rule: d.Name, Key: key.Pattern()}, d: d, key: key, exact: exact}
 }
 
 // withOverridden adds the keys that only overrides name, and those of rules of one part that a
 // pattern is for.
-func (s *session) withOverridden(found []*foundKey, entries []override.Entry, texts []string) []*foundKey {
+func (c *findCommand) withOverridden(found []*foundKey, entries []override.Entry, texts []string) []*foundKey {
 	there := make(map[[2]string]bool)
 	for _, f := range found {
 		there[[2]string{f.d.Prefix, f.Key}] = true
 	}
-	for _, d := range s.known {
+	for _, d := range c.known {
 		patterns := make(map[string]bool)
 		keys := slices.Clone(texts)
 		for _, e := range entries {
@@ -204,29 +235,30 @@ func (s *session) withOverridden(found []*foundKey, entries []override.Entry, te
 }
 
 // withRefused adds the keys that were refused in the last day, and for which nothing is counted any more.
-func (s *session) withRefused(found []*foundKey, refused []*refusedCaller, texts []string) []*foundKey {
+func (c *findCommand) withRefused(found []*foundKey, refused []*refusedCaller, texts []string) []*foundKey {
 	for _, r := range refused {
 		has, exact := holds(r.text, texts)
 		if !has { // as most have not
 			continue
 		}
 		key, err := runtime.ParseKey(r.text)
-		i := slices.IndexFunc(s.known, func(d declared) bool { return d.Name == r.Rule })
+		i := slices.IndexFunc(c.known, func(d declared) bool { return d.Name == r.Rule })
 		if err != nil || i < 0 || slices.ContainsFunc(found, func(f *foundKey) bool { return f.d.Name == r.Rule && f.Key == r.Key }) {
 			continue
 		}
-		found = append(found, &foundKey{keyState: keyState{Rule: r.Rule, Key: r.Key}, d: s.known[i], key: key, exact: exact})
+		found = append(found, &foundKey{keyState: keyState{Rule: r.Rule, Key: r.Key}, d: c.known[i], key: key, exact: exact})
 	}
 	return found
 }
 
 // statesOf finds out what a call of each key would find now, some at a time.
-func (s *session) statesOf(ctx context.Context, found []*foundKey) error {
+func (c *findCommand) statesOf(ctx context.Context, found []*foundKey) error {
 	for some := range slices.Chunk(found, peeks) {
-		if err := cmp.Or(together(len(some), func(i int) (err error) {
-			some[i].keyState, err = s.stateOrBroken(ctx, some[i].d, some[i].key)
+		errs := together(len(some), func(i int) (err error) {
+			some[i].keyState, err = c.stateOrBroken(ctx, some[i].d, some[i].key)
 			return err
-		})...); err != nil {
+		})
+		if err := cmp.Or(errs...); err != nil {
 			return err
 		}
 	}

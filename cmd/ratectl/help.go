@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
-
-	"github.com/rategen/rategen/internal/buildversion"
 )
 
 // The help that the library prints: of ratectl, and of a command.
@@ -43,7 +40,7 @@ func init() { // the library has these in one place for all programs
 			"name":   func(c *cli.Command) string { return strings.TrimPrefix(c.FullName(), "ratectl ") },
 		})
 	}
-	cli.VersionPrinter = func(c *cli.Command) { _, _ = io.WriteString(c.Root().Writer, versionText()) }
+	cli.VersionPrinter = func(c *cli.Command) { _, _ = io.WriteString(c.Root().Writer, version()) }
 }
 
 const exitCodes = `
@@ -74,10 +71,22 @@ func described(flag cli.Flag) []string {
 	return []string{name, usage}
 }
 
-// help prints the help of one command or of all, with markdown the table of the documentation, and
-// with man a page for man.
-func (s *session) help(_ context.Context, args []string) error {
-	root := s.flags.Root()
+// A helpCommand prints the help of one command or of all, with markdown the table of the
+// documentation, and with man a page for man.
+type helpCommand struct {
+	session
+	all func() []command
+}
+
+func (c *helpCommand) about() about {
+	return about{
+		name: "help", args: "[man|markdown]", short: "list the commands, or print the manual", max: 2,
+		long: "With the argument man it prints a page for man, with markdown the table in docs/ratectl.md.",
+	}
+}
+
+func (c *helpCommand) run(_ context.Context, args []string) error {
+	root := c.flags.Root()
 	of := root
 	for _, name := range args {
 		if of != nil {
@@ -86,33 +95,23 @@ func (s *session) help(_ context.Context, args []string) error {
 	}
 	switch name := strings.Join(args, " "); {
 	case name == "markdown":
-		_, _ = io.WriteString(s.out, markdown(commands()))
+		_, _ = io.WriteString(c.out, markdown(c.all()))
 	case name == "man":
-		_, _ = io.WriteString(s.out, manPage(commands()))
+		_, _ = io.WriteString(c.out, manPage(c.all()))
 	case name == "" || name == "help":
-		cli.HelpPrinter(s.out, rootHelp, root)
+		cli.HelpPrinter(c.out, rootHelp, root)
 	case of == nil || len(of.Commands) > 0:
-		return unknownCommand(name)
+		return unknownCommand(c.all(), name)
 	default:
-		cli.HelpPrinter(s.out, commandHelp, of)
+		cli.HelpPrinter(c.out, commandHelp, of)
 	}
 	return nil
 }
 
-// version prints which ratectl this is.
-func (s *session) version(context.Context, []string) error {
-	_, _ = io.WriteString(s.out, versionText())
-	return nil
-}
-
-func versionText() string {
-	return fmt.Sprintf("ratectl %s, %s\n", buildversion.Version(), runtime.Version())
-}
-
 // unknownCommand returns an error with the command that may be meant.
-func unknownCommand(name string) error {
+func unknownCommand(all []command, name string) error {
 	var names []string
-	for _, c := range commands() {
+	for _, c := range all {
 		names = append(names, c.about().name)
 	}
 	return usagef("unknown command %q%s; ratectl -h lists them", name, suggest(name, names))

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -51,24 +53,40 @@ func jsonOf(text string) json.RawMessage {
 func (e historyEntry) row() []string {
 	why := e.Why
 	if e.Undoes > 0 {
-		why = strings.TrimSuffix(fmt.Sprintf("undo %d: %s", e.Undoes, why), ": ")
-	}
-	dash := func(text json.RawMessage) string {
-		if string(text) == "null" {
-			return "-"
+		if why != "" {
+			why = ": " + why
 		}
-		return string(text)
+		why = fmt.Sprintf("undo %d%s", e.Undoes, why)
 	}
 	return []string{strconv.FormatInt(e.ID, 10), e.At.UTC().Format(time.RFC3339), cmp.Or(e.Who, "-"), e.of, dash(e.Before), cmp.Or(e.Did, dash(e.After)), cmp.Or(why, "-")}
 }
 
-// history prints the last changes of the hash.
-func (s *session) history(ctx context.Context, _ []string) error {
-	editor, err := s.editor()
+func dash(text json.RawMessage) string {
+	if string(text) == "null" {
+		return "-"
+	}
+	return string(text)
+}
+
+// A historyCommand prints the last changes of the hash.
+type historyCommand struct {
+	session
+	limit int
+}
+
+func (c *historyCommand) about() about {
+	return about{
+		name: "history", short: "list what operators have changed, the last one first", needs: prints | needRedis, flags: []cli.Flag{limitFlag(&c.limit)},
+		long: "Lists the last 500 changes of overrides, resets, releases, imports and expiries by ratectl, live pages and override.Editor: who, when, why, before and after. Changes by other programs are not recorded.",
+	}
+}
+
+func (c *historyCommand) run(ctx context.Context, _ []string) error {
+	editor, err := c.editor()
 	if err != nil {
 		return err
 	}
-	records, err := editor.History(ctx, int(s.limit))
+	records, err := editor.History(ctx, c.limit)
 	if err != nil {
 		return err
 	}
@@ -76,26 +94,35 @@ func (s *session) history(ctx context.Context, _ []string) error {
 	for i, r := range records {
 		entries[i] = historyEntryOf(r)
 	}
-	return printEach(&s.printer, "CHANGE AT WHO OF BEFORE AFTER WHY", entries, historyEntry.row)
+	return printEach(&c.printer, "CHANGE AT WHO OF BEFORE AFTER WHY", entries, historyEntry.row)
 }
 
-// undo takes a change back.
-func (s *session) undo(ctx context.Context, args []string) (err error) {
+// An undoCommand takes a change back.
+type undoCommand struct{ editing }
+
+func (c *undoCommand) about() about {
+	return about{
+		name: "undo", args: "[CHANGE]", short: "undo a change of overrides", needs: prints | needRedis | mayRules, max: 1, flags: append(c.changeFlags(), yesFlag(&c.yes)),
+		long: "Restores the override from before the CHANGE, a number of history, by default the last change that is no undo and is not undone. Asks for confirmation if somebody else has made it. Refuses, and says who, if the same was changed since. An undo can be undone by its number; what was done to counts cannot.",
+	}
+}
+
+func (c *undoCommand) run(ctx context.Context, args []string) (err error) {
 	id := int64(0)
 	if len(args) > 0 {
 		if id, err = strconv.ParseInt(args[0], 10, 64); err != nil || id < 1 {
 			return usagef("undo %q: write the number of a change, as ratectl history shows it", args[0])
 		}
 	}
-	editor, err := s.editor()
+	editor, err := c.editor()
 	if err != nil {
 		return err
 	}
-	by := override.Edit{Who: s.author(), Why: s.why, Try: true}
+	by := override.Edit{Who: c.author(), Why: c.why, Try: true}
 	undone, err := editor.Undo(ctx, id, by)
-	if err == nil && !s.dry {
+	if err == nil && !c.dry {
 		if undone.Who != by.Who {
-			if err := s.confirm(ctx, s.yes, "undo change %d of %s, by %s%s", undone.ID, describe(undone.Target), cmp.Or(undone.Who, "somebody"), strings.TrimSuffix(": "+undone.Why, ": ")); err != nil {
+			if err := c.confirm(ctx, c.yes, "undo change %d of %s, by %s%s", undone.ID, describe(undone.Target), cmp.Or(undone.Who, "somebody"), strings.TrimSuffix(": "+undone.Why, ": ")); err != nil {
 				return err
 			}
 		}
@@ -109,18 +136,18 @@ func (s *session) undo(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	e := historyEntryOf(undone)
-	if s.json() {
-		return cmp.Or(s.printJSON(struct {
+	if c.json() {
+		return cmp.Or(c.printJSON(struct {
 			Undone historyEntry `json:"undone"`
 			DryRun bool         `json:"dry_run,omitempty"`
-		}{e, s.dry}), s.awaited(ctx))
+		}{e, c.dry}), c.awaited(ctx))
 	}
 	verb, end := "is", ""
-	if s.dry {
+	if c.dry {
 		verb, end = "would be", "; nothing is changed"
 	}
-	s.printf("%s: the override %s %s again; %d, by %s, had made it %s%s", e.of, verb, cmp.Or(undone.Before, "gone"), e.ID, cmp.Or(e.Who, "somebody"), cmp.Or(undone.After, "go"), end)
-	return s.awaited(ctx)
+	c.printf("%s: the override %s %s again; %d, by %s, had made it %s%s", e.of, verb, cmp.Or(undone.Before, "gone"), e.ID, cmp.Or(e.Who, "somebody"), cmp.Or(undone.After, "go"), end)
+	return c.awaited(ctx)
 }
 
 // note adds to the history what is about to be done to counts.

@@ -13,15 +13,33 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v3"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
 
+// An importCommand puts what export has printed into Redis.
+type importCommand struct {
+	session
+	overwrite, yes, dry, skip bool
+	why                       string
+	renames                   []string
+}
+
+func (c *importCommand) about() about {
+	return about{
+		name: "import", args: "FILE|-", short: "put exported counts into Redis", needs: judgesKeys, min: 1, max: 1,
+		long: "Puts what export has printed into this Redis, in this namespace. Each key expires when it would have. Keys that are there already stay as they are, unless -overwrite. Import before programs count in the new Redis, then restart them: what they hold of leases and refusals is of the old one. " +
+			"Overrides that are there already stay as well, and so does a history. Nothing is imported if a line is no line of an export, or not of a rule that counts alike, unless -skip; the error names the lines. A rule that is called otherwise here is named by -rename. Counts that the scripts do not understand are left out and named. Asks for confirmation.",
+		flags: []cli.Flag{yesNo(&c.overwrite, "overwrite", "replace counts that are there, though they may be newer"), yesNo(&c.skip, "skip", "leave out the lines that do not fit, and name them"), &cli.StringSliceFlag{Name: "rename", Usage: "`OLD=NEW`: what the file says of one rule is of another", Destination: &c.renames, Local: true}, yesFlag(&c.yes), dryFlag(&c.dry), whyFlag(&c.why)},
+	}
+}
+
 // renamed returns rules by the names that they have in the file.
-func (s *session) renamed() (map[string]declared, error) {
+func (c *importCommand) renamed() (map[string]declared, error) {
 	rules := make(map[string]declared)
-	for _, text := range s.renames {
+	for _, text := range c.renames {
 		old, name, ok := strings.Cut(text, "=")
 		if !ok || old == "" {
 			return nil, usagef("-rename %s: write OLD=NEW", text)
@@ -29,7 +47,7 @@ func (s *session) renamed() (map[string]declared, error) {
 		if _, twice := rules[old]; twice {
 			return nil, usagef("-rename %s: %s is renamed twice", text, old)
 		}
-		d, err := s.rule(name)
+		d, err := c.rule(name)
 		if err != nil {
 			return nil, err
 		}
@@ -38,49 +56,48 @@ func (s *session) renamed() (map[string]declared, error) {
 	return rules, nil
 }
 
-// importCounts puts what export has printed into Redis.
-func (s *session) importCounts(ctx context.Context, args []string) error {
-	file, done, err := s.countsFile(args[0])
+func (c *importCommand) run(ctx context.Context, args []string) error {
+	file, done, err := c.countsFile(args[0])
 	if err != nil {
 		return err
 	}
 	defer done()
-	renamed, err := s.renamed()
+	renamed, err := c.renamed()
 	if err != nil {
 		return err
 	}
-	i := &importing{session: s, renamed: renamed, named: map[string]bool{}, left: map[int]bool{}, seen: map[string]int{}, results: map[string]*importLine{}, backup: override.Backup{Fields: map[string]string{}}}
+	i := &importing{session: &c.session, renamed: renamed, named: make(map[string]bool), dry: c.dry, overwrite: c.overwrite, skip: c.skip, left: make(map[int]bool), seen: make(map[string]int), results: make(map[string]*importLine)}
 	keys, err := i.examine(file)
 	if err != nil {
 		return usagef("%s: %v; nothing is imported", args[0], err)
 	}
-	s.warnOfClocks(ctx)
+	c.warnOfClocks(ctx)
 	n := len(i.backup.Fields) + len(i.backup.History)
-	if n > 0 && s.overrides == "" && !s.skip {
+	if n > 0 && c.overrides == "" && !c.skip {
 		return usagef("%s: it has overrides and their history: name the hash with -overrides, or leave them out by -skip; nothing is imported", args[0])
 	}
-	if !s.dry {
+	if !c.dry {
 		how := "keep those that are there"
-		if s.overwrite {
+		if c.overwrite {
 			how = "overwrite those that are there, with all that was counted since"
 		}
-		if err := s.confirm(ctx, s.yes, "import the counts of %d keys of %d rules and %d overrides in %s, and %s", keys, len(i.results), len(i.backup.Fields), namespaces(s.namespace), how); err != nil {
+		if err := c.confirm(ctx, c.yes, "import the counts of %d keys of %d rules and %d overrides in %s, and %s", keys, len(i.results), len(i.backup.Fields), namespaces(c.namespace), how); err != nil {
 			return err
 		}
 	}
 	var lines []importLine
-	if n > 0 && s.overrides != "" {
-		if lines, err = i.restore(ctx); err != nil {
+	if n > 0 && c.overrides != "" {
+		if lines, err = i.restore(ctx, c.why); err != nil {
 			return err
 		}
 	}
-	if !s.dry {
+	if !c.dry {
 		did := "import"
-		if s.overwrite {
+		if c.overwrite {
 			did += " -overwrite"
 		}
 		did = fmt.Sprintf("%s of %d keys of %s", did, keys, strings.Join(slices.Sorted(maps.Keys(i.results)), ", "))
-		if err := s.note(ctx, override.Target{Rule: override.All}, did[:min(len(did), 500)], "", s.why); err != nil {
+		if err := c.note(ctx, override.Target{Rule: override.All}, did[:min(len(did), 500)], "", c.why); err != nil {
 			return err
 		}
 	}
@@ -88,12 +105,12 @@ func (s *session) importCounts(ctx context.Context, args []string) error {
 		return err
 	}
 	err = i.all(ctx, file)
-	for _, d := range s.known {
-		if l := i.results[s.reference(d)]; l != nil {
+	for _, d := range c.known {
+		if l := i.results[c.reference(d)]; l != nil {
 			lines = append(lines, *l)
 		}
 	}
-	if err = cmp.Or(err, printEach(&s.printer, "RULE IMPORTED KEPT LAPSED BAD", lines, importLine.row)); err == nil && i.bad > 0 {
+	if err = cmp.Or(err, printEach(&c.printer, "RULE IMPORTED KEPT LAPSED BAD", lines, importLine.row)); err == nil && i.bad > 0 {
 		err = fmt.Errorf("%d keys are not imported: their counts are none of their rules'", i.bad)
 	}
 	if err == nil && len(i.left) > 0 {
@@ -103,12 +120,12 @@ func (s *session) importCounts(ctx context.Context, args []string) error {
 }
 
 // restore imports the overrides and their history.
-func (i *importing) restore(ctx context.Context) ([]importLine, error) {
+func (i *importing) restore(ctx context.Context, why string) ([]importLine, error) {
 	editor, err := i.editor()
 	if err != nil {
 		return nil, err
 	}
-	fields, records, err := editor.Restore(ctx, i.backup, i.overwrite, override.Edit{Who: i.author(), Why: strings.TrimSuffix("import: "+i.why, ": "), Try: i.dry})
+	fields, records, err := editor.Restore(ctx, i.backup, i.overwrite, override.Edit{Who: i.author(), Why: strings.TrimSuffix("import: "+why, ": "), Try: i.dry})
 	return []importLine{
 		{Rule: "(overrides)", Imported: fields, Kept: len(i.backup.Fields) - fields, DryRun: i.dry},
 		{Rule: "(history)", Imported: records, Kept: len(i.backup.History) - records, DryRun: i.dry},
@@ -117,19 +134,21 @@ func (i *importing) restore(ctx context.Context) ([]importLine, error) {
 
 // all imports all lines, some at a time.
 func (i *importing) all(ctx context.Context, file io.Reader) error {
-	var some []*countsLine
+	var some []*importedLine
 	bytes := 0
-	_, err := readCounts(file, func(l *countsLine) error {
-		if l.ofOverrides() || i.left[l.number] {
+	_, err := readCounts(file, func(n int, l *countsLine) error {
+		if l.ofOverrides() || i.left[n] {
 			return nil
 		}
-		if err := i.place(l); err != nil {
-			return fmt.Errorf("line %d: the file has changed: %w", l.number, err)
+		line, err := i.line(n, l)
+		if err != nil {
+			return fmt.Errorf("line %d: the file has changed: %w", n, err)
 		}
-		if some, bytes = append(some, l), bytes+l.size(); len(some) < peeks && bytes < atOnce {
+		some, bytes = append(some, line), bytes+l.size()
+		if len(some) < peeks && bytes < atOnce {
 			return nil
 		}
-		err := i.put(ctx, some)
+		err = i.put(ctx, some)
 		some, bytes = nil, 0
 		return err
 	})
@@ -141,26 +160,28 @@ func (i *importing) all(ctx context.Context, file io.Reader) error {
 
 // put imports some keys. Each is tried first under a key that nobody uses: what the scripts
 // do not understand would let its caller pass.
-func (i *importing) put(ctx context.Context, some []*countsLine) error {
-	for _, l := range some {
-		l.tried = runtime.NewKey().AddString("ratectl import " + strconv.FormatUint(rand.Uint64(), 36))
+func (i *importing) put(ctx context.Context, some []*importedLine) error {
+	keys := make([]*runtime.Key, len(some))
+	for j, l := range some {
+		keys[j] = runtime.NewKey().AddString("ratectl import " + strconv.FormatUint(rand.Uint64(), 36))
+		l.tried = i.limiter.RedisKey(i.limitOf(l.declared, keys[j]))
 	}
 	if err := i.write(ctx, some, true); err != nil {
 		return err
 	}
 	errs := together(len(some), func(j int) error {
-		_, err := i.state(ctx, some[j].of, some[j].tried)
+		_, err := i.state(ctx, some[j].declared, keys[j])
 		return err
 	})
 	if _, err := i.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, l := range some {
-			pipe.Unlink(ctx, l.to)
+			pipe.Unlink(ctx, l.tried)
 		}
 		return nil
 	}); err != nil {
 		return err
 	}
-	var good []*countsLine
+	var good []*importedLine
 	for j, l := range some {
 		switch {
 		case errs[j] == nil:
@@ -186,7 +207,7 @@ func (i *importing) put(ctx context.Context, some []*countsLine) error {
 
 // write writes the counts of some lines, or tries them under other keys. With -n it finds out
 // what a write would do.
-func (i *importing) write(ctx context.Context, some []*countsLine, try bool) error {
+func (i *importing) write(ctx context.Context, some []*importedLine, try bool) error {
 	how := "keep"
 	if i.overwrite || try {
 		how = "overwrite"
@@ -195,12 +216,12 @@ func (i *importing) write(ctx context.Context, some []*countsLine, try bool) err
 	_, err := i.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for j, l := range some {
 			l.to = l.redisKey
-			pages := l.writes(how, l.ends)
+			pages := l.writes(how, l.expires)
 			switch {
 			case try:
-				l.to, pages = i.limiter.RedisKey(i.limitOf(l.of, l.tried)), l.writes(how, time.Now().Add(time.Minute))
+				l.to, pages = l.tried, l.writes(how, time.Now().Add(time.Minute))
 			case i.dry:
-				pages = [][]any{{how, l.ends.UnixMilli(), "nothing"}}
+				pages = [][]any{{how, l.expires.UnixMilli(), "nothing"}}
 			}
 			replies[j], rest[j] = pipe.Eval(ctx, writeKey, []string{l.to}, pages[0]...), pages[1:]
 		}

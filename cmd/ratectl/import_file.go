@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,8 +46,9 @@ func (i *importing) examine(file io.Reader) (keys int, err error) {
 	tell := func(n int, format string, args ...any) {
 		bad = append(bad, fmt.Sprintf("line %d: ", n)+fmt.Sprintf(format, args...))
 	}
+	i.backup.Fields = make(map[string]string)
 	var hashed []int
-	header, err := readCounts(file, func(l *countsLine) error {
+	header, err := readCounts(file, func(n int, l *countsLine) error {
 		switch {
 		case l.Override != nil:
 			i.backup.Fields[*l.Override] = l.Says
@@ -57,27 +57,29 @@ func (i *importing) examine(file io.Reader) (keys int, err error) {
 			i.backup.History = append(i.backup.History, l.Change)
 			return nil
 		}
-		switch err := i.place(l); {
-		case err != nil && i.skip:
-			i.leave(l.number, err.Error())
+		keys++
+		line, err := i.line(n, l)
+		if err != nil && i.skip {
+			keys--
+			i.leave(n, err.Error())
 			return nil
-		case err != nil:
-			tell(l.number, "%v", err)
+		}
+		if err != nil {
+			tell(n, "%v", err)
 			if len(bad) == maxBad {
 				return errors.New("and perhaps more")
 			}
 			return nil
 		}
-		keys++
 		if i.results[l.Rule] == nil {
 			i.results[l.Rule] = &importLine{Rule: l.Rule, DryRun: i.dry}
 		}
-		if before := i.seen[l.redisKey]; before > 0 {
-			tell(l.number, "it has the key of line %d", before)
+		if before := i.seen[line.redisKey]; before > 0 {
+			tell(n, "it has the key of line %d", before)
 		}
-		i.seen[l.redisKey] = l.number
+		i.seen[line.redisKey] = n
 		if strings.HasPrefix(*l.Key, "%sha256-") {
-			hashed = append(hashed, l.number)
+			hashed = append(hashed, n)
 		}
 		return nil
 	})
@@ -95,10 +97,10 @@ func (i *importing) examine(file io.Reader) (keys int, err error) {
 	if err := i.renameOverrides(); err != nil {
 		bad = append(bad, err.Error())
 	}
+	if len(bad) > 0 && err != nil {
+		bad = append(bad, err.Error())
+	}
 	if len(bad) > 0 {
-		if err != nil {
-			bad = append(bad, err.Error())
-		}
 		err = errors.New(strings.Join(bad, "; "))
 	}
 	return keys, err
@@ -126,43 +128,56 @@ func (i *importing) leave(n int, why string) {
 	}
 }
 
-// place finds the rule and the Redis key of a line.
-func (i *importing) place(l *countsLine) (err error) {
+// line finds the rule and the Redis key of a line.
+func (i *importing) line(n int, l *countsLine) (*importedLine, error) {
 	if l.Rule == "" || l.Key == nil {
-		return errors.New("it has no rule or no key")
+		return nil, errors.New("it has no rule or no key")
 	}
 	i.named[l.Rule] = true
 	if d, is := i.renamed[l.Rule]; is {
 		l.Rule = i.reference(d)
 	}
-	if l.of, err = i.rule(l.Rule); err != nil {
-		return err
+	d, err := i.rule(l.Rule)
+	if err != nil {
+		return nil, err
 	}
-	if l.Rule != i.reference(l.of) {
-		return fmt.Errorf("%.100q is not how a rule of the listing is named here", l.Rule)
+	if l.Rule != i.reference(d) {
+		return nil, fmt.Errorf("%.100q is not how a rule of the listing is named here", l.Rule)
 	}
 	key, err := runtime.ParseKey(*l.Key)
 	if err != nil {
-		return fmt.Errorf("%.100q is no key: %w", *l.Key, err)
+		return nil, fmt.Errorf("%.100q is no key: %w", *l.Key, err)
 	}
-	var args []string
-	if *l.Key != "" { // which is of a rule without a key, or an empty part
-		args = []string{*l.Key}
+	if err := i.fits(d, key, argsOf(*l.Key)); err != nil {
+		return nil, err
 	}
-	if err := cmp.Or(i.fits(l.of, key, args), l.check()); err != nil {
-		return err
+	if err := l.check(); err != nil {
+		return nil, err
 	}
-	group := i.limiter.KeysOf(l.of.Rule)
-	l.redisKey = i.limiter.RedisKey(i.limitOf(l.of, key))
-	text, _ := group.Text(l.redisKey)
-	if tag := l.redisKey[len(group.Prefix)+len(text):]; tag != l.Tag {
-		return fmt.Errorf("%s counts by another algorithm, or other buckets, than the rule does here: its Redis key ends with %q, and here with %q", l.text(), l.Tag, tag)
+	line := &importedLine{countsLine: l, number: n, declared: d, redisKey: i.limiter.RedisKey(i.limitOf(d, key))}
+	if !strings.HasSuffix(line.redisKey, l.Tag) || i.tagOf(d, line.redisKey) != l.Tag {
+		return nil, fmt.Errorf("%s counts by another algorithm, or other buckets, than the rule does here: its Redis key ends with %q, and here with %q", l.text(), l.Tag, i.tagOf(d, line.redisKey))
 	}
-	l.ends = time.Now().Add(group.Expiry) // it had none, which somebody has taken away
+	line.expires = time.Now().Add(i.limiter.KeysOf(d.Rule).Expiry) // it had none, which somebody has taken away
 	if l.Expires != nil {
-		l.ends = *l.Expires
+		line.expires = *l.Expires
 	}
-	return nil
+	return line, nil
+}
+
+// argsOf returns a key as the arguments of a command.
+func argsOf(key string) []string {
+	if key == "" {
+		return nil // of a rule without a key, or an empty part
+	}
+	return []string{key}
+}
+
+// tagOf returns what ends a Redis key of a rule.
+func (i *importing) tagOf(d declared, redisKey string) string {
+	group := i.limiter.KeysOf(d.Rule)
+	text, _ := group.Text(redisKey)
+	return redisKey[len(group.Prefix)+len(text):]
 }
 
 // An importLine is what has become of the keys of a rule.
@@ -180,16 +195,30 @@ func (l importLine) row() []string {
 	return []string{l.Rule, n(l.Imported), n(l.Kept), n(l.Lapsed), n(l.Bad)}
 }
 
+// An imported line is one of a key, found to be of a rule.
+type importedLine struct {
+	*countsLine
+	number   int
+	declared declared
+	redisKey string
+	tried    string // a key that nobody uses
+	to       string // the one of both that is written
+	expires  time.Time
+	outcome  string // as writeKey replies it, or bad
+}
+
 // An importing puts counts into Redis.
 type importing struct {
 	*session
-	renamed map[string]declared // rules by their names in the file
-	named   map[string]bool     // in the file
-	left    map[int]bool        // lines that are left out
-	seen    map[string]int      // lines by Redis keys
-	backup  override.Backup
-	results map[string]*importLine
-	bad     int
+	dry, overwrite bool
+	skip           bool                // leave out what does not fit
+	renamed        map[string]declared // rules by their names in the file
+	named          map[string]bool     // in the file
+	left           map[int]bool        // lines that are left out
+	seen           map[string]int      // lines by Redis keys
+	backup         override.Backup
+	results        map[string]*importLine
+	bad            int
 }
 
 // maxBad is how many bad lines are told.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/urfave/cli/v3"
 )
 
 // An inspected is all that is known about one key.
@@ -19,47 +21,49 @@ type inspected struct {
 	Overrides []overrideEntry `json:"overrides"` // those in force for the key, of the rule and of one pattern
 }
 
-// inspect prints what is known about a key.
-func (s *session) inspect(ctx context.Context, args []string) error {
-	d, key, err := s.keyNamed(args)
-	if err != nil {
-		return err
+// An inspectCommand prints what is known about a key.
+type inspectCommand struct{ session }
+
+func (c *inspectCommand) about() about {
+	return about{
+		name: "inspect", args: "RULE [KEY]", short: "show all that is known about one caller", needs: judgesKeys, min: 1, max: 2,
+		long:  "Shows what a call of cost 1 would find now, without charging it, the key in Redis and its overrides.",
+		flags: []cli.Flag{c.partsFlag(), c.nearFlag(), c.maxFlag()},
 	}
-	i := inspected{Namespace: s.namespace, RedisKey: s.limiter.RedisKey(s.limitOf(d, key)), Declared: d.place}
-	if i.keyState, err = s.stateOrBroken(ctx, d, key); err != nil {
-		return err
-	}
-	expiry, err := s.client.PTTL(ctx, i.RedisKey).Result()
-	if err != nil {
-		return err
-	}
-	if i.Exists = expiry != -2; i.Exists {
-		i.ExpiryMS = expiry.Milliseconds()
-		if expiry < 0 { // -1 ns says that there is none
-			i.ExpiryMS = -1
-		}
-		i.Bytes, _ = s.client.MemoryUsage(ctx, i.RedisKey).Result() // not every user may ask
-	}
-	entries, err := s.decidingEntries(ctx)
-	if err != nil {
-		return err
-	}
-	i.Overrides = inForce(entries, d, key)
-	if s.json() {
-		return s.printJSON(i)
-	}
-	rows := i.rows(d)
-	if s.overrides == "" {
-		rows = append(rows, []string{"override", "not read: -overrides names the hash"})
-	}
-	for _, e := range i.Overrides {
-		rows = append(rows, []string{"override", e.describe()})
-	}
-	return s.printTable("", rows)
 }
 
-// rows says all but the overrides.
-func (s *inspected) rows(d declared) [][]string {
+func (c *inspectCommand) run(ctx context.Context, args []string) error {
+	d, limit, key, err := c.limitNamed(args)
+	if err != nil {
+		return err
+	}
+	s := inspected{Namespace: c.namespace, RedisKey: c.limiter.RedisKey(limit), Declared: d.place}
+	if s.keyState, err = c.stateOrBroken(ctx, d, key); err != nil {
+		return err
+	}
+	expiry, err := c.client.PTTL(ctx, s.RedisKey).Result()
+	if err != nil {
+		return err
+	}
+	if s.Exists = expiry != -2; s.Exists {
+		s.ExpiryMS = expiry.Milliseconds()
+		if expiry < 0 { // -1 ns says that there is none
+			s.ExpiryMS = -1
+		}
+		s.Bytes, _ = c.client.MemoryUsage(ctx, s.RedisKey).Result() // not every user may ask
+	}
+	entries, err := c.decidingEntries(ctx)
+	if err != nil {
+		return err
+	}
+	s.Overrides = inForce(entries, d, key)
+	if c.json() {
+		return c.printJSON(s)
+	}
+	return c.print(s, d)
+}
+
+func (c *inspectCommand) print(s inspected, d declared) error {
 	state, row := s.State+s.because(), s.row()
 	if s.Shadow && s.State != "off" {
 		state += ", but the rule is in shadow mode and refuses nobody"
@@ -80,40 +84,57 @@ func (s *inspected) rows(d declared) [][]string {
 			kept = fmt.Sprintf("%d bytes, without an expiry: see ratectl fix-expiry", s.Bytes)
 		}
 	}
-	return [][]string{
+	rows := [][]string{
 		{"rule", s.Rule + ", " + s.Declared}, {"counts as", d.Algorithm.String() + " over " + d.per()}, {"key", s.Key}, {"state", state}, {"limit", limit},
 		{"used", s.used()}, {"retry after", row[3]}, {"reset after", row[4]},
 		{"redis key", s.RedisKey}, {"redis", kept},
 	}
+	if c.overrides == "" {
+		rows = append(rows, []string{"override", "not read: -overrides names the hash"})
+	}
+	for _, e := range s.Overrides {
+		rows = append(rows, []string{"override", e.describe()})
+	}
+	return c.printTable("", rows)
 }
 
-// usage prints what is left to a caller.
-func (s *session) usage(ctx context.Context, args []string) error {
-	d, key, err := s.keyNamed(args)
+// A usageCommand prints what is left to a caller.
+type usageCommand struct{ session }
+
+func (c *usageCommand) about() about {
+	return about{
+		name: "usage", args: "RULE [KEY]", short: "show what is left to one caller", needs: judgesKeys, min: 1, max: 2,
+		long:  "Shows the limit, how much of it is used and left, the window or period, and when it is whole again, and what was used of the last periods if the rule keeps that, without charging anything.",
+		flags: []cli.Flag{c.partsFlag(), c.nearFlag(), c.maxFlag()},
+	}
+}
+
+func (c *usageCommand) run(ctx context.Context, args []string) error {
+	d, _, key, err := c.limitNamed(args)
 	if err != nil {
 		return err
 	}
-	k, err := s.stateOrBroken(ctx, d, key)
-	if err == nil && k.State == "broken" {
-		err = fmt.Errorf("%s of rule %s is broken%s", printable(k.Key), d.Name, k.because())
+	s, err := c.stateOrBroken(ctx, d, key)
+	if err == nil && s.State == "broken" {
+		err = fmt.Errorf("%s of rule %s is broken%s", printable(s.Key), d.Name, s.because())
 	}
 	if err != nil {
 		return err
 	}
-	err = printEach(&s.printer, "LIMIT USED LEFT WINDOW RESET STATE", []keyState{k}, func(k keyState) []string {
+	err = printEach(&c.printer, "LIMIT USED LEFT WINDOW RESET STATE", []keyState{s}, func(s keyState) []string {
 		limit, left := "-", "-"
-		if k.Limit != nil {
-			limit, left = strconv.FormatInt(*k.Limit, 10), strconv.FormatInt(*k.Remaining, 10)
+		if s.Limit != nil {
+			limit, left = strconv.FormatInt(*s.Limit, 10), strconv.FormatInt(*s.Remaining, 10)
 		}
-		row := k.row()
-		return []string{limit, k.used(), left, k.Window, row[4], row[1]}
+		row := s.row()
+		return []string{limit, s.used(), left, s.Window, row[4], row[1]}
 	})
-	if err != nil || s.json() || len(k.Past) == 0 {
+	if err != nil || c.json() || len(s.Past) == 0 {
 		return err
 	}
 	var rows [][]string
-	for _, p := range k.Past {
+	for _, p := range s.Past {
 		rows = append(rows, []string{p.Start.Format(time.RFC3339), p.End.Format(time.RFC3339), strconv.FormatInt(p.Used, 10)})
 	}
-	return s.printTable("START END USED", rows)
+	return c.printTable("START END USED", rows)
 }

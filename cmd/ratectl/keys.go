@@ -9,33 +9,51 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v3"
 )
 
-// listKeys lists the keys of a rule, the most refused first.
-func (s *session) listKeys(ctx context.Context, args []string) error {
-	d, err := s.rule(args[0])
+// A keysCommand lists the keys of a rule, the most refused first.
+type keysCommand struct {
+	session
+	filter string
+	limit  int
+}
+
+func (c *keysCommand) about() about {
+	return about{
+		name: "keys", args: "RULE", short: "list the callers of a rule, the most refused first", needs: judgesKeys, min: 1, max: 1,
+		long: "Walks over the database and shows what a call of each key would find, without charging it. A rule in shadow mode is shown as if it refused.",
+		flags: []cli.Flag{
+			text(&c.filter, "state", "only keys in these `states`, separated by commas: near, refused, held (since a peer has asked for it), blocked, broken (by another program), ok, off"),
+			limitFlag(&c.limit), c.nearFlag(), c.maxFlag(),
+		},
+	}
+}
+
+func (c *keysCommand) run(ctx context.Context, args []string) error {
+	d, err := c.rule(args[0])
 	if err != nil {
 		return err
 	}
-	wanted, err := wantedStates(s.filter)
+	wanted, err := wantedStates(c.filter)
 	if err != nil {
 		return err
 	}
-	if d.byCall != "" && s.max == 0 && s.filter != "" {
+	if d.byCall != "" && c.max == 0 && c.filter != "" {
 		return usagef("calls of rule %s bring a max of their own, %s: say with -max which one to judge by", d.Name, d.byCall)
 	}
-	top, matched, total, err := s.keysOf(ctx, d, wanted, int(s.limit))
+	top, matched, total, err := c.keysOf(ctx, d, wanted, c.limit)
 	if err != nil {
 		return err
 	}
 	if total == 0 {
-		return s.noKeys(ctx, d)
+		return c.noKeys(ctx, d)
 	}
-	if err := printEach(&s.printer, keyHead, top, keyState.row); err != nil {
+	if err := printEach(&c.printer, keyHead, top, keyState.row); err != nil {
 		return err
 	}
 	if len(top) < matched {
-		s.logger().Printf("these are the first %d of %d keys, see -limit and -state", len(top), matched)
+		c.logger().Printf("these are the first %d of %d keys, see -limit and -state", len(top), matched)
 	}
 	return nil
 }
@@ -43,16 +61,20 @@ func (s *session) listKeys(ctx context.Context, args []string) error {
 // keyHead are the headings of keys.
 const keyHead = "KEY STATE USED RETRY RESET"
 
-// wantedStates returns the states that a filter names: all if it is empty.
-func wantedStates(filter string) ([]string, error) {
-	if filter == "" {
-		return states, nil
+// wantedStates returns the states that a filter names.
+func wantedStates(filter string) (map[string]bool, error) {
+	wanted := make(map[string]bool)
+	for _, state := range states {
+		wanted[state] = filter == ""
 	}
-	wanted := strings.Split(filter, ",")
-	for _, state := range wanted {
+	if filter == "" {
+		return wanted, nil
+	}
+	for state := range strings.SplitSeq(filter, ",") {
 		if !slices.Contains(states, state) {
 			return nil, usagef("-state %q: write some of %s, separated by commas", state, strings.Join(states, ", "))
 		}
+		wanted[state] = true
 	}
 	return wanted, nil
 }
@@ -83,35 +105,27 @@ func (s *session) wrongNamespace(ctx context.Context, rules []declared) error {
 
 // otherNamespaces returns the other namespaces in which a rule has keys, ten at most.
 func (s *session) otherNamespaces(ctx context.Context, d declared) ([]string, error) {
+	var mu sync.Mutex
 	seen := make(map[string]bool)
-	err := s.scan(ctx, []string{"*" + literally.Replace(d.Prefix) + "*"}, surveyBatch, func(key string) {
-		if before, _, _ := strings.Cut(key, d.Prefix); before != s.namespace+":" && len(seen) < 10 {
-			seen[strings.TrimSuffix(before, ":")] = true
+	err := s.masters(ctx, func(ctx context.Context, server *redis.Client) error {
+		for cursor := uint64(0); ; {
+			keys, next, err := server.Scan(ctx, cursor, "*"+literally.Replace(d.Prefix)+"*", surveyBatch).Result()
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			for _, key := range keys {
+				if before, _, _ := strings.Cut(key, d.Prefix); before != s.namespace+":" && len(seen) < 10 {
+					seen[strings.TrimSuffix(before, ":")] = true
+				}
+			}
+			mu.Unlock()
+			if cursor = next; cursor == 0 {
+				return nil
+			}
 		}
 	})
 	return slices.Sorted(maps.Keys(seen)), err
-}
-
-// scan calls each with every key in Redis that fits one of some patterns, and with some twice.
-func (s *server) scan(ctx context.Context, patterns []string, batch int64, each func(key string)) error {
-	var mu sync.Mutex
-	return s.masters(ctx, func(ctx context.Context, server *redis.Client) error {
-		for _, pattern := range patterns {
-			for cursor, more := uint64(0), true; more; more = cursor != 0 {
-				keys, next, err := server.Scan(ctx, cursor, pattern, batch).Result()
-				if err != nil {
-					return err
-				}
-				mu.Lock()
-				for _, key := range keys {
-					each(key)
-				}
-				mu.Unlock()
-				cursor = next
-			}
-		}
-		return nil
-	})
 }
 
 // namespaces names namespaces.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
@@ -29,21 +31,45 @@ func (l memoryLine) row() []string {
 	return []string{n(l.Keys), n(l.Bytes), n(l.Endless), n(l.Healed), cmp.Or(l.Rule, printable(l.Prefix))}
 }
 
-// memory counts the keys of rules, and the memory that they take.
-func (s *session) memory(ctx context.Context, args []string) error {
-	lines, err := s.survey(ctx, args, 0, false)
+// A memoryCommand counts the keys of rules, and the memory that they take.
+type memoryCommand struct{ session }
+
+func (c *memoryCommand) about() about {
+	return about{
+		name: "memory", args: "[PREFIX...]", short: "count keys and their memory", needs: prints | needRedis | mayRules, max: -1,
+		long: "Counts the keys of each rule, or those that start with a PREFIX; a key counts for the longest. ENDLESS keys have no expiry; the limiter leaves none.",
+	}
+}
+
+func (c *memoryCommand) run(ctx context.Context, args []string) error {
+	lines, err := c.survey(ctx, args, 0, false)
 	if lines == nil {
 		return err // not one key was looked at
 	}
-	return cmp.Or(err, printEach(&s.printer, memoryHead, lines, memoryLine.row))
+	return cmp.Or(err, printEach(&c.printer, memoryHead, lines, memoryLine.row))
 }
 
-// fixExpiry gives keys without an expiry one.
-func (s *session) fixExpiry(ctx context.Context, args []string) error {
-	if s.expiry < 0 || len(args) > 0 && s.expiry == 0 {
+// A fixExpiryCommand gives keys without an expiry one.
+type fixExpiryCommand struct {
+	session
+	expiry   time.Duration
+	yes, dry bool
+	why      string
+}
+
+func (c *fixExpiryCommand) about() about {
+	return about{
+		name: "fix-expiry", args: "[PREFIX...]", short: "set an expiry for keys that have none", needs: prints | needRedis | mayRules, max: -1,
+		long:  "Keys of rules live on for as long as they can have an effect, those of a PREFIX for -expiry: name a prefix that only the limiter uses. Asks for confirmation.",
+		flags: []cli.Flag{duration(&c.expiry, "expiry", 0, "keep keys for this long (default: as long as the rule's keys may need)"), yesFlag(&c.yes), dryFlag(&c.dry), whyFlag(&c.why)},
+	}
+}
+
+func (c *fixExpiryCommand) run(ctx context.Context, args []string) error {
+	if c.expiry < 0 || len(args) > 0 && c.expiry == 0 {
 		return usagef("say with -expiry how long the keys of a PREFIX may live on, longer than any window: -expiry 48h, for instance")
 	}
-	lines, err := s.survey(ctx, args, 0, false)
+	lines, err := c.survey(ctx, args, 0, false)
 	if err != nil {
 		return err
 	}
@@ -51,17 +77,17 @@ func (s *session) fixExpiry(ctx context.Context, args []string) error {
 	for _, l := range lines {
 		endless += l.Endless
 	}
-	if endless > 0 && !s.dry {
-		if err := s.confirm(ctx, s.yes, "give %d keys an expiry", endless); err != nil {
+	if endless > 0 && !c.dry {
+		if err := c.confirm(ctx, c.yes, "give %d keys an expiry", endless); err != nil {
 			return err
 		}
 		before := strings.TrimSpace(fmt.Sprintf("%d keys without an expiry %s", endless, strings.Join(args, " ")))
-		if err := s.note(ctx, override.Target{Rule: override.All}, "fix-expiry", before, s.why); err != nil {
+		if err := c.note(ctx, override.Target{Rule: override.All}, "fix-expiry", before, c.why); err != nil {
 			return err
 		}
-		lines, err = s.survey(ctx, args, s.expiry, true)
+		lines, err = c.survey(ctx, args, c.expiry, true)
 	}
-	return cmp.Or(err, printEach(&s.printer, memoryHead, lines, memoryLine.row))
+	return cmp.Or(err, printEach(&c.printer, memoryHead, lines, memoryLine.row))
 }
 
 // survey looks at the keys of all rules, or with prefixes. With heal those that

@@ -86,9 +86,18 @@ func describe(t override.Target) string {
 	return "rule " + printable(t.Rule)
 }
 
-// listOverrides prints the overrides in the hash.
-func (s *session) listOverrides(ctx context.Context, _ []string) error {
-	entries, err := s.entries(ctx)
+// An overrideListCommand prints the overrides in the hash.
+type overrideListCommand struct{ session }
+
+func (c *overrideListCommand) about() about {
+	return about{
+		name: "override ls", short: "list the overrides", needs: prints | needRedis,
+		long: "Lists the hash, with expired overrides, and in how many of the processes that report it is in force. If a limiter would reject the hash, the error says why.",
+	}
+}
+
+func (c *overrideListCommand) run(ctx context.Context, _ []string) error {
+	entries, err := c.entries(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,17 +105,17 @@ func (s *session) listOverrides(ctx context.Context, _ []string) error {
 	for i, e := range entries {
 		shown[i] = entryOf(e.Target, e.Change)
 	}
-	if err := printEach(&s.printer, "RULE KEYS OVERRIDE UNTIL", shown, overrideEntry.row); err != nil || s.json() {
+	if err := printEach(&c.printer, "RULE KEYS OVERRIDE UNTIL", shown, overrideEntry.row); err != nil || c.json() {
 		return err
 	}
-	f, err := s.following(ctx)
+	f, err := c.following(ctx)
 	switch {
 	case err != nil:
 		return err
 	case f.Follow == 0:
-		s.printf("%v", f)
+		c.printf("%v", f)
 	default:
-		s.printf("in force in %d of the %d processes that report and follow the hash", f.inForce, f.Follow)
+		c.printf("in force in %d of the %d processes that report and follow the hash", c.current(ctx, f), f.Follow)
 	}
 	return nil
 }
@@ -116,8 +125,8 @@ type following struct {
 	Processes int `json:"report"` // that report
 	Follow    int `json:"follow"`
 
-	inForce int      // in how many of these it is as it is now: in none if it is rejected
-	others  []string // what the others follow
+	versions []string // of the overrides in force, of each that follows
+	others   []string // what the others follow
 }
 
 // processes returns what the processes report to Redis.
@@ -130,26 +139,35 @@ func (s *session) processes(ctx context.Context) ([]runtime.Process, error) {
 // following asks Redis who follows the hash.
 func (s *session) following(ctx context.Context) (following, error) {
 	processes, err := s.processes(ctx)
-	return s.followed(ctx, processes), err
+	return s.followed(processes), err
 }
 
 // followed counts the processes that follow the hash.
-func (s *session) followed(ctx context.Context, processes []runtime.Process) (f following) {
+func (s *session) followed(processes []runtime.Process) (f following) {
 	f.Processes = len(processes)
 	hash := override.NewEditor(s.client, s.overrides).Source()
-	says, err := s.overridesNow(ctx)
 	for _, p := range processes {
-		if p.Overrides != hash {
+		if p.Overrides == hash {
+			f.Follow, f.versions = f.Follow+1, append(f.versions, p.Version)
+		} else {
 			f.others = append(f.others, cmp.Or(p.Overrides, "no overrides"))
-			continue
-		}
-		if f.Follow++; err == nil && p.Version == says.Version() {
-			f.inForce++
 		}
 	}
 	slices.Sort(f.others)
 	f.others = slices.Compact(f.others)
 	return f
+}
+
+// current counts the processes that have in force what the hash says now: none if that is
+// rejected.
+func (s *session) current(ctx context.Context, f following) (n int) {
+	says, err := s.overridesNow(ctx)
+	for _, v := range f.versions {
+		if err == nil && v == says.Version() {
+			n++
+		}
+	}
+	return n
 }
 
 // String says it in words.
@@ -164,22 +182,26 @@ func (f following) String() string {
 }
 
 // awaited waits, if that is wanted, until a change is in force in all processes that follow the hash.
-func (s *session) awaited(ctx context.Context) error {
-	if s.wait <= 0 || s.dry {
+func (c *editing) awaited(ctx context.Context) error {
+	if c.wait <= 0 || c.dry {
 		return nil
 	}
-	for over := time.After(s.wait); ; {
-		f, err := s.following(ctx)
+	over := time.After(c.wait)
+	for {
+		f, err := c.following(ctx)
 		if err != nil {
 			return err
 		}
-		if f.inForce == f.Follow && f.Follow > 0 {
-			s.printf("in force in %d of the %[1]d processes that report and follow the hash", f.Follow)
+		n := c.current(ctx, f)
+		if n == f.Follow && n > 0 {
+			if !c.json() {
+				c.printf("in force in %d of the %d processes that report and follow the hash", n, n)
+			}
 			return nil
 		}
 		select {
 		case <-over:
-			return foreign{fmt.Errorf("after %v it is in force in %d of the %d processes that report and follow the hash: see ratectl doctor", s.wait, f.inForce, f.Follow)}
+			return foreign{fmt.Errorf("after %v it is in force in %d of the %d processes that report and follow the hash: see ratectl doctor", c.wait, n, f.Follow)}
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(200 * time.Millisecond):

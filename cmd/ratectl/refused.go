@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 )
@@ -33,9 +35,9 @@ type refusedSpan struct {
 // later each time.
 const spanGap = time.Minute
 
-func (c *refusedCaller) last() refusedSpan { return c.Spans[len(c.Spans)-1] }
+func (c refusedCaller) last() refusedSpan { return c.Spans[len(c.Spans)-1] }
 
-func (c *refusedCaller) row() []string {
+func (c refusedCaller) row() []string {
 	spans := make([]string, len(c.Spans))
 	for i, s := range c.Spans {
 		spans[i] = s.String()
@@ -54,34 +56,38 @@ func (s refusedSpan) String() string {
 	return text + to.Format(minute)
 }
 
-// PastRefusals are what processes tell of some time up to now, by the clock of Redis.
-type pastRefusals struct {
-	callers []*refusedCaller
-	others  int64 // refusals of callers that are not told
-	now     time.Time
-	secret  []byte // by which processes hide keys
+// A pastCommand is one that looks back.
+type pastCommand struct {
+	session
+	secretFile string
+	secret     []byte
 }
 
-// hidden returns a key as processes tell it that hide keys by the secret.
-func (r *pastRefusals) hidden(key string) string { return spec.HiddenKey(r.secret, key) }
+func (c *pastCommand) secretFlag() cli.Flag {
+	f := text(&c.secretFile, "refused-secret-file", "`file` with the secret of runtime.WithRefusals, in place of RATECTL_REFUSED_SECRET")
+	f.Sources = c.sources("refused-secret-file")
+	return f
+}
 
-// refused returns the callers that were refused.
-func (s *session) refused(ctx context.Context, since time.Duration) (r pastRefusals, err error) {
-	secret, err := s.secret("RATECTL_REFUSED_SECRET", s.secretFile)
+// refused returns the callers that were refused in a time up to now, by the clock of Redis, and how many
+// refusals are of callers that are not told.
+func (c *pastCommand) refused(ctx context.Context, since time.Duration) (callers []*refusedCaller, others int64,
+	now time.Time, err error) {
+	secret, err := c.program.secret("RATECTL_REFUSED_SECRET", c.secretFile)
 	if err != nil {
-		return r, err
+		return nil, 0, now, err
 	}
-	r.secret = []byte(secret)
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	c.secret = []byte(secret)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	if r.now, err = s.client.Time(ctx).Result(); err != nil {
-		return r, err
+	if now, err = c.client.Time(ctx).Result(); err != nil {
+		return nil, 0, now, err
 	}
-	minutes, err := s.store.RefusedMinutes(ctx, s.namespace, r.now.Add(-since))
+	minutes, err := c.store.RefusedMinutes(ctx, c.namespace, now.Add(-since))
 	index := map[[2]string]*refusedCaller{}
 	for _, m := range minutes {
 		if m.Rule == "" {
-			r.others += m.Count
+			others += m.Count
 			continue
 		}
 		of := index[[2]string{m.Rule, m.Key}]
@@ -90,11 +96,11 @@ func (s *session) refused(ctx context.Context, since time.Duration) (r pastRefus
 			if key, err := runtime.ParseKey(m.Key); err == nil {
 				of.Key = key.Pattern()
 			}
-			index[[2]string{m.Rule, m.Key}], r.callers = of, append(r.callers, of)
+			index[[2]string{m.Rule, m.Key}], callers = of, append(callers, of)
 		}
 		of.add(m)
 	}
-	return r, err
+	return callers, others, now, err
 }
 
 // add adds a minute, of which none is before those that are there.
@@ -107,43 +113,68 @@ func (c *refusedCaller) add(m runtime.RefusedMinute) {
 	last.End, last.Refused = m.Start.UTC().Add(time.Minute), last.Refused+m.Count
 }
 
-// lookBack lists whom processes have refused lately.
-func (s *session) lookBack(ctx context.Context, args []string) error {
+// hidden returns a key as processes tell it that hide keys by the secret.
+func (c *pastCommand) hidden(key string) string { return spec.HiddenKey(c.secret, key) }
+
+// A refusedCommand lists whom processes have refused lately.
+type refusedCommand struct {
+	pastCommand
+	since time.Duration
+	limit int
+}
+
+func (c *refusedCommand) about() about {
+	return about{
+		name: "refused", args: "[KEY]", short: "look back: which callers were refused, and when", needs: prints | needRedis, max: 1,
+		long: "Lists the callers that all processes have refused in the time -since, the most refused first, or those with KEY in their keys: how often, and in which minutes, by the clock of Redis. A process tells each minute, so refusals may be of the minute before. Of each minute Redis keeps the 100 callers that were refused most; " +
+			"the refusals of all others are told as a number. See runtime.RefusedMinute.",
+		flags: []cli.Flag{duration(&c.since, "since", time.Hour, "how `long` to look back"), limitFlag(&c.limit), c.secretFlag()},
+	}
+}
+
+func (c *refusedCommand) run(ctx context.Context, args []string) error {
 	switch {
-	case s.since <= 0:
-		return usagef("-since %v: write a duration such as 3h", s.since)
+	case c.since <= 0:
+		return usagef("-since %v: write a duration such as 3h", c.since)
 	case len(args) > 0 && args[0] == "":
 		return usagef("KEY is empty: a variable that is not set? Leave it out for all callers")
 	}
-	r, err := s.refused(ctx, s.since)
+	callers, others, now, err := c.refused(ctx, c.since)
 	if err != nil {
 		return err
 	}
-	callers, askedFor := slices.Clone(r.callers), ""
+	told := len(callers)
 	if len(args) > 0 {
-		askedFor = fmt.Sprintf(" for a key with %q", args[0])
 		texts := spellings(args[0])
-		callers = slices.DeleteFunc(callers, func(c *refusedCaller) bool {
-			has, _ := holds(c.text, texts)
-			return !has && !slices.ContainsFunc(texts, func(text string) bool { return c.text == r.hidden(text) })
+		callers = slices.DeleteFunc(callers, func(r *refusedCaller) bool {
+			has, _ := holds(r.text, texts)
+			return !has && !slices.ContainsFunc(texts, func(text string) bool { return r.text == c.hidden(text) })
 		})
 	}
-	from := r.now.Add(-s.since).UTC().Format(time.RFC3339)
-	if r.others > 0 {
-		s.logger().Printf("and %d refusals since %s of callers of whom nothing else is told: they were not among the 100 that were refused most in a minute", r.others, from)
+	from := now.Add(-c.since).UTC().Format(time.RFC3339)
+	if others > 0 {
+		c.logger().Printf("and %d refusals since %s of callers of whom nothing else is told: they were not among the 100 that were refused most in a minute", others, from)
 	}
 	if len(callers) == 0 {
-		return nothingf("no refusal is told%s since %s in %s; of all callers %d are; processes with rules tell each minute, unless they have WithoutReports or WithRefusals(0, nil)", askedFor, from, namespaces(s.namespace), len(r.callers))
+		return nothingf("no refusal is told%s since %s in %s; of all callers %d are; processes with rules tell each minute, unless they have WithoutReports or WithRefusals(0, nil)", askedFor(args), from, namespaces(c.namespace), told)
 	}
 	slices.SortStableFunc(callers, func(a, b *refusedCaller) int {
 		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
 	})
-	shown := callers[:min(len(callers), int(s.limit))]
-	if err := printEach(&s.printer, "RULE KEY REFUSED WHEN", shown, (*refusedCaller).row); err != nil {
+	shown := callers[:min(len(callers), c.limit)]
+	if err := printEach(&c.printer, "RULE KEY REFUSED WHEN", shown, func(r *refusedCaller) []string { return r.row() }); err != nil {
 		return err
 	}
 	if len(shown) < len(callers) {
-		s.logger().Printf("these are the first %d of %d callers, see -limit", len(shown), len(callers))
+		c.logger().Printf("these are the first %d of %d callers, see -limit", len(shown), len(callers))
 	}
 	return nil
+}
+
+// askedFor says which keys were asked for.
+func askedFor(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" for a key with %q", args[0])
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
@@ -21,27 +23,44 @@ type resetAnswer struct {
 	of    string // how the key is called
 }
 
-// toReset returns the key that arguments name as it is now, also if that is broken.
-func (s *session) toReset(ctx context.Context, args []string) (*resetAnswer, error) {
-	d, key, err := s.keyNamed(args)
+// A resetCommand gives a key its whole limit back, and ends its block.
+type resetCommand struct {
+	session
+	yes, dry bool
+	why      string
+}
+
+func (c *resetCommand) about() about {
+	return about{
+		name: "reset", args: "RULE [KEY]", short: "forget the counts of one caller", needs: judgesKeys, min: 1, max: 2, flags: c.flagsOfReset(),
+		long: "Forgets the counts of one key, and ends its block. Asks for confirmation, and is in the history, but cannot be undone. A process that has refused the caller may do so for another second, see runtime.WithDenialMemory.",
+	}
+}
+
+func (c *resetCommand) flagsOfReset() []cli.Flag {
+	return []cli.Flag{c.partsFlag(), yesFlag(&c.yes), dryFlag(&c.dry), whyFlag(&c.why)}
+}
+
+// named returns the key that arguments name as it is now, also if that is broken.
+func (c *resetCommand) named(ctx context.Context, args []string) (*resetAnswer, error) {
+	d, limit, key, err := c.limitNamed(args)
 	if err != nil {
 		return nil, err
 	}
-	limit := s.limitOf(d, key)
-	a := &resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: s.limiter.RedisKey(limit), DryRun: s.dry, d: d, limit: limit}
+	a := &resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: c.limiter.RedisKey(limit), DryRun: c.dry, d: d, limit: limit}
 	a.of = fmt.Sprintf("%s of rule %s", printable(a.Key), d.Name)
-	a.Before, err = s.stateOrBroken(ctx, d, key)
+	a.Before, err = c.stateOrBroken(ctx, d, key)
 	return a, err
 }
 
 // does changes something after a question, or says what it would change.
-func (s *session) does(ctx context.Context, a *resetAnswer, did string, do func(context.Context, runtime.Limit) error, question, would, is string) error {
-	if !s.dry {
-		if err := s.confirm(ctx, s.yes, "%s", question); err != nil {
+func (c *resetCommand) does(ctx context.Context, a *resetAnswer, did string, do func(context.Context, runtime.Limit) error, question, would, is string) error {
+	if !c.dry {
+		if err := c.confirm(ctx, c.yes, "%s", question); err != nil {
 			return err
 		}
 		before := fmt.Sprintf("%s, %d used", a.Before.State, a.Before.Used)
-		if err := s.note(ctx, override.Target{Rule: a.Rule, Pattern: a.Key, Keys: true}, did, before, s.why); err != nil {
+		if err := c.note(ctx, override.Target{Rule: a.Rule, Pattern: a.Key, Keys: true}, did, before, c.why); err != nil {
 			return err
 		}
 		if err := do(ctx, a.limit); err != nil {
@@ -49,40 +68,48 @@ func (s *session) does(ctx context.Context, a *resetAnswer, did string, do func(
 		}
 		would = is
 	}
-	if s.json() {
-		return s.printJSON(a)
+	if c.json() {
+		return c.printJSON(a)
 	}
-	s.printf("%s %s", a.of, would)
+	c.printf("%s %s", a.of, would)
 	return nil
 }
 
-// reset gives a key its whole limit back, and ends its block.
-func (s *session) reset(ctx context.Context, args []string) error {
-	a, err := s.toReset(ctx, args)
+func (c *resetCommand) run(ctx context.Context, args []string) error {
+	a, err := c.named(ctx, args)
 	if err != nil {
 		return err
 	}
-	there, err := s.client.Exists(ctx, a.RedisKey).Result()
+	there, err := c.client.Exists(ctx, a.RedisKey).Result()
 	switch {
 	case err != nil:
 		return err
 	case there == 0:
-		return nothingf("nothing is counted for %s in %s, under %s: there is nothing to reset", a.of, namespaces(s.namespace), printable(a.RedisKey))
+		return nothingf("nothing is counted for %s in %s, under %s: there is nothing to reset", a.of, namespaces(c.namespace), printable(a.RedisKey))
 	case a.Before.State == "broken": // that is a reason for a reset
 		a.Before.RetryMS = new(int64)
 	}
 	state, used := a.Before.State, a.Before.Used
-	err = s.does(ctx, a, "reset", s.limiter.Reset, fmt.Sprintf("forget all that is counted for %s (%s, %d used)", a.of, state, used),
+	err = c.does(ctx, a, "reset", c.limiter.Reset, fmt.Sprintf("forget all that is counted for %s (%s, %d used)", a.of, state, used),
 		fmt.Sprintf("would be reset; it is %s, with %d used; nothing is changed", state, used), fmt.Sprintf("is reset; it was %s, with %d used", state, used))
-	if err == nil && a.Before.RetryMS == nil && !s.dry {
-		s.printf("it is still blocked, by an override: see ratectl unblock")
+	if err == nil && a.Before.RetryMS == nil && !c.dry {
+		c.printf("it is still blocked, by an override: see ratectl unblock")
 	}
 	return err
 }
 
-// release ends a hold of a key, and nothing else.
-func (s *session) release(ctx context.Context, args []string) error {
-	a, err := s.toReset(ctx, args)
+// A releaseCommand ends a hold of a key, and nothing else.
+type releaseCommand struct{ resetCommand }
+
+func (c *releaseCommand) about() about {
+	return about{
+		name: "release", args: "RULE [KEY]", short: "end a hold that a peer has asked for", needs: judgesKeys, min: 1, max: 2, flags: c.flagsOfReset(),
+		long: "Ends the hold of one key of a rule for calls that go out, and leaves what is counted. Asks for confirmation, since the peer may mind. Waiting calls go on within a second or two. Such rules are in the listing of a live page.",
+	}
+}
+
+func (c *releaseCommand) run(ctx context.Context, args []string) error {
+	a, err := c.named(ctx, args)
 	switch {
 	case err != nil:
 		return err
@@ -92,6 +119,6 @@ func (s *session) release(ctx context.Context, args []string) error {
 		return nothingf("%s is not held back: it is %s%s", a.of, a.Before.State, a.Before.because())
 	}
 	retry := "; it was held back for another " + a.Before.retry()
-	return s.does(ctx, a, "release", s.limiter.Release, fmt.Sprintf("send calls again to a peer that has asked to hold back %s for another %s", a.of, a.Before.retry()),
+	return c.does(ctx, a, "release", c.limiter.Release, fmt.Sprintf("send calls again to a peer that has asked to hold back %s for another %s", a.of, a.Before.retry()),
 		"would be released; nothing is changed"+retry, "is released"+retry)
 }

@@ -25,23 +25,32 @@ type ruleLine struct {
 	Keys      int      `json:"overridden_keys"`    // patterns
 }
 
-// listRules lists the rules.
-func (s *session) listRules(context.Context, []string) error {
-	lines := make([]ruleLine, len(s.known))
-	for i, d := range s.known {
-		lines[i] = s.lineOf(d)
+// A rulesCommand lists the rules.
+type rulesCommand struct{ session }
+
+func (c *rulesCommand) about() about {
+	return about{
+		name: "rules", short: "list the rules, with the overrides in force", needs: judgesKeys,
+		long: "Lists the rules of the listing. With -overrides it shows the override of each rule, and how many patterns of keys have one.",
 	}
-	return printEach(&s.printer, "RULE LIMIT MODE ALGORITHM OVERRIDE KEYS DECLARED", lines, ruleLine.row)
 }
 
-func (s *session) lineOf(d declared) ruleLine {
-	of := s.modes.Rules[d.Name]
+func (c *rulesCommand) run(context.Context, []string) error {
+	lines := make([]ruleLine, len(c.known))
+	for i, d := range c.known {
+		lines[i] = c.line(d)
+	}
+	return printEach(&c.printer, "RULE LIMIT MODE ALGORITHM OVERRIDE KEYS DECLARED", lines, ruleLine.row)
+}
+
+func (c *rulesCommand) line(d declared) ruleLine {
+	of := c.modes.Rules[d.Name]
 	l := ruleLine{
 		Name: d.Name, Declared: d.place, Algorithm: d.Algorithm.String(), Key: append([]string{}, d.parts...),
 		MaxText: d.byCall, Window: d.per(), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix, Keys: len(of.Keys),
 	}
 	on := func(is *bool) bool { return is == nil || *is }
-	l.Enabled = on(s.modes.Enabled) && on(of.Enabled)
+	l.Enabled = on(c.modes.Enabled) && on(of.Enabled)
 	if d.shadow {
 		l.Mode = runtime.ModeShadow.String()
 	}

@@ -17,12 +17,14 @@ import (
 type session struct {
 	printer
 	server
-	options
 	flags  *cli.Command // as they were parsed
 	config config
 
 	namespace, overrides string
 	rules, page          string
+	near                 float64 // the share of its limit from which on a key is near it
+	max                  int64   // of calls that bring their own; 0: not known
+	parts                bool    // a key is given by its parts
 
 	known   []declared
 	store   *runtime.RedisStore
@@ -40,10 +42,7 @@ func (s *session) given(name string) bool { return s.flags.IsSet(name) }
 // open connects to Redis, and reads the overrides if the hash is named and the
 // command judges by them.
 func (s *session) open(ctx context.Context, judges bool) (err error) {
-	if s.password, err = s.secret("RATECTL_PASSWORD", s.passwordFile); err != nil {
-		return err
-	}
-	if s.sentinelPassword, err = s.secret("RATECTL_SENTINEL_PASSWORD", s.sentinelPasswordFile); err != nil {
+	if err := s.secrets(s.program); err != nil {
 		return err
 	}
 	if err := s.connect(ctx); err != nil {
@@ -55,19 +54,6 @@ func (s *session) open(ctx context.Context, judges bool) (err error) {
 	}
 	s.renew()
 	return nil
-}
-
-// close gives back what open has taken.
-func (s *session) close() {
-	if s.limiter != nil {
-		_ = s.limiter.Close()
-	}
-	if s.store != nil {
-		_ = s.store.Close()
-	}
-	if s.client != nil {
-		_ = s.client.Close()
-	}
 }
 
 // renew makes another limiter.
@@ -92,15 +78,15 @@ func (s *session) follow(ctx context.Context) error {
 		err = says.Check(s.declared()...)
 		rejected = err != nil
 	}
-	switch {
-	case rejected: // by which ones calls are decided, nobody can read
+	if rejected { // by which ones calls are decided, nobody can read
 		if !s.broken { // of a table that is repeated, once
 			s.logger().Printf("the limiters reject the overrides, and go on with those before; here limits are as declared: %v", inFull(err))
 		}
 		s.broken = true
 		s.renew()
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	s.broken = false
@@ -131,6 +117,13 @@ func (s *session) followSaid(ctx context.Context, says runtime.Overrides) error 
 	}
 }
 
+// overridesNow returns what the hash says.
+func (s *session) overridesNow(ctx context.Context) (runtime.Overrides, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return override.Redis(s.client, s.overrides).Overrides(ctx)
+}
+
 // withoutModes returns overrides that leave the mode of all rules at enforce.
 func withoutModes(o runtime.Overrides) runtime.Overrides {
 	rules := make(map[string]runtime.Override, len(o.Rules))
@@ -146,11 +139,17 @@ func withoutModes(o runtime.Overrides) runtime.Overrides {
 	return runtime.Overrides{Enabled: o.Enabled, Rules: rules}
 }
 
-// overridesNow returns what the hash says.
-func (s *session) overridesNow(ctx context.Context) (runtime.Overrides, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return override.Redis(s.client, s.overrides).Overrides(ctx)
+// close gives back what open has taken.
+func (s *session) close() {
+	if s.limiter != nil {
+		_ = s.limiter.Close()
+	}
+	if s.store != nil {
+		_ = s.store.Close()
+	}
+	if s.client != nil {
+		_ = s.client.Close()
+	}
 }
 
 // editor returns an editor of the overrides.

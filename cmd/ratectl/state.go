@@ -39,11 +39,6 @@ type past struct {
 // The states of a key, by how bad they are.
 var states = []string{"off", "ok", "near", "refused", "held", "blocked", "broken"}
 
-// refuses reports whether the next call is kept out.
-func (s keyState) refuses() bool {
-	return slices.Contains([]string{"refused", "held", "blocked"}, s.State)
-}
-
 // because says what a key is kept out by, other than its count, and what ends that.
 func (s keyState) because() string {
 	switch {
@@ -161,7 +156,7 @@ func (s keyState) retry() string {
 	switch {
 	case s.RetryMS == nil:
 		return "never"
-	case *s.RetryMS == 0 && !s.refuses() && s.State != "broken":
+	case *s.RetryMS == 0 && slices.Contains([]string{"off", "ok", "near"}, s.State):
 		return "-"
 	}
 	return shortDuration(time.Duration(*s.RetryMS) * time.Millisecond)

@@ -9,21 +9,45 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/rategen/rategen/runtime"
 )
 
-// top prints the rules again and again, those that refuse most first. On a terminal they can be
-// sorted, filtered and opened. An interrupt is how it ends.
-func (s *session) top(ctx context.Context, _ []string) error {
-	if s.every < 100*time.Millisecond {
+// A topCommand prints the rules again and again, those that refuse most first. On a terminal they
+// can be sorted, filtered and opened. An interrupt is how it ends.
+type topCommand struct {
+	live
+}
+
+func (c *topCommand) about() about {
+	return about{
+		name: "top", short: "show the rules live, those that refuse most first", needs: judgesKeys,
+		long: "Counts the callers in Redis that are refused, blocked or near their limits now, over all programs. It reads every key of the rules, so choose -every accordingly. With -page it shows the calls a second that the program behind a live page admits and refuses; RATECTL_PAGE_AUTHORIZATION becomes the header Authorization. " +
+			"On a terminal s sorts by the next column, / filters, the arrows select a rule, enter shows its keys or rates, esc goes back, q quits. Without a terminal, or with -count, it prints plain tables.",
+		flags: []cli.Flag{
+			duration(&c.every, "every", 2*time.Second, "time between two tables"),
+			number(&c.count, "count", 0, 0, "end after `n` tables (default: 1 if standard output is no terminal, and otherwise never)"),
+			c.nearFlag(), c.pageFlag(),
+		},
+	}
+}
+
+func (s *session) pageFlag() cli.Flag {
+	page := text(&s.page, "page", "show the rates of the live page at this `URL` (RATECTL_PAGE)")
+	page.Sources = s.sources("page")
+	return page
+}
+
+func (c *topCommand) run(ctx context.Context, _ []string) error {
+	if c.every < 100*time.Millisecond {
 		return usagef("-every is at least 100ms")
 	}
-	if s.count == 0 && !s.clears {
-		s.count = 1
+	if c.count == 0 && !c.clears {
+		c.count = 1
 	}
-	l := &live{session: s}
-	if s.terminal != nil && s.count == 0 && !s.json() {
-		restore, err := s.terminal.raw()
+	if c.terminal != nil && c.count == 0 && !c.json() {
+		restore, err := c.terminal.raw()
 		if err != nil {
 			return foreign{fmt.Errorf("keys of the terminal cannot be read, -count prints tables without them: %w", err)}
 		}
@@ -31,15 +55,15 @@ func (s *session) top(ctx context.Context, _ []string) error {
 		var quit context.CancelFunc
 		ctx, quit = context.WithCancel(ctx)
 		defer quit()
-		fmt.Fprint(s.out, "\x1b[?1049h\x1b[?25l") // another screen, without a cursor
-		defer fmt.Fprint(s.out, "\x1b[?25h\x1b[?1049l")
-		s.shows = false
-		l.screen = newScreen(s.out, s.terminal.size, quit)
-		go l.screen.listen(s.in)
+		fmt.Fprint(c.out, "\x1b[?1049h\x1b[?25l") // another screen, without a cursor
+		defer fmt.Fprint(c.out, "\x1b[?25h\x1b[?1049l")
+		c.shows = false
+		c.screen = newScreen(c.out, c.terminal.size, quit)
+		go c.screen.listen(c.in)
 	}
-	show := l.ofRedis
-	if s.page != "" {
-		show = l.ofPage
+	show := c.ofRedis
+	if c.page != "" {
+		show = (&pageRates{live: &c.live}).show
 	}
 	if err := show(ctx); ctx.Err() == nil {
 		return err
@@ -48,7 +72,7 @@ func (s *session) top(ctx context.Context, _ []string) error {
 }
 
 // ofRedis prints what is counted in Redis. After a first table, what fails is tried again.
-func (c *live) ofRedis(ctx context.Context) error {
+func (c *topCommand) ofRedis(ctx context.Context) error {
 	for n := 1; ; n++ {
 		var err error
 		if n > 1 {
@@ -59,17 +83,17 @@ func (c *live) ofRedis(ctx context.Context) error {
 		} else if err == nil {
 			var lines []topLine
 			if lines, err = c.callers(ctx); err == nil {
-				err = repeated(c, "callers in Redis", "RULE BLOCKED REFUSED NEAR KEYS WORST", lines, topLine.row)
+				err = repeated(&c.live, "callers in Redis", "RULE BLOCKED REFUSED NEAR KEYS WORST", lines, topLine.row)
 			}
 		}
 		switch {
 		case err == nil:
-		case n == 1 || ctx.Err() != nil || n == int(c.count):
+		case n == 1 || ctx.Err() != nil || n == c.count:
 			return err
 		default:
 			c.reportRetry(c.explained(err))
 		}
-		if n == int(c.count) || !c.pause(ctx) {
+		if n == c.count || !c.pause(ctx) {
 			return nil
 		}
 	}
@@ -92,7 +116,7 @@ func (l topLine) row() []string {
 }
 
 // callers counts the callers of all rules by their states.
-func (c *live) callers(ctx context.Context) ([]topLine, error) {
+func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
 	index := make(map[*runtime.Rule]*topLine)
 	lines := make([]topLine, len(c.known))
 	for i, d := range c.known {
@@ -121,7 +145,7 @@ func (c *live) callers(ctx context.Context) ([]topLine, error) {
 }
 
 // opened prints the keys of a rule that somebody has opened, by the name that was shown.
-func (c *live) opened(ctx context.Context, name string) error {
+func (c *topCommand) opened(ctx context.Context, name string) error {
 	i := slices.IndexFunc(c.known, func(d declared) bool { return printable(d.Name) == name })
 	d, err := c.rule(c.known[max(0, i)].Name)
 	if err != nil {
@@ -132,5 +156,5 @@ func (c *live) opened(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return repeated(c, fmt.Sprintf("%d of %d keys of %s", len(found), matched, printable(name)), keyHead, found, keyState.row)
+	return repeated(&c.live, fmt.Sprintf("%d of %d keys of %s", len(found), matched, printable(name)), keyHead, found, keyState.row)
 }

@@ -21,16 +21,16 @@ func TestTopInterrupted(t *testing.T) {
 	o := b.top(t, &program{out: new(strings.Builder)})
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	if err := o.top(ctx, nil); err != nil {
+	if err := o.run(ctx, nil); err != nil {
 		t.Errorf("interrupted: %v", err)
 	}
 }
 
-// top returns what the command top works with, and a connection.
-func (b *bench) top(t *testing.T, p *program) *live {
+// top returns the command top with a connection.
+func (b *bench) top(t *testing.T, p *program) *topCommand {
 	t.Helper()
 	p.getenv = func(name string) string { return b.env[name] }
-	c := &live{session: &session{options: options{every: time.Second, count: 5}}}
+	c := &topCommand{live{every: time.Second, count: 5}}
 	c.program, c.format, c.rules, c.near = p, "table", b.env["RATECTL_RULES"], nearShare
 	c.redis, c.timeout = b.env["RATECTL_REDIS"], time.Minute
 	t.Cleanup(c.close)

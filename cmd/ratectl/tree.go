@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,16 @@ import (
 	"github.com/rategen/rategen/internal/buildversion"
 	"github.com/rategen/rategen/internal/printed"
 )
+
+// commands returns all commands in the order of the manual.
+func commands() []command {
+	all := []command{&rulesCommand{}, &topCommand{}, &planCommand{}, &proposeCommand{}, &findCommand{}, &refusedCommand{}, &keysCommand{}, &inspectCommand{}, &usageCommand{}, &resetCommand{}, &releaseCommand{}}
+	all = append(all, keyCommands()...)
+	return append(all,
+		&shadowCommand{}, &overrideSetCommand{}, &overrideListCommand{}, &overrideRemoveCommand{}, &historyCommand{}, &undoCommand{},
+		&memoryCommand{}, &fixExpiryCommand{}, &exportCommand{}, &importCommand{}, &doctorCommand{},
+		&contextsCommand{}, &versionCommand{}, &completionCommand{}, &helpCommand{all: commands})
+}
 
 // tree returns the commands as the library has them.
 func (p *program) tree() *cli.Command {
@@ -40,7 +51,7 @@ func (p *program) tree() *cli.Command {
 // group returns a command that has others.
 func (p *program) group(name string) *cli.Command {
 	return &cli.Command{Name: name, ShellComplete: completeCommands, OnUsageError: usageError, Action: func(_ context.Context, c *cli.Command) error {
-		return unknownCommand(strings.TrimSpace(strings.TrimPrefix(c.FullName()+" "+c.Args().First(), "ratectl ")))
+		return unknownCommand(commands(), strings.TrimSpace(strings.TrimPrefix(c.FullName()+" "+c.Args().First(), "ratectl ")))
 	}}
 }
 
@@ -108,9 +119,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if err == nil {
 		err = tree.Run(ctx, append([]string{tree.Name}, ordered...))
 	}
-	_, told := errors.AsType[failure](err)
+	var f failure
 	switch {
-	case told:
+	case errors.As(err, &f):
 	case err != nil && !p.began: // the library's own, of what a context or the environment says
 		err = usagef("%v", err)
 	case out.Err() != nil:
@@ -130,7 +141,9 @@ func (p *program) report(err error, inJSON bool) {
 		p.logger().Print(visible(err.Error()))
 		return
 	}
-	_ = encoderTo(p.err).Encode(struct {
+	encoder := json.NewEncoder(p.err)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(struct {
 		Error string `json:"error"`
 		Code  int    `json:"exit_code"`
 	}{err.Error(), codeOf(err)})
@@ -198,12 +211,13 @@ func (l line) inOrder(tree *cli.Command, args []string) ([]string, error) {
 	case l.odd != "": // the library would take it and all after it for arguments
 		return nil, usagef("flag provided but not defined: %s; ratectl %s -h lists the flags, and -- ends them", l.odd, args[l.words[0]])
 	}
-	c, n := tree.Command(args[l.words[0]]), 1
+	n := 1
+	c := tree.Command(args[l.words[0]])
 	if c == nil {
-		return nil, unknownCommand(args[l.words[0]])
+		return nil, unknownCommand(commands(), args[l.words[0]])
 	}
-	if len(c.Commands) > 0 {
-		n = min(2, len(l.words))
+	if len(c.Commands) > 0 && len(l.words) > 1 {
+		n = 2
 	}
 	var first []string
 	rest := slices.Clone(args)

@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -82,27 +80,21 @@ func (s *session) surveyed(ctx context.Context, groups []*runtime.KeyGroup) erro
 // walk calls found with the state of every key of rules. It asks Redis about several keys at
 // the same time, so that they share trips.
 func (s *session) walk(ctx context.Context, rules []declared, found func(declared, keyState)) error {
-	return s.judge(ctx, rules, func(string) bool { return true }, func(d declared, states []keyState) { found(d, states[0]) }, s)
-}
-
-// judge calls found with the states of keys of rules that are wanted, as each of some sessions has them.
-func (s *session) judge(ctx context.Context, rules []declared, wanted func(pattern string) bool, found func(declared, []keyState), by ...*session) error {
-	return s.visit(ctx, rules, func(ctx context.Context, d declared, _ string, texts []runtime.FoundKey) error {
-		var keys []*runtime.Key
-		for _, t := range texts {
-			if key, err := runtime.ParseKey(t.Text); err == nil && wanted(key.Pattern()) { // and no other key that begins alike
-				keys = append(keys, key)
+	return s.visit(ctx, rules, func(ctx context.Context, d declared, _ string, keys []runtime.FoundKey) error {
+		states := make([]keyState, len(keys))
+		errs := together(len(keys), func(i int) (err error) {
+			if key, invalid := runtime.ParseKey(keys[i].Text); invalid == nil { // and no other key that begins alike
+				states[i], err = s.stateOrBroken(ctx, d, key)
 			}
-		}
-		states := make([]keyState, len(keys)*len(by))
-		if err := cmp.Or(together(len(states), func(i int) (err error) {
-			states[i], err = by[i%len(by)].stateOrBroken(ctx, d, keys[i/len(by)])
 			return err
-		})...); err != nil {
+		})
+		if err := cmp.Or(errs...); err != nil {
 			return err
 		}
-		for of := range slices.Chunk(states, len(by)) {
-			found(d, of)
+		for _, state := range states {
+			if state.State != "" {
+				found(d, state)
+			}
 		}
 		return nil
 	})
@@ -131,14 +123,14 @@ func (s *session) stateOrBroken(ctx context.Context, d declared, key *runtime.Ke
 
 // keysOf returns the first keys of a rule in some states, how many are in these, and how
 // many there are.
-func (s *session) keysOf(ctx context.Context, d declared, wanted []string, most int) (top []keyState, matched, total int, err error) {
+func (s *session) keysOf(ctx context.Context, d declared, wanted map[string]bool, most int) (top []keyState, matched, total int, err error) {
 	cut := func() {
 		slices.SortFunc(top, worse)
 		top = top[:min(len(top), most)]
 	}
 	err = s.walk(ctx, []declared{d}, func(_ declared, k keyState) {
 		total++
-		if slices.Contains(wanted, k.State) {
+		if wanted[k.State] {
 			matched++
 			if top = append(top, k); len(top) >= 2*most+1000 {
 				cut()
@@ -170,31 +162,4 @@ func (s *session) progress(ctx context.Context) (stop func()) {
 		s.scans.line.Store(nil)
 		line.Clear()
 	}
-}
-
-// A scans is a hook that counts SCAN, and shows how far a walk is.
-type scans struct {
-	hooked   sync.Map                      // clients that have it: a client keeps its hooks, and top walks again and again
-	n, total atomic.Int64                  // SCANs so far, and keys
-	line     atomic.Pointer[progress.Line] // nil: nobody is shown
-}
-
-// surveyBatch is how many keys a SCAN of a survey goes over.
-const surveyBatch = 200
-
-func (s *scans) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
-
-func (s *scans) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "scan" {
-			s.line.Load().Show("looked at about %d of %d keys", min(s.n.Add(1)*surveyBatch, s.total.Load()), s.total.Load())
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (s *scans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
