@@ -51,9 +51,12 @@ type SettlementEvent struct {
 
 // A SettledLimit is what becomes of the charge of a [CallLimit] with the same Key and Charged.
 type SettledLimit struct {
-	// Rule is the rule with the overrides that hold now.
-	Rule *Rule
-	Key  []byte
+	// Rule and Max are with the overrides that hold now, Declared, Zone and Anchor as of the call.
+	Rule, Declared *Rule
+	Key            []byte
+	Zone           string
+	Anchor         int
+	Max            int64
 	// Charged is that of the call.
 	Charged int64
 	// Cost is what was charged, and Settled what it becomes.
@@ -87,9 +90,14 @@ func (n *callNote) add(c *decide.Charge, t *terms.Charge, p *plan.Plan, verdict 
 	l := &n.call.Limits[i]
 	l.Rule, l.Declared, l.Verdict, l.Source = p.Rule, p.Declared, verdict, t.Source
 	l.Key, l.Cost, l.Max, l.Wait, l.Charged = append(l.Key[:0], p.Parts(c.Key)...), c.Cost, p.Max, t.Wait, t.At
-	if p.Period != nil {
-		l.Zone, l.Anchor = p.Period.Zone, p.Period.Anchor
+	l.Zone, l.Anchor = periodOf(p)
+}
+
+func periodOf(p *plan.Plan) (zone string, anchor int) {
+	if p.Period == nil {
+		return "", 0
 	}
+	return p.Period.Zone, p.Period.Anchor
 }
 
 // reportCall reports a call, and frees the memory of its event.
@@ -109,8 +117,9 @@ func (e *events) reportSettling(ctx context.Context, b *ledger.Settlement) {
 	n := callNotes.Get().(*callNote)
 	for i := range b.Charges {
 		c, p := &b.Charges[i], b.Plans[i]
-		n.settled.Limits = append(n.settled.Limits, SettledLimit{Rule: p.Rule, Key: p.Parts(c.Key), Charged: c.At,
-			Cost: c.Charged, Settled: c.Charged + c.Cost})
+		l := SettledLimit{Rule: p.Rule, Declared: p.Declared, Key: p.Parts(c.Key), Max: p.Max, Charged: c.At, Cost: c.Charged, Settled: c.Charged + c.Cost}
+		l.Zone, l.Anchor = periodOf(p)
+		n.settled.Limits = append(n.settled.Limits, l)
 	}
 	for _, o := range e.observers {
 		notifyWith(e, ctx, o.Settlement, n.settled)

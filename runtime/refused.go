@@ -34,14 +34,21 @@ const KeepRefusals = 24 * time.Hour
 // maxKeepRefusals bounds what refusals take in Redis.
 const maxKeepRefusals = 7 * 24 * time.Hour
 
+// minSecret is how many bytes a secret has at least: others may try short ones on what they read.
+const minSecret = 16
+
 // WithRefusals sets for how long Redis keeps what the limiter has refused, see [RefusedMinute]; with
 // 0 it is not told. The default is [KeepRefusals]. Keys are there as they are in Redis anyway or, with
 // a secret, as keyed hashes: who knows the secret finds a caller, and nobody reads one. All limiters
-// of a namespace need the same. It panics if kept is below 0 or above 7 days, or not of whole minutes.
+// of a namespace need the same. It panics if kept is below 0 or above 7 days, or not of whole minutes,
+// and if a secret that is not nil has less than 16 bytes: it may come from a variable that is not set.
 func WithRefusals(kept time.Duration, secret []byte) Option {
 	if kept < 0 || kept > maxKeepRefusals || kept%time.Minute != 0 {
 		panic(fmt.Sprintf("runtime: WithRefusals(%v): say whole minutes, %v at most, or 0 to keep none", kept,
 			maxKeepRefusals))
+	}
+	if secret != nil && len(secret) < minSecret {
+		panic(fmt.Sprintf("runtime: WithRefusals: a secret has %d bytes at least, and this one %d: nil hides no key", minSecret, len(secret)))
 	}
 	return func(l *Limiter) {
 		l.refused.set, l.refused.kept, l.refused.secret = true, kept, slices.Clone(secret)

@@ -34,7 +34,7 @@ func tellRefused(t *testing.T, client redis.UniversalClient) {
 	one := &runtime.Rule{Name: name, Prefix: "one:", Window: time.Hour, Max: 1}
 	all := &runtime.Rule{Name: "all", Prefix: "all:", Window: time.Hour, Max: 1}
 	shadow := &runtime.Rule{Name: "shadow", Prefix: "shadow:", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
-	secret := []byte("secret")
+	secret := []byte("a secret of team")
 	plain, second := runtime.New(store, quiet), runtime.New(store, quiet)
 	hiding := runtime.New(store, quiet, runtime.WithNamespace("hiding"), runtime.WithRefusals(time.Hour, secret))
 	silent := runtime.New(store, quiet, runtime.WithNamespace("silent"), runtime.WithRefusals(0, nil))
@@ -149,7 +149,7 @@ func TestRefusedLater(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
-	l := runtime.New(store, quiet, runtime.WithRefusals(time.Hour, []byte("secret")))
+	l := runtime.New(store, quiet, runtime.WithRefusals(time.Hour, []byte("a secret of team")))
 	one := &runtime.Rule{Name: "one", Window: time.Hour, Max: 1}
 	l.Register(one)
 	for range 3 {
@@ -162,7 +162,7 @@ func TestRefusedLater(t *testing.T) {
 	l.Report()
 	found, err := store.RefusedMinutes(t.Context(), "", time.Unix(0, 0))
 	ok(t, err)
-	if len(found) != 1 || found[0].Count != 2 || found[0].Key != spec.HiddenKey([]byte("secret"), "ada") {
+	if len(found) != 1 || found[0].Count != 2 || found[0].Key != spec.HiddenKey([]byte("a secret of team"), "ada") {
 		t.Errorf("%+v", found)
 	}
 	ok(t, l.Close())

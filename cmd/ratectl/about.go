@@ -41,6 +41,7 @@ const (
 	needRedis
 	needRules
 	mayRules // it uses rules if there are some
+	mayRedis // it opens Redis by itself
 	judges   // it needs valid overrides; other commands go on without
 
 	readsRules = prints | needRedis | needRules
@@ -117,7 +118,7 @@ func (s *session) sharedFlags(needs need) (all []cli.Flag) {
 		format.Value, format.Category = "table", ofEveryCommand
 		all = append(all, format)
 	}
-	if needs&needRedis == 0 {
+	if needs&(needRedis|mayRedis) == 0 {
 		return all
 	}
 	named := text(&s.config.named, "context", "`name` of a context, which says what to reach: see ratectl contexts")

@@ -31,7 +31,7 @@ type planCommand struct {
 func (c *planCommand) about() about {
 	return about{
 		name: "plan", args: "RECORD...", short: "replay records by changed rules, and say whom these would refuse", needs: prints | mayRules, min: 1, max: -1,
-		long: "Reads what package raterecord has recorded, files or directories of them, and decides each call by the rules in force then, and by changed ones: those of a listing of changed source with -rules, then of a file of overrides with -changed, then of the other flags. With -max-newly-refused the exit code is 1 if more calls are refused that went on before.",
+		long: "Reads what package raterecord has recorded, files or directories of them, and decides each call by the rules in force then, and by changed ones: those of a listing of changed source with -rules, then of a file of overrides with -changed, then of the other flags. It takes 2 GiB of memory at most. With -max-newly-refused the exit code is 1 if more calls are refused that went on before.",
 		flags: append(c.changes.flags(),
 			text(&c.html, "html", "write a page with charts to this `file`"),
 			text(&c.most, "max-newly-refused", "fail if more than this `share` of the calls, such as 0.1%, is newly refused")),
@@ -48,7 +48,7 @@ func (c *planCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	change, err := c.change(ctx, &c.session)
+	change, err := c.change(ctx, &c.session, records)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,10 @@ type ruleChange struct {
 	own       map[*runtime.Rule]bool // what makes the max is the change
 }
 
-func (c *changes) change(ctx context.Context, s *session) (*ruleChange, error) {
+// change returns what the flags say of the rules in some records.
+func (c *changes) change(ctx context.Context, s *session, records *replay.Records) (*ruleChange, error) {
+	names := records.Rules()
+
 	r := &ruleChange{flags: map[string][]func(*runtime.Rule) bool{}, met: map[string]bool{}, gone: map[string]bool{},
 		made: map[*runtime.Rule]*runtime.Rule{}, own: map[*runtime.Rule]bool{}}
 	if s.rules != "" {
@@ -222,6 +225,9 @@ func (c *changes) change(ctx context.Context, s *session) (*ruleChange, error) {
 			set, err := f.parse(given[at+1:])
 			if err != nil || given[at+1:] == "" {
 				return nil, usagef("-%s %q: %v", f.name, given, cmp.Or(err, errors.New("there is no value")))
+			}
+			if name := given[:at]; !slices.Contains(names, name) {
+				return nil, usagef("-%s %q: the records have no call of %q%s", f.name, given, name, suggest(name, names))
 			}
 			r.flags[given[:at]] = append(r.flags[given[:at]], set)
 		}
@@ -327,11 +333,6 @@ func (c *ruleChange) tell(r *replay.Result) {
 		gone = append(gone, name)
 	}
 	for name := range c.listing {
-		if !c.met[name] {
-			unmet = append(unmet, name)
-		}
-	}
-	for name := range c.flags {
 		if !c.met[name] {
 			unmet = append(unmet, name)
 		}

@@ -134,7 +134,6 @@ func TestPlanSources(t *testing.T) {
 		"unmet":        {[]string{"-rules", listing("other", "5")}, "no call of these rules, so nothing is known of them: other"},
 		"overrides":    {[]string{"-changed", write("o.json", `{"rules":{"orders.Service.Create":{"max":5}}}`)}, "1510 are newly refused"},
 		"mode":         {[]string{"-mode", orders.Name + "=shadow"}, "10 per 1m0s, sliding-log, shadow"},
-		"unknown rule": {[]string{"-max", "orders.Nobody=5"}, "nothing is known of them: orders.Nobody"},
 	} {
 		code, out, errs := planned(t, append(append([]string{"plan"}, c.args...), dir)...)
 		if code != 0 || !strings.Contains(out, c.want) {
@@ -143,7 +142,7 @@ func TestPlanSources(t *testing.T) {
 	}
 	for name, args := range map[string][]string{
 		"no rule": {"-max", "5"}, "no number": {"-max", orders.Name + "=many"}, "share": {"-max-newly-refused", "200%"},
-		"no such max": {"-max", orders.Name + "=-1"}, "algorithm": {"-algorithm", orders.Name + "=leaky"}, "no value": {"-max", orders.Name + "="},
+		"unknown rule": {"-max", "orders.Service.Crate=5"}, "no such max": {"-max", orders.Name + "=-1"}, "algorithm": {"-algorithm", orders.Name + "=leaky"}, "no value": {"-max", orders.Name + "="},
 	} {
 		if code, _, errs := planned(t, append(append([]string{"plan"}, args...), dir)...); code != wrongUsage || errs == "" {
 			t.Errorf("%s: exit %d, %s", name, code, errs)
@@ -164,7 +163,7 @@ func TestPropose(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	for _, want := range []string{ // 40 and 8 calls in each minute, evenly spaced
-		"0% of the calls      40   0      0 ", "1% of the callers    8    160    1 ", "it refuses 40 of its 200", "4160 calls of 100 callers",
+		"0% of the calls      sliding-log  40   0      0 ", "1% of the callers    sliding-log  8    160    1 ", "it refuses 40 of its 200", "4160 calls of 100 callers",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
@@ -173,6 +172,12 @@ func TestPropose(t *testing.T) {
 	even := traffic{callers: 20, calls: func(int) int { return 12 }, minutes: 2, rule: orders}.record(t)
 	if _, out, _ := planned(t, "propose", orders.Name, even); !strings.Contains(out, "12   0") || strings.Contains(out, "needs more") {
 		t.Errorf("all need as much, and more than before:\n%s", out)
+	}
+	code, out, errs = planned(t, "propose", "-compare", orders.Name, dir)
+	for _, want := range []string{"sliding-log      40 ", "sliding-counter  41 ", "fixed-window     40 ", "token-bucket     34 ", "leaky-bucket     34 "} {
+		if code != done || !strings.Contains(out, "0% of the calls      "+want) {
+			t.Errorf("it does not say %q, exit %d: %s\n%s", want, code, errs, out)
+		}
 	}
 	for _, args := range [][]string{{"orders.Service.Crate", dir}, {"-max", orders.Name + "=3", orders.Name, dir}} {
 		if code, _, errs := planned(t, append([]string{"propose"}, args...)...); code != wrongUsage || errs == "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -9,78 +10,96 @@ import (
 
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/internal/replay"
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 )
 
 // A proposeCommand finds the max of a rule that would have refused few.
 type proposeCommand struct {
-	session
+	pastCommand
 	changes
+	compare bool
 }
 
 func (c *proposeCommand) about() about {
 	return about{
-		name: "propose", args: "RULE RECORD...", short: "find the max that would have refused none, 0.1% or 1%", needs: prints | mayRules, min: 2, max: -1,
-		long:  "Replays records with one max after the other, and finds the lowest ones that would have refused none, at most 0.1% and at most 1% of the calls, and of the callers. The other flags of plan say what else is to be different, the algorithm for instance. The column AT MOST says of how many of all callers that holds, by 95%. It names the callers that need most, and estimates what Redis would hold if all were there at a time.",
-		flags: c.changes.flags(),
+		name: "propose", args: "RULE [RECORD...]", short: "find the max that would have refused none, 0.1% or 1%", needs: prints | mayRules | mayRedis, min: 1, max: -1,
+		long: "Replays records with one max after the other, and finds the lowest ones that would have refused none, at most 0.1% and at most 1% of the calls, and of the callers. The other flags of plan say what else is to be different, the algorithm for instance. The column AT MOST says of how many of all callers that holds, by 95%. It names the callers that need most, and estimates what Redis would hold if all were there at a time. " +
+			"Without a RECORD it asks Redis what each caller of a sliding-log or sliding-counter has used in the last window, and how often it was refused: a first answer, and a partial one.",
+		flags: append(c.changes.flags(), c.secretFlag(),
+			yesNo(&c.compare, "compare", "propose for each algorithm")),
 	}
 }
 
 // A proposal is a max, and what it would have done.
 type proposal struct {
-	Share   float64 `json:"share"`
-	Of      string  `json:"of"` // calls or callers
-	Max     int64   `json:"max"`
-	Refused int64   `json:"refused_calls"`
-	Hit     int     `json:"refused_callers"`
-	AtMost  float64 `json:"callers_at_most"` // a share, by 95%
-	Bytes   int64   `json:"redis_bytes"`
+	Algorithm string  `json:"algorithm"`
+	Share     float64 `json:"share"`
+	Of        string  `json:"of"` // calls or callers
+	Max       int64   `json:"max"`
+	Refused   int64   `json:"refused_calls"`
+	Hit       int     `json:"refused_callers"`
+	AtMost    float64 `json:"callers_at_most"` // a share, by 95%
+	Bytes     int64   `json:"redis_bytes"`
 }
 
 func (p proposal) row() []string {
-	return []string{percent(p.Share) + " of the " + p.Of, strconv.FormatInt(p.Max, 10), strconv.FormatInt(p.Refused, 10), strconv.Itoa(p.Hit),
-		percent(p.AtMost), strconv.FormatInt((p.Bytes+1023)/1024, 10) + " KiB"}
+	return []string{percent(p.Share) + " of the " + p.Of, p.Algorithm, strconv.FormatInt(p.Max, 10), strconv.FormatInt(p.Refused, 10),
+		strconv.Itoa(p.Hit), percent(p.AtMost), strconv.FormatInt((p.Bytes+1023)/1024, 10) + " KiB"}
 }
 
+const proposalHead = "REFUSES ALGORITHM MAX CALLS CALLERS AT-MOST REDIS"
+
+// shares are of how many calls and callers a max is proposed that refuses no more.
+var shares = []float64{0, 0.001, 0.01}
+
 func (c *proposeCommand) run(ctx context.Context, args []string) error {
+	if len(c.changes.max) > 0 {
+		return usagef("propose finds the max: leave -max out, or ask plan what one does")
+	}
+	if len(args) == 1 {
+		return c.fromRedis(ctx, args[0])
+	}
 	records, done, err := openRecords(args[1:])
 	defer done()
 	if err != nil {
 		return err
 	}
-	if len(c.changes.max) > 0 {
-		return usagef("propose finds the max: leave -max out, or ask plan what one does")
-	}
-	change, err := c.change(ctx, &c.session)
+	change, err := c.change(ctx, &c.session, records)
 	if err != nil {
 		return err
 	}
 	s := &search{rule: args[0], records: records, change: change, found: map[int64]*replay.Rule{}}
-	shares := []float64{0, 0.001, 0.01}
-	var all []proposal
-	var outliers []*replay.Side
-	for _, of := range []string{"calls", "callers"} {
-		for _, share := range shares {
-			p, sides, err := s.lowest(ctx, share, of)
-			if err != nil {
-				return err
-			}
-			if all = append(all, p); share == shares[len(shares)-1] && outliers == nil {
-				outliers = sides
-			}
-		}
-	}
-	change.tell(s.last)
-	if err := printEach(&c.printer, "REFUSES MAX CALLS CALLERS AT-MOST REDIS", all, proposal.row); err != nil || c.json() {
+	all, outliers, err := s.proposals(ctx)
+	if err != nil {
 		return err
 	}
-	found := s.found[all[0].Max]
-	c.printf("%d calls of %d callers from %s to %s", found.Calls, found.Callers, s.last.From.Format(time.RFC3339), s.last.To.Format(time.RFC3339))
+	found, last := s.found[all[0].Max], s.last
+	declared := found.Changed().Algorithm
+	for a := runtime.SlidingLog; c.compare && int(a) < len(spec.Algorithms); a++ {
+		if a == declared || a == runtime.Concurrency || declared == runtime.Concurrency {
+			continue
+		}
+		with := &search{rule: s.rule, records: records, change: change, found: map[int64]*replay.Rule{}, algorithm: &a}
+		others, _, err := with.proposals(ctx)
+		if err == nil {
+			all = append(all, others...)
+		} else if ctx.Err() != nil {
+			return err
+		} else {
+			last.Notes = append(last.Notes, fmt.Sprintf("Not for %v: %v.", a, err))
+		}
+	}
+	change.tell(last)
+	if err := printEach(&c.printer, proposalHead, all, proposal.row); err != nil || c.json() {
+		return err
+	}
+	c.printf("%d calls of %d callers from %s to %s", found.Calls, found.Callers, last.From.Format(time.RFC3339), last.To.Format(time.RFC3339))
 	outliers = slices.DeleteFunc(outliers, func(o *replay.Side) bool { return o.Now == 0 }) // it refuses others less than before
 	for _, o := range outliers[:min(5, len(outliers))] {
 		c.printf("%s needs more than the max for 1%% of the calls: it refuses %d of its %d", o.Caller, o.Now, o.Calls)
 	}
-	for _, note := range s.last.Notes {
+	for _, note := range last.Notes {
 		c.printf("note: %s", note)
 	}
 	return nil
@@ -93,6 +112,24 @@ type search struct {
 	change  *ruleChange
 	found   map[int64]*replay.Rule
 	last    *replay.Result
+
+	algorithm *runtime.Algorithm // nil: the one of the rule
+}
+
+// proposals returns the lowest max for each share, and whom the one for most calls refuses most.
+func (s *search) proposals(ctx context.Context) (all []proposal, outliers []*replay.Side, err error) {
+	for _, of := range []string{"calls", "callers"} {
+		for _, share := range shares {
+			p, sides, err := s.lowest(ctx, share, of)
+			if err != nil {
+				return nil, nil, err
+			}
+			if all = append(all, p); of == "calls" {
+				outliers = sides
+			}
+		}
+	}
+	return all, outliers, nil
 }
 
 // at replays with a max.
@@ -112,6 +149,9 @@ func (s *search) at(ctx context.Context, max int64) (*replay.Rule, error) {
 		if made[r] == nil {
 			with := *r
 			with.Max, with.Mode = max, runtime.ModeEnforce
+			if s.algorithm != nil {
+				countBy(&with, *s.algorithm)
+			}
 			made[r] = &with
 		}
 		return made[r], max, true
@@ -167,18 +207,24 @@ func (s *search) lowest(ctx context.Context, share float64, of string) (proposal
 		}
 	}
 	best := s.found[high]
-	hit := float64(best.HitNow)
-	atMost := min(1, (hit+1.92+1.96*math.Sqrt(hit+0.96))/float64(max(1, best.Callers)))
-	if best.HitNow == 0 { // the rule of three
-		atMost = min(1, 3/float64(max(1, best.Callers)))
-	}
-	return proposal{share, of, high, best.After.Refused, best.HitNow, atMost, held(best, high)}, best.Sides, nil
+	return proposal{best.Changed().Algorithm.String(), share, of, high, best.After.Refused, best.HitNow, atMost(best.HitNow, best.Callers), held(best, high)}, best.Sides, nil
 }
 
-// held estimates how much Redis would hold: 100 bytes for a key, and the events of a log.
+// atMost returns the share of all callers that is hit, by 95 %, if of some callers so many were.
+func atMost(hit, of int) float64 {
+	if of == 0 {
+		return 1
+	}
+	if hit == 0 { // the rule of three
+		return min(1, 3/float64(of))
+	}
+	return min(1, (float64(hit)+1.92+1.96*math.Sqrt(float64(hit)+0.96))/float64(of))
+}
+
+// held estimates how much Redis would hold.
 func held(of *replay.Rule, max int64) (bytes int64) {
 	for _, n := range of.Peaks {
-		bytes += 100 + of.EventBytes(min(n, max))
+		bytes += replay.KeyBytes(of.Changed(), min(n, max))
 	}
 	return bytes
 }

@@ -97,7 +97,7 @@ func (d *decoder) limit(ev *Event, l *Limit) (err error) {
 		return err
 	}
 	if ev.Settles {
-		l.Charged, l.Cost, l.Settled = ev.Time+d.signed(), d.amount(), d.amount()
+		l.Charged, l.Cost, l.Settled, l.Max = ev.Time+d.signed(), d.amount(), d.amount(), d.amount()
 		return nil
 	}
 	b, flags := d.byte(), d.byte()

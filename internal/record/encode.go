@@ -81,6 +81,7 @@ func (w *Writer) limit(ev *Event, l *NamedLimit) {
 		w.buf = binary.AppendVarint(w.buf, l.Charged-ev.Time)
 		w.buf = binary.AppendUvarint(w.buf, uint64(l.Cost))
 		w.buf = binary.AppendUvarint(w.buf, uint64(l.Settled))
+		w.buf = binary.AppendUvarint(w.buf, uint64(l.Max))
 		return
 	}
 	flags := byte(0)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"time"
 
@@ -13,8 +15,12 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// maxReordered is how many events wait to be put in the order in which their calls came.
-const maxReordered = 100_000
+// Bounds of a replay.
+const (
+	maxReordered = 100_000 // events that wait to be put in the order in which their calls came
+	maxHeap      = 2 << 30 // bytes of live memory: few bytes of a record can charge many events
+	checkedEvery = 4096    // events
+)
 
 // A run is a replay under way.
 type run struct {
@@ -25,6 +31,7 @@ type run struct {
 	waits       bool            // some rule lets calls wait
 	longest     time.Duration   // for which one does
 	early       agenda[*job]    // what has come, and is not replayed yet
+	events      int
 	result      *Result
 }
 
@@ -33,8 +40,9 @@ var ErrEmpty = errors.New("the records have no call: give the limiter the observ
 
 // Records are what has been recorded, to be replayed any number of times.
 type Records struct {
-	files  *record.Files
-	survey *record.Survey
+	files   *record.Files
+	survey  *record.Survey
+	maxHeap uint64
 }
 
 // Open reads all of some files once. The error is [ErrEmpty], of reading, or says that there is more
@@ -51,7 +59,16 @@ func Open(files ...io.ReaderAt) (*Records, error) {
 	if s.Calls == 0 {
 		return nil, ErrEmpty
 	}
-	return &Records{f, s}, nil
+	return &Records{f, s, maxHeap}, nil
+}
+
+// Rules returns the names of the rules in the records.
+func (rs *Records) Rules() (names []string) {
+	for _, s := range rs.files.Names.Rules {
+		names = append(names, s.Declared.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Run replays the records by their rules, and by those that a change makes of them.
@@ -87,6 +104,9 @@ func (rs *Records) Run(change Change) (*Result, error) {
 
 // event replays an event, or keeps it until no call that came before it can follow.
 func (r *run) event(ev *record.Event) error {
+	if r.events++; r.events%checkedEvery == 0 && heapExceeds(r.maxHeap) {
+		return fmt.Errorf("a replay of the records takes more than %d MiB of memory: name fewer files", r.maxHeap>>20)
+	}
 	if !r.waits {
 		return r.play(ev, nil)
 	}
@@ -103,6 +123,16 @@ func (r *run) event(ev *record.Event) error {
 		}
 	}
 	return nil
+}
+
+// heapExceeds reports whether more bytes are live than so many.
+func heapExceeds(most uint64) bool {
+	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	if metrics.Read(heap); heap[0].Value.Uint64() > most { // what is not live counts until it is swept
+		debug.FreeOSMemory()
+		metrics.Read(heap)
+	}
+	return heap[0].Value.Uint64() > most
 }
 
 // finish replays what is left.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,5 +112,28 @@ func TestPermits(t *testing.T) {
 func TestEmpty(t *testing.T) {
 	if _, err := Open(bytes.NewReader(nil)); err != ErrEmpty {
 		t.Error(err)
+	}
+}
+
+// A record of few bytes that charges many events does not take all memory.
+func TestMemoryIsBounded(t *testing.T) {
+	rule := &runtime.Rule{Name: "many", Window: time.Hour, Max: 1_000_000}
+	file := recorded(t, func(l *runtime.Limiter) {
+		for range 2 * checkedEvery {
+			_, _ = l.Take(t.Context(), rule.Limit(nil).WithCost(100))
+			time.Sleep(time.Millisecond)
+		}
+	})
+	records, err := Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func(s record.RuleState, max int64) (*runtime.Rule, int64, bool) { return s.Rule, max, true }
+	if _, err := records.Run(same); err != nil {
+		t.Error(err)
+	}
+	records.maxHeap = 3 << 20
+	if _, err := records.Run(same); err == nil || !strings.Contains(err.Error(), "more than 3 MiB of memory") {
+		t.Errorf("%d bytes are replayed: %v", file.Size(), err)
 	}
 }

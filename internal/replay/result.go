@@ -291,17 +291,21 @@ func (r *Result) describe(run *run) {
 	}
 }
 
-// EventBytes estimates how much so many events of a caller take in Redis after the change.
-func (of *Rule) EventBytes(n int64) int64 {
+// Changed is the rule after the change, or nil if it is gone.
+func (of *Rule) Changed() *runtime.Rule { return of.rule }
+
+// KeyBytes estimates how much a key with so many events takes in Redis: 100 bytes, and the events of
+// a log.
+func KeyBytes(r *runtime.Rule, events int64) int64 {
 	switch {
-	case of.rule == nil || of.rule.Algorithm != runtime.SlidingLog && of.rule.Algorithm != runtime.Concurrency:
-		return 0
-	case of.rule.Storage == runtime.StoragePacked:
-		return 9 * n
-	case n <= 128:
-		return 20 * n
+	case r == nil || r.Algorithm != runtime.SlidingLog && r.Algorithm != runtime.Concurrency:
+		return 100
+	case r.Storage == runtime.StoragePacked:
+		return 100 + 9*events
+	case events <= 128:
+		return 100 + 20*events
 	}
-	return 130 * n
+	return 100 + 130*events
 }
 
 // Text describes a rule in a few words.

@@ -67,6 +67,7 @@ type heldKey struct {
 type held struct {
 	request rawstore.Request
 	key     heldKey
+	max     int64 // as recorded
 	next    *held // with an equal key
 	began   int64
 	late    int64 // how much later it was made than recorded
@@ -217,7 +218,7 @@ func (sim *simulation) keep(ev *record.Event, asked [runtime.MaxLimits]int, late
 			sim.full = true
 			continue
 		}
-		h := &held{request: *a, key: heldKey{t.group, l.Caller, l.Charged}, began: sim.decider.Now, late: late}
+		h := &held{request: *a, key: heldKey{t.group, l.Caller, l.Charged}, max: l.Max, began: sim.decider.Now, late: late}
 		h.request.Parts = append([]byte(nil), a.Parts...)
 		if life := t.Lasts(); life > 0 {
 			h.lapses, h.ends = sim.decider.Now+life, sim.decider.Now+a.ResetAfter.Microseconds()
@@ -247,30 +248,18 @@ func (sim *simulation) hold(rule uint32) int64 {
 func (sim *simulation) settle(ev *record.Event) error {
 	for i := range ev.Limits {
 		l := &ev.Limits[i]
-		t, err := sim.termsOf(l.Rule, sim.names.Rules[l.Rule].Rule.Max)
+		t, err := sim.termsOf(l.Rule, l.Max)
 		if err != nil {
 			return err
 		}
 		if !t.on {
 			continue
 		}
-		key := heldKey{t.group, l.Caller, l.Charged}
-		first := sim.held[key]
-		h, before := first, (*held)(nil)
-		for h != nil && h.next != nil && h.request.Cost != l.Cost {
-			h, before = h.next, h
-		}
+		h := sim.take(heldKey{t.group, l.Caller, l.Charged}, l)
 		if h == nil {
 			continue // the call was refused here, or was made before the record begins
 		}
-		switch {
-		case before != nil:
-			before.next = h.next
-		case h.next != nil:
-			sim.held[key] = h.next
-		default:
-			delete(sim.held, key)
-		}
+		h.request.Terms = t.Terms // by the rule that holds now
 		if t.rule.Algorithm == runtime.Concurrency {
 			d := sim.names.Rules[l.Rule].Declared
 			if sim.holds[d] == nil {
@@ -285,6 +274,48 @@ func (sim *simulation) settle(ev *record.Event) error {
 		sim.end(h, l.Settled)
 	}
 	return nil
+}
+
+// take removes the charge that a settlement is of, and returns it. Of several that were made on a
+// key in one moment that is one with the cost and, if that has not changed since, the max of the
+// settlement. If none has its cost it is of several at once, which become one.
+func (sim *simulation) take(key heldKey, l *record.Limit) *held {
+	var of *held
+	for h := sim.held[key]; h != nil; h = h.next {
+		if h.request.Cost == l.Cost && (of == nil || h.max == l.Max) {
+			of = h
+		}
+	}
+	if of != nil {
+		sim.remove(of)
+		return of
+	}
+	if of = sim.held[key]; of == nil {
+		return nil
+	}
+	sim.remove(of)
+	for h := of.next; h != nil && of.request.Cost < l.Cost; h = h.next {
+		of.request.Cost, h.settled = of.request.Cost+h.request.Cost, true
+		sim.remove(h)
+	}
+	return of
+}
+
+// remove removes a charge from those that may be settled.
+func (sim *simulation) remove(of *held) {
+	first := sim.held[of.key]
+	if first != of {
+		for first.next != of {
+			first = first.next
+		}
+		first.next = of.next
+		return
+	}
+	if of.next == nil {
+		delete(sim.held, of.key)
+		return
+	}
+	sim.held[of.key] = of.next
 }
 
 // end settles a charge at a cost.

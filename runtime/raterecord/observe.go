@@ -54,8 +54,8 @@ func (r *Recorder) settlement(_ context.Context, ev runtime.SettlementEvent) {
 	for set, p := chosen, position; set != 0; set, p = set&(set-1), p+1 {
 		l, s := &ev.Limits[bits.TrailingZeros32(set)], r.queue.at(p)
 		s.settles, s.limits, s.time = true, uint8(n), at
-		s.rule, s.base, s.zone = l.Rule, nil, ""
-		s.cost, s.max, s.charged = l.Cost, l.Settled, l.Charged
+		s.rule, s.base, s.zone, s.anchor = l.Rule, l.Declared, l.Zone, l.Anchor
+		s.cost, s.max, s.settled, s.charged = l.Cost, l.Max, l.Settled, l.Charged
 		s.keyLen = uint8(copy(s.key[:], l.Key))
 	}
 	for p := position; p < position+uint64(n); p++ {

@@ -28,7 +28,8 @@ type slot struct {
 	base    *runtime.Rule // as it was declared
 	zone    string
 	cost    int64
-	max     int64 // or what a cost was settled at
+	max     int64
+	settled int64
 	wait    int64
 	charged int64
 	key     [maxKey]byte

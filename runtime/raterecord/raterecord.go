@@ -85,13 +85,16 @@ func WithMaxBytes(n int64) Option {
 // cut; there should be few, and none that names a caller.
 func WithLabel(label func(context.Context) string) Option {
 	return func(r *Recorder) error {
+		if label == nil {
+			return errors.New("WithLabel has no function: leave it out")
+		}
 		r.label = label
 		return nil
 	}
 }
 
 // WithBuffer sets how many events wait for the writer at most, rounded up to a power of two. Each
-// takes 384 bytes. The default is [DefaultBuffer].
+// takes 328 bytes. The default is [DefaultBuffer].
 func WithBuffer(events int) Option {
 	return func(r *Recorder) error {
 		if events < 1 || events > 1<<24 {
@@ -106,6 +109,9 @@ func WithBuffer(events int) Option {
 // [runtime.WithClock]. It must be safe for concurrent use.
 func WithClock(now func() time.Time) Option {
 	return func(r *Recorder) error {
+		if now == nil {
+			return errors.New("WithClock has no clock: leave it out")
+		}
 		r.now, r.virtual = now, true
 		return nil
 	}

@@ -91,11 +91,11 @@ func (w *writer) event(first *slot, n int) {
 		s := w.queue.next()
 		l := record.NamedLimit{Caller: w.names.caller(s.key[:s.keyLen]), RuleMax: s.rule.Max,
 			RuleText: w.text(ruleKey{s.rule, s.base, s.zone, s.anchor})}
-		l.Verdict, l.Source, l.Cost, l.Charged = s.verdict, s.source, s.cost, s.charged
+		l.Verdict, l.Source, l.Cost, l.Max, l.Charged = s.verdict, s.source, s.cost, s.max, s.charged
 		if s.settles {
-			l.Settled = s.max
+			l.Settled = s.settled
 		} else {
-			l.Max, l.Wait = s.max, s.wait
+			l.Wait = s.wait
 		}
 		if l.RuleText == "" {
 			ev.Partial = true

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/internal/replay"
+	"github.com/rategen/rategen/runtime"
+)
+
+// fromRedis proposes by what Redis knows without records.
+func (c *proposeCommand) fromRedis(ctx context.Context, name string) (err error) {
+	for _, f := range append(c.changes.flags(), yesNo(new(bool), "compare", "")) {
+		if c.given(f.Names()[0]) {
+			return usagef("-%s is for records: name some, or leave it out", f.Names()[0])
+		}
+	}
+	if c.known == nil {
+		if c.known, err = c.listed(ctx); err != nil {
+			return err
+		}
+	}
+	d, err := c.rule(name)
+	if err != nil {
+		return err
+	}
+	if a := d.Algorithm; a != runtime.SlidingLog && a != runtime.SlidingCounter {
+		return usagef("Redis does not know what callers of a %v have used in the last window: record them, see package raterecord", a)
+	}
+	if err := c.open(ctx, true); err != nil {
+		return err
+	}
+	c.session.max = runtime.MaxLog // callers may have used more than the max that is declared
+	used, refused, err := c.demands(ctx, d)
+	if err != nil {
+		return err
+	}
+	if len(used) == 0 {
+		return c.noKeys(ctx, d)
+	}
+	demands := make([]int64, 0, len(used))
+	calls := int64(0)
+	for key, n := range used {
+		demands = append(demands, n+refused[key])
+		calls += n + refused[key]
+	}
+	slices.Sort(demands)
+	var all []proposal
+	for _, of := range []string{"calls", "callers"} {
+		for _, share := range shares {
+			all = append(all, lowestOf(demands, share, of, d.Rule))
+		}
+	}
+	if err := printEach(&c.printer, proposalHead, all, proposal.row); err != nil || c.json() {
+		return err
+	}
+	c.printf("%d calls of %d callers in the last %v", calls, len(demands), shortDuration(d.Window))
+	c.printf("note: This is one window alone, by what Redis counts now. Callers who came earlier are not in it: record some days, and replay them.")
+	if c.shadows(d, runtime.NewKey()) {
+		c.printf("note: The rule is in shadow mode: Redis does not count what is over its max.")
+	}
+	c.printf("note: A caller who is blocked, or held by a peer, is taken to have used the max.")
+	c.printf("note: Refused callers may have come again: then the max is too high. Those are counted by the minute, of the 100 that were refused most.")
+	return nil
+}
+
+// demands returns what each caller has used in the last window, and how often it was refused in that.
+func (c *proposeCommand) demands(ctx context.Context, d declared) (used, refused map[string]int64, err error) {
+	used, refused = map[string]int64{}, map[string]int64{}
+	err = c.walk(ctx, []declared{d}, func(_ declared, k keyState) {
+		if k.State == "blocked" || k.State == "held" { // nobody can read more
+			k.Used = d.Max
+		}
+		used[k.Key] += k.Used
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	callers, _, _, err := c.refused(ctx, max(d.Window, time.Minute))
+	if err != nil {
+		return nil, nil, err
+	}
+	hidden := map[string]string{}
+	if len(c.secret) > 0 {
+		for pattern := range used {
+			if key, err := runtime.ParseKey(pattern); err == nil {
+				hidden[c.hidden(key.String())] = pattern
+			}
+		}
+	}
+	for _, r := range callers {
+		if r.Rule != d.Name {
+			continue
+		}
+		key := r.Key
+		if pattern, is := hidden[r.text]; is {
+			key = pattern
+		}
+		n := r.Refused
+		if d.Window < time.Minute { // they are counted by the minute
+			n = int64(float64(n) * float64(d.Window) / float64(time.Minute))
+		}
+		refused[key] += n
+		used[key] += 0
+	}
+	return used, refused, nil
+}
+
+// lowestOf returns the lowest max for callers that each ask for so much in a window, in ascending order.
+func lowestOf(demands []int64, share float64, of string, r *runtime.Rule) proposal {
+	p := proposal{Algorithm: r.Algorithm.String(), Share: share, Of: of}
+	total := int64(0)
+	for _, n := range demands {
+		total += n
+	}
+	over := func(limit int64) (calls int64, callers int) {
+		for i := len(demands) - 1; i >= 0 && demands[i] > limit; i-- {
+			calls, callers = calls+demands[i]-limit, callers+1
+		}
+		return calls, callers
+	}
+	low, high := int64(0), max(1, demands[len(demands)-1])
+	for high-low > 1 {
+		middle := low + (high-low)/2
+		calls, callers := over(middle)
+		if of == "calls" && ratio(calls, total) <= share || of == "callers" && ratio(int64(callers), int64(len(demands))) <= share {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	p.Max = high
+	p.Refused, p.Hit = over(high)
+	p.AtMost = atMost(p.Hit, len(demands))
+	for _, n := range demands {
+		p.Bytes += replay.KeyBytes(r, min(n, high))
+	}
+	return p
+}
