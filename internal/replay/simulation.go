@@ -34,6 +34,7 @@ type simulation struct {
 	names    *record.Names
 	groups   map[string]uint32 // of rules with one prefix, whose keys are one
 	terms    map[termsKey]terms
+	last     []lastTerms // by rule: most have one max
 	held     map[heldKey]*held
 	agenda   agenda[task]
 	requests []rawstore.Request
@@ -46,6 +47,13 @@ type simulation struct {
 type termsKey struct {
 	rule uint32
 	max  int64
+}
+
+// lastTerms are the terms that were asked for last of a rule.
+type lastTerms struct {
+	max   int64
+	known bool
+	terms terms
 }
 
 // terms are what a rule of the record means in the simulation at a max.
@@ -88,6 +96,22 @@ func newSimulation(r *run, change Change, exact bool) *simulation {
 
 // termsOf returns what a rule of the record means at a max.
 func (sim *simulation) termsOf(rule uint32, max int64) (terms, error) {
+	for int(rule) >= len(sim.last) {
+		sim.last = append(sim.last, lastTerms{})
+	}
+	last := &sim.last[rule]
+	if !last.known || last.max != max {
+		t, err := sim.newTerms(rule, max)
+		if err != nil {
+			return t, err
+		}
+		*last = lastTerms{max, true, t}
+	}
+	return last.terms, nil
+}
+
+// newTerms is termsOf for another max than the last time.
+func (sim *simulation) newTerms(rule uint32, max int64) (terms, error) {
 	k := termsKey{rule, max}
 	if t, known := sim.terms[k]; known {
 		return t, nil
