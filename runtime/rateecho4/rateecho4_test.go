@@ -8,7 +8,6 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 
 	"github.com/rategen/rategen/internal/testkit/wire"
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateecho4"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -54,12 +53,8 @@ func serve(t *testing.T, service *wire.Service, opts ...ratehttp.Option) (url st
 	return server.URL
 }
 
-// TestUnfit wants a limit that cannot work to panic when the server is built.
 func TestUnfit(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic")
-		}
-	}()
-	echo.New().GET("/", func(echo.Context) error { return nil }, rateecho4.Limit(ratehttp.RequestLimit{Rule: &runtime.Rule{Name: "x"}}))
+	wire.CheckUnfit(t, func(l ratehttp.RequestLimit) {
+		echo.New().GET("/", func(echo.Context) error { return nil }, rateecho4.Limit(l))
+	})
 }

@@ -1,15 +1,16 @@
 package ratefiber_test
 
 import (
+	"log/slog"
 	"net"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/gofiber/fiber/v3"
 	"github.com/gofiber/fiber/v3/middleware/cors"
 
 	"github.com/rategen/rategen/internal/testkit/wire"
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratefiber"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -72,14 +73,8 @@ func serve(t *testing.T, app *fiber.App) (url string) {
 	return "http://" + listener.Addr().String()
 }
 
-// TestUnfit wants a limit that cannot work to panic when the server is built.
 func TestUnfit(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic")
-		}
-	}()
-	ratefiber.Limit(ratehttp.RequestLimit{Rule: &runtime.Rule{Name: "x"}})
+	wire.CheckUnfit(t, func(l ratehttp.RequestLimit) { ratefiber.Limit(l) })
 }
 
 // A handler's own time to come back, and the older fields of a stricter server behind it, stay.
@@ -102,4 +97,19 @@ func TestOwnFields(t *testing.T) {
 	if h := resp.Header; h.Get("Retry-After") != "7" || h.Get("X-RateLimit-Reset") != "99999999999" || h.Get("RateLimit") == "" {
 		t.Error(h)
 	}
+}
+
+func TestStreams(t *testing.T) {
+	var log strings.Builder
+	app := fiber.New(fiber.Config{StreamRequestBody: true, BodyLimit: 1 << 10})
+	app.Use(cors.New(cors.Config{AllowOrigins: []string{wire.Origin}, ExposeHeaders: []string{"X-Own"}}),
+		ratefiber.Middleware(ratehttp.WithCORS(), ratehttp.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
+	app.Post("/", ratefiber.Limit(wire.Uploads()), func(c fiber.Ctx) error {
+		body, err := wire.Upload(c.Set, c.Request().BodyStream())
+		if err != nil {
+			return err
+		}
+		return c.Send(body)
+	})
+	wire.CheckStream(t, serve(t, app), &log)
 }

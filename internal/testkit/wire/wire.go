@@ -175,6 +175,16 @@ func (s *Service) CheckLogged(t *testing.T, route string) {
 	}
 }
 
+// CheckUnfit wants a limit that cannot work to panic when the server is built.
+func CheckUnfit(t *testing.T, build func(ratehttp.RequestLimit)) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	build(ratehttp.RequestLimit{Rule: &runtime.Rule{Name: "x"}})
+}
+
 // An answer is what a client has got.
 type answer struct {
 	t      *testing.T

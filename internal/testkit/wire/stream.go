@@ -1,4 +1,4 @@
-package ratefiber2_test
+package wire
 
 import (
 	"bufio"
@@ -11,43 +11,38 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
-	"github.com/gofiber/fiber/v2/middleware/cors"
-
-	"github.com/rategen/rategen/internal/testkit/wire"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/ratefiber2"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
-// Of a large request the header is enough for a refusal, and the handler of one that is admitted
-// has the body as a stream. What an answer has already is seen, and added to.
-func TestStreams(t *testing.T) {
-	var log strings.Builder
-	limit := ratehttp.RequestLimit{
+// Uploads returns a limit of one request with a body an hour.
+func Uploads() ratehttp.RequestLimit {
+	return ratehttp.RequestLimit{
 		Limiter: runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler))),
 		Rule:    &runtime.Rule{Name: "uploads", Window: time.Hour, Max: 1},
 		Skip:    func(r *http.Request) bool { return r.ContentLength == 0 },
 	}
-	app := fiber.New(fiber.Config{StreamRequestBody: true, BodyLimit: 1 << 10})
-	app.Use(cors.New(cors.Config{AllowOrigins: wire.Origin, ExposeHeaders: "X-Own"}),
-		ratefiber2.Middleware(ratehttp.WithCORS(), ratehttp.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
-	app.Post("/", ratefiber2.Limit(limit), func(c *fiber.Ctx) error {
-		c.Set("RateLimit", `"upstream";r=1`)
-		c.Set("Content-Encoding", "own")
-		stream := c.Context().RequestBodyStream()
-		if stream == nil {
-			return c.SendString("no stream")
-		}
-		first := make([]byte, 5)
-		_, err := io.ReadFull(stream, first)
-		if err != nil {
-			return err
-		}
-		c.Set("Connection", "close")
-		return c.Send(first)
-	})
-	address := strings.TrimPrefix(serve(t, app), "http://")
+}
+
+// Upload sets fields of an answer, and returns the beginning of a body, which is the answer's.
+func Upload(set func(name, value string), body io.Reader) ([]byte, error) {
+	set("RateLimit", `"upstream";r=1`)
+	set("Content-Encoding", "own")
+	if body == nil {
+		return []byte("no stream"), nil
+	}
+	first := make([]byte, 5)
+	_, err := io.ReadFull(body, first)
+	set("Connection", "close")
+	return first, err
+}
+
+// CheckStream wants a server at a URL to answer POST / with what [Upload] returns, behind
+// [Uploads], its adapter with ratehttp.WithCORS, and CORS for [Origin] that exposes X-Own: of a
+// large request the header is enough for a refusal, and the handler of one that is admitted has
+// the body as a stream. What an answer has already is seen, and added to. The log is the
+// adapter's.
+func CheckStream(t *testing.T, url string, log *strings.Builder) {
 	for i, want := range []struct {
 		status int
 		body   string
@@ -56,13 +51,13 @@ func TestStreams(t *testing.T) {
 		{200, "hello", []string{`"upstream";r=1`, `"uploads";r=0;t=3600`}},
 		{429, "quota-exceeded", []string{`"uploads";r=0;t=3600`}},
 	} {
-		conn, err := net.Dial("tcp", address)
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 		// The rest of the body never comes.
-		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nOrigin: %s\r\nContent-Length: %d\r\n\r\nhello, %s", wire.Origin, 64<<20, strings.Repeat("x", 4<<10))
+		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nOrigin: %s\r\nContent-Length: %d\r\n\r\nhello, %s", Origin, 64<<20, strings.Repeat("x", 4<<10))
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Fatalf("request %d: %v", i, err)
