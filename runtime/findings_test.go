@@ -253,6 +253,7 @@ func TestOptionsThatCannotHold(t *testing.T) {
 		},
 		"WithOverrides":   func() { runtime.New(nil, quiet, overridden(runtime.Overrides{}), overridden(runtime.Overrides{})) },
 		"WithReplicas":    func() { runtime.WithReplicas(0) },
+		"WithRefusals":    func() { runtime.WithRefusals(time.Hour, []byte("")) },
 		"WithLocalKeys":   func() { runtime.WithLocalKeys(-3) },
 		"WithTimeout":     func() { runtime.WithTimeout(50) },
 		"WithMemoryWatch": func() { runtime.WithMemoryWatch(80, time.Minute) },

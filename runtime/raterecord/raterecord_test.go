@@ -312,7 +312,7 @@ func (f failing) Write([]byte) (int, error) { return 0, f.error }
 func TestOptions(t *testing.T) {
 	for name, opt := range map[string]raterecord.Option{
 		"secret": raterecord.WithSecret([]byte("short")), "no share": raterecord.WithShare(0), "more than all": raterecord.WithShare(1.5),
-		"bytes": raterecord.WithMaxBytes(10), "buffer": raterecord.WithBuffer(0),
+		"bytes": raterecord.WithMaxBytes(10), "buffer": raterecord.WithBuffer(0), "label": raterecord.WithLabel(nil), "clock": raterecord.WithClock(nil),
 	} {
 		if _, err := raterecord.To(io.Discard, opt); err == nil || !strings.HasPrefix(err.Error(), "raterecord: ") {
 			t.Errorf("%s: %v", name, err)
