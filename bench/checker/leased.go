@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/judge"
@@ -60,14 +59,11 @@ func newShortStore(store *runtime.RedisStore, limits []limit) runtime.Store {
 // callLeased makes calls until none is left or the time is over, and writes down
 // each. The callers of a process hurry and rest together, for as long as a lease
 // each: so units are taken in haste and used late.
-func (w *worker) callLeased(ctx context.Context, limiter *runtime.Limiter, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
+func (w *worker) callLeased(ctx context.Context, limiter *runtime.Limiter, s *share) error {
 	var output []byte
-	for ctx.Err() == nil {
-		if w.duration > 0 && time.Now().After(end) || w.duration == 0 && left.Add(-1) < 0 {
-			break
-		}
-		k := rand.IntN(len(limits))
-		rule := &limits[k].rule
+	for w.more(ctx, s) {
+		k := rand.IntN(len(s.limits))
+		rule := &s.limits[k].rule
 		cost := int64(1)
 		if rand.IntN(8) == 0 {
 			cost = 1 + rand.Int64N(maxCost)
@@ -88,14 +84,14 @@ func (w *worker) callLeased(ctx context.Context, limiter *runtime.Limiter, limit
 			return fmt.Errorf("decided by %v", d.Source)
 		}
 		if output = judge.Append(output, &r); len(output) > 1<<13 {
-			if err := write(output); err != nil {
+			if err := s.write(output); err != nil {
 				return err
 			}
 			output = output[:0]
 		}
 		time.Sleep(w.rest(rule))
 	}
-	return write(output)
+	return s.write(output)
 }
 
 // busy is for how much of the time the callers would pause that exhaust the limits,

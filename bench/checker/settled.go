@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/bench/internal/server"
@@ -32,15 +30,12 @@ func settledMax(key int) int64 { return 40 + 60*int64(key%5) }
 // most of those that are admitted: back to nothing, for less, for more than there
 // is room for. Two goroutines settle the same decision, and one of them must lose.
 // It writes down what each call cost in the end.
-func (w *worker) callSettled(ctx context.Context, limiter *runtime.Limiter, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
+func (w *worker) callSettled(ctx context.Context, limiter *runtime.Limiter, s *share) error {
 	var output []byte
-	for ctx.Err() == nil {
-		if w.duration > 0 && time.Now().After(end) || w.duration == 0 && left.Add(-1) < 0 {
-			break
-		}
-		k := rand.IntN(len(limits))
+	for w.more(ctx, s) {
+		k := rand.IntN(len(s.limits))
 		reserved := 1 + rand.Int64N(maxCost)
-		limit := limits[k].rule.Limit(runtime.NewKey().AddString(strconv.Itoa(k))).WithCost(reserved)
+		limit := s.limits[k].rule.Limit(runtime.NewKey().AddString(strconv.Itoa(k))).WithCost(reserved)
 		d, err := limiter.Take(ctx, limit)
 		r := judge.Record{Limit: uint16(k), Cost: uint8(reserved)}
 		switch {
@@ -62,7 +57,7 @@ func (w *worker) callSettled(ctx context.Context, limiter *runtime.Limiter, limi
 		}
 		output = judge.Append(output, &r)
 	}
-	return write(output)
+	return s.write(output)
 }
 
 // settle settles a decision twice at once, and returns an error unless that was

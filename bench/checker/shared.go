@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/judge"
@@ -18,15 +17,12 @@ const callers = 32
 // callShared makes single calls, of which those on a key and at a cost become
 // one with others, and which the store may deny by itself, until none is left
 // or the time is over. It writes down each.
-func (w *worker) callShared(ctx context.Context, store taker, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
+func (w *worker) callShared(ctx context.Context, store taker, s *share) error {
 	calls := []rawstore.Call{{Charges: make([]rawstore.Charge, 1)}}
 	var output []byte
-	for ctx.Err() == nil {
-		if w.duration > 0 && time.Now().After(end) || w.duration == 0 && left.Add(-1) < 0 {
-			break
-		}
-		k := rand.IntN(len(limits))
-		l := &limits[k]
+	for w.more(ctx, s) {
+		k := rand.IntN(len(s.limits))
+		l := &s.limits[k]
 		charge := &calls[0].Charges[0]
 		*charge = rawstore.Charge{Rule: &l.rule, Key: l.key, Max: l.rule.Max, Cost: 1}
 		if rand.IntN(4) == 0 {
@@ -48,7 +44,7 @@ func (w *worker) callShared(ctx context.Context, store taker, limits []limit, le
 			r.Recalled = 1
 		}
 		if output = judge.Append(output, &r); len(output) > 1<<16 {
-			if err := write(output); err != nil {
+			if err := s.write(output); err != nil {
 				return err
 			}
 			output = output[:0]
@@ -57,5 +53,5 @@ func (w *worker) callShared(ctx context.Context, store taker, limits []limit, le
 			time.Sleep(rand.N(2 * time.Millisecond)) // or there would be nothing else
 		}
 	}
-	return write(output)
+	return s.write(output)
 }

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/judge"
@@ -50,18 +49,16 @@ func limitsOf(rule *runtime.Rule, key int, units int64) []runtime.Limit {
 
 // callStreams has streams run until no message is left or the time is over, and writes down
 // each message that was paid.
-func (w *worker) callStreams(ctx context.Context, limiter *runtime.Limiter, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
-	more := func() bool {
-		return ctx.Err() == nil && (w.duration > 0 && time.Now().Before(end) || w.duration == 0 && left.Add(-1) >= 0)
-	}
+func (w *worker) callStreams(ctx context.Context, limiter *runtime.Limiter, s *share) error {
+	more := func() bool { return w.more(ctx, s) }
 	var all sync.WaitGroup
 	errs := make(chan error, streams)
 	for range streams {
 		all.Go(func() {
 			var err error
 			for err == nil && more() {
-				k := rand.IntN(len(limits))
-				err = stream(ctx, limiter, &limits[k].rule, k, more, write)
+				k := rand.IntN(len(s.limits))
+				err = stream(ctx, limiter, &s.limits[k].rule, k, more, s.write)
 				pause(ctx, rand.N(2*streamPause))
 			}
 			errs <- err
@@ -77,7 +74,7 @@ func (w *worker) callStreams(ctx context.Context, limiter *runtime.Limiter, limi
 	if err := limiter.Close(); err != nil {
 		return err
 	}
-	return paid(lived, 0, write)
+	return paid(lived, 0, s.write)
 }
 
 // stream is one call: a stream of some messages, which its caller may cancel while it is

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,18 +20,17 @@ func simulateShared(t *testing.T, name string, limits []limit) []judge.SharedRec
 	var records []judge.SharedRecord
 	synctest.Test(t, func(t *testing.T) {
 		store := runtime.NewMemoryStore()
-		var left atomic.Int64
-		left.Store(20_000)
 		slow := takerFunc(func(ctx context.Context, calls []rawstore.Call) error {
 			time.Sleep(rand.N(40 * time.Microsecond))
 			defer func() { time.Sleep(rand.N(40 * time.Microsecond)) }()
 			return rawstore.On(store).Take(ctx, calls)
 		})
-		err := new(worker).callShared(t.Context(), slow, limits, &left, time.Time{}, func(output []byte) error {
+		s := &share{limits: limits, write: func(output []byte) error {
 			records = judge.Parse(records, output)
 			return nil
-		})
-		if err != nil {
+		}}
+		s.left.Store(20_000)
+		if err := new(worker).callShared(t.Context(), slow, s); err != nil {
 			t.Fatal(err)
 		}
 	})

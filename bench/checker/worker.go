@@ -65,63 +65,48 @@ func (w *worker) run(ctx context.Context) error {
 		size = 16 // or a process that is killed would tell little
 	}
 	out := bufio.NewWriterSize(file, size)
-	var left atomic.Int64 // decisions
-	left.Store(int64((w.decisions + w.processes - 1) / w.processes))
-	end := time.Now().Add(w.duration)
-	limits := newLimits(w.algorithms, w.config)
-
+	s := &share{limits: newLimits(w.algorithms, w.config), end: time.Now().Add(w.duration)}
+	s.left.Store(int64((w.decisions + w.processes - 1) / w.processes))
 	var wait sync.WaitGroup
 	var mu sync.Mutex // guards what follows
 	var failed error
-	write := func(records []byte) error {
+	s.write = func(records []byte) error {
 		mu.Lock()
 		defer mu.Unlock()
 		_, err := out.Write(records)
 		return err
 	}
-	run := func(call func(context.Context, taker, []limit, *atomic.Int64, time.Time, func([]byte) error) error) {
-		wait.Go(func() {
-			if err := call(ctx, store, limits, &left, end, write); err != nil {
-				mu.Lock()
-				failed = err
-				mu.Unlock()
-			}
-		})
+	run := func(n int, call func() error) {
+		for range n {
+			wait.Go(func() {
+				if err := call(); err != nil {
+					mu.Lock()
+					failed = err
+					mu.Unlock()
+				}
+			})
+		}
 	}
+	redis := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience))
 	switch {
 	case algorithms[w.algorithms].leased:
-		redis := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience))
 		var store runtime.Store = redis
 		if w.algorithms == unlengthened {
-			store = newShortStore(redis, limits)
+			store = newShortStore(redis, s.limits)
 		}
 		limiter := runtime.New(store, quiet)
-		for range callers {
-			run(func(ctx context.Context, _ taker, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
-				return w.callLeased(ctx, limiter, limits, left, end, write)
-			})
-		}
+		run(callers, func() error { return w.callLeased(ctx, limiter, s) })
 		defer limiter.Close()
 	case algorithms[w.algorithms].streams:
-		limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience)), quiet)
-		run(func(ctx context.Context, _ taker, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
-			return w.callStreams(ctx, limiter, limits, left, end, write)
-		})
+		limiter := runtime.New(redis, quiet)
+		run(1, func() error { return w.callStreams(ctx, limiter, s) })
 	case algorithms[w.algorithms].settled:
 		limiter := runtime.New(runtime.NewRedisStore(client, options...), quiet)
-		for range callers {
-			run(func(ctx context.Context, _ taker, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
-				return w.callSettled(ctx, limiter, limits, left, end, write)
-			})
-		}
+		run(callers, func() error { return w.callSettled(ctx, limiter, s) })
 	case shared:
-		for range callers {
-			run(w.callShared)
-		}
+		run(callers, func() error { return w.callShared(ctx, store, s) })
 	default:
-		for range inFlight {
-			run(w.callTogether)
-		}
+		run(inFlight, func() error { return w.callTogether(ctx, store, s) })
 	}
 	var g growth
 	watching, stop := context.WithCancel(ctx)
@@ -147,17 +132,30 @@ func (w *worker) run(ctx context.Context) error {
 	return nil
 }
 
+// A share is what a process has to do.
+type share struct {
+	limits []limit
+	left   atomic.Int64 // decisions
+	end    time.Time
+	write  func(records []byte) error
+}
+
+// more takes one of the decisions, and reports whether it is to be made.
+func (w *worker) more(ctx context.Context, s *share) bool {
+	return ctx.Err() == nil && (w.duration > 0 && time.Now().Before(s.end) || w.duration == 0 && s.left.Add(-1) >= 0)
+}
+
 // callTogether makes batches of many calls until none is left or the time is
 // over, and writes down each call.
-func (w *worker) callTogether(ctx context.Context, store taker, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
-	t := newBatch(limits)
+func (w *worker) callTogether(ctx context.Context, store taker, s *share) error {
+	t := newBatch(s.limits)
 	for ctx.Err() == nil {
-		if w.duration > 0 && time.Now().After(end) {
+		if w.duration > 0 && time.Now().After(s.end) {
 			return nil
 		}
 		n := 1 + rand.IntN(judge.MaxBatch)
 		if w.duration == 0 {
-			n = min(n, int(left.Add(-int64(n)))+n)
+			n = min(n, int(s.left.Add(-int64(n)))+n)
 		}
 		if n <= 0 {
 			return nil
@@ -165,7 +163,7 @@ func (w *worker) callTogether(ctx context.Context, store taker, limits []limit, 
 		t.fill(n, w.now())
 		records, err := t.take(ctx, store)
 		if err == nil {
-			err = write(records)
+			err = s.write(records)
 		}
 		if err != nil {
 			return err
