@@ -1,16 +1,19 @@
 package main
 
 import (
-	"cmp"
+	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"time"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
 
-	"github.com/rategen/rategen/internal/record"
-	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/internal/rulelist"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -32,34 +35,17 @@ func (d declared) per() string {
 	return shortDuration(d.Window)
 }
 
-// A listed rule is a line of rategen list -json, or of a page's api/listing.
-type listed struct {
-	File, Package, Interface                              string
-	Line                                                  int
-	Name, Prefix                                          string
-	Key, Adaptive                                         []string
-	Window, Resolution, Wait, Block, Lease, Reserve, Debt string
-	Max, Algorithm, Storage, Buckets, Mode                string
-	Burst                                                 int64
-	Keep                                                  uint8
-	Message                                               string
-	TZ, Anchor                                            string
-	AnyKey                                                bool `json:"any_key"`
-	KeyParts                                              int  `json:"key_parts"` // of any key, if they are known
-	Hold                                                  any  // the expression of the directive, or true
-}
-
 func parseListing(in io.Reader) (rules []declared, err error) {
 	lines := json.NewDecoder(in)
 	for n := 1; ; n++ {
-		var l listed
+		var l rulelist.Rule
 		switch err := lines.Decode(&l); {
 		case err == io.EOF:
 			return rules, nil
 		case err != nil:
 			return nil, fmt.Errorf("rule %d: not what rategen list -json prints: %w", n, err)
 		}
-		rule, err := l.rule()
+		rule, err := declaredOf(&l)
 		if err != nil {
 			return nil, fmt.Errorf("rule %d, %q: %w", n, l.Name, err)
 		}
@@ -67,50 +53,99 @@ func parseListing(in io.Reader) (rules []declared, err error) {
 	}
 }
 
-// rule returns the rule that a line describes.
-func (l *listed) rule() (declared, error) {
-	if l.Name == "" || l.Prefix == "" && !l.AnyKey || l.Window == "" {
-		return declared{}, errors.New("it has no name, prefix or window")
+func declaredOf(l *rulelist.Rule) (declared, error) {
+	r, err := l.Rule()
+	if err != nil {
+		return declared{}, err
 	}
-	r := &runtime.Rule{Name: l.Name, Prefix: l.Prefix, Burst: l.Burst, Keep: l.Keep, Hold: l.Hold != nil, Message: l.Message, Source: fmt.Sprintf("%s: %s", l.File, l.Interface)}
-	d := declared{Rule: r, place: fmt.Sprintf("%s:%d", l.File, l.Line), parts: l.Key, anyKey: l.AnyKey}
+	d := declared{Rule: r, shadow: !r.Mode.Denies(), place: l.File, parts: l.Key, anyKey: l.AnyKey}
+	r.Mode = runtime.ModeEnforce
+	if !l.AnyKey { // else the file names the method
+		d.place = fmt.Sprintf("%s:%d", l.File, l.Line)
+	}
 	for n := range l.KeyParts {
 		d.parts, d.anyKey = append(d.parts, fmt.Sprintf("part %d", n+1)), false
 	}
-	if l.AnyKey {
-		d.place, r.Source = l.File, l.File // it names the method
-	}
-	if unit := spec.UnitOf(l.Window); unit != spec.NoUnit {
-		// An expression is left out: it holds for its own calls, and the end of a period that a
-		// key has begun is stored with the key.
-		r.Period, l.Window = runtime.Period(unit), ""
-		if _, err := spec.Zone(l.TZ); err == nil {
-			r.Zone = l.TZ
-		}
-		if n, err := spec.ParseAnchor(l.Anchor); err == nil && spec.CheckAnchor(unit, n) == nil {
-			r.Anchor = n
-		}
-	}
-	for text, to := range map[*string]*time.Duration{&l.Window: &r.Window, &l.Resolution: &r.Resolution, &l.Wait: &r.Wait, &l.Block: &r.Block, &l.Lease: &r.Lease, &l.Reserve: &r.Reserve} {
-		if *text == "" {
-			continue
-		}
-		var err error
-		if *to, err = time.ParseDuration(*text); err != nil {
-			return declared{}, err
-		}
-	}
-	var mode runtime.Mode
-	var err error
-	if r.Buckets, err = record.BucketsOf(l.Buckets); err != nil {
-		return declared{}, err
-	}
-	if err := cmp.Or(record.Named(l.Algorithm, &r.Algorithm), record.Named(l.Storage, &r.Storage), record.Named(l.Debt, &r.Debt), record.Named(l.Mode, &mode)); err != nil {
-		return declared{}, err
-	}
-	d.shadow = !mode.Denies()
-	if r.Max, err = strconv.ParseInt(l.Max, 10, 64); err != nil {
+	if l.ByCall() {
 		d.byCall = l.Max
 	}
 	return d, nil
+}
+
+// listed returns the rules of the page, of the file or of standard input that -rules names.
+func (s *session) listed(ctx context.Context) (rules []declared, err error) {
+	const remedy = "make one with: rategen list -json ./... > rules.jsonl"
+	in, none := s.in, "there is no rule in it"
+	wrong := func(err error) error { return usagef("-rules %s: %v; %s", s.rules, err, remedy) }
+	switch {
+	case s.rules == "":
+		return nil, usagef("which rules are there? Name the file with -rules or RATECTL_RULES; %s", remedy)
+	case isPage(s.rules):
+		ctx, cancel := context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+		lines, err := s.askPage(ctx, "-rules", s.rules, "api/listing", "application/jsonl")
+		if err != nil {
+			return nil, err
+		}
+		defer lines.Close()
+		in, none = lines, "the program has no rules: constructors of generated code, or Limiter.Register, make them known"
+		wrong = func(err error) error { return foreign{fmt.Errorf("page %s: %w", s.rules, err)} }
+	case s.rules != "-":
+		file, err := os.Open(s.rules)
+		if err != nil {
+			return nil, usagef("-rules: %v; %s", err, remedy)
+		}
+		defer file.Close()
+		in = file
+	}
+	if rules, err = parseListing(in); err == nil && len(rules) == 0 {
+		err = errors.New(none)
+	}
+	if err != nil {
+		return nil, wrong(err)
+	}
+	return rules, nil
+}
+
+// askPage returns what a page answers to a path of its own, if that is of a type. The
+// name is that of the flag with the page's address.
+func (s *session) askPage(ctx context.Context, name, page, path, contentType string) (io.ReadCloser, error) {
+	parsed, err := url.Parse(page)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return nil, usagef("%s is no http:// or https:// URL", name)
+	}
+	if parsed.User != nil {
+		return nil, usagef("%s has a user: take it out, and set RATECTL_PAGE_AUTHORIZATION to the header that the page wants, such as \"Bearer …\"", name)
+	}
+	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, parsed.JoinPath(path).String(), nil)
+	if err != nil {
+		return nil, usagef("%s: %v", name, err)
+	}
+	if header := s.getenv("RATECTL_PAGE_AUTHORIZATION"); header != "" {
+		ask.Header.Set("Authorization", header)
+	}
+	authorities, err := s.authorities()
+	if err != nil {
+		return nil, err
+	}
+	// The beginning of an answer is waited for as long as -timeout says. A stream has no end.
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
+	transport.DialContext = (&net.Dialer{Timeout: s.timeout}).DialContext
+	transport.TLSHandshakeTimeout, transport.ResponseHeaderTimeout = s.timeout, s.timeout
+	transport.DisableKeepAlives = true // nothing else is asked
+	answer, err := (&http.Client{Transport: transport}).Do(ask)
+	timed, _ := errors.AsType[net.Error](err)
+	switch {
+	case timed != nil && timed.Timeout():
+		return nil, foreign{fmt.Errorf("page %s gave no answer within %v, see -timeout: %w", page, s.timeout, err)}
+	case err != nil:
+		return nil, foreign{err}
+	}
+	if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), contentType) {
+		defer answer.Body.Close()
+		said, _ := io.ReadAll(io.LimitReader(answer.Body, 300))
+		return nil, foreign{fmt.Errorf("page %s: no live page answers there: %s %s", page, answer.Status, strings.TrimSpace(string(said)))}
+	}
+	return answer.Body, nil
 }
