@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -34,11 +33,7 @@ func (a *affected) String() string {
 func (c *editing) affectedBy(ctx context.Context, t override.Target, after override.Change) (*affected, error) {
 	a := new(affected)
 	modified := &session{printer: c.printer, store: c.store, namespace: c.namespace, near: c.near, max: c.max, known: c.known}
-	defer func() { // the store is the command's
-		if modified.limiter != nil {
-			_ = modified.limiter.Close()
-		}
-	}()
+	defer func() { modified.store = nil; modified.close() }() // the store is the command's
 	if err := c.follow(ctx); err != nil {
 		return nil, err
 	}
@@ -49,41 +44,22 @@ func (c *editing) affectedBy(ctx context.Context, t override.Target, after overr
 	if err := modified.followSaid(ctx, changed(c.modes, t, change)); err != nil {
 		return nil, err
 	}
-	rules := slices.Clone(c.known)
-	if t.Rule != override.All {
-		rules = slices.DeleteFunc(rules, func(d declared) bool { return d.Name != t.Rule })
-	}
+	rules := slices.DeleteFunc(slices.Clone(c.known), func(d declared) bool { return t.Rule != override.All && t.Rule != d.Name })
 	if c.max == 0 && change.Max == nil && slices.ContainsFunc(rules, func(d declared) bool { return d.byCall != "" }) {
 		a.Unknown = append(a.Unknown, "callers who bring their max are judged by no max")
 	}
-	refuses := func(s keyState) int64 {
-		if !s.Shadow && slices.Contains([]string{"refused", "held", "blocked"}, s.State) {
-			return 1
-		}
-		return 0
+	of := func(pattern string) bool {
+		_, is := matching(map[string]bool{t.Pattern: true}, pattern)
+		return is || !t.Keys
 	}
-	err := c.visit(ctx, rules, func(ctx context.Context, d declared, _ string, keys []runtime.FoundKey) error {
-		var found []*runtime.Key
-		for _, k := range keys {
-			key, err := runtime.ParseKey(k.Text)
-			if err != nil {
-				continue // another key that begins alike
-			}
-			if _, is := matching(map[string]bool{t.Pattern: true}, key.Pattern()); is || !t.Keys {
-				found = append(found, key)
+	err := c.judge(ctx, rules, of, func(_ declared, states []keyState) {
+		a.Callers++
+		for i, n := range []*int64{&a.Refused, &a.Would} {
+			if states[i].refuses() && !states[i].Shadow {
+				*n++
 			}
 		}
-		states := make([][2]keyState, len(found))
-		errs := together(2*len(found), func(i int) (err error) {
-			of := []*session{&c.session, modified}[i%2]
-			states[i/2][i%2], err = of.stateOrBroken(ctx, d, found[i/2])
-			return err
-		})
-		for _, s := range states {
-			a.Callers, a.Refused, a.Would = a.Callers+1, a.Refused+refuses(s[0]), a.Would+refuses(s[1])
-		}
-		return cmp.Or(errs...)
-	})
+	}, &c.session, modified)
 	if one := t.Keys && !strings.HasSuffix(t.Pattern, "*"); change.Max != nil && *change.Max == 0 && (!one || a.Callers == 0) {
 		a.Unknown = append(a.Unknown, "those for whom nothing is counted are refused too")
 	}
@@ -96,16 +72,10 @@ func changed(says runtime.Overrides, t override.Target, to runtime.KeyOverride) 
 		says.Enabled = to.Enabled
 		return says
 	}
-	says.Rules = maps.Clone(says.Rules)
-	if says.Rules == nil {
-		says.Rules = map[string]runtime.Override{}
-	}
+	says.Rules = cloned(says.Rules)
 	of := says.Rules[t.Rule]
 	if t.Keys {
-		of.Keys = maps.Clone(of.Keys)
-		if of.Keys == nil {
-			of.Keys = map[string]runtime.KeyOverride{}
-		}
+		of.Keys = cloned(of.Keys)
 		if delete(of.Keys, t.Pattern); to != (runtime.KeyOverride{}) {
 			of.Keys[t.Pattern] = to
 		}
@@ -114,4 +84,11 @@ func changed(says runtime.Overrides, t override.Target, to runtime.KeyOverride) 
 	}
 	says.Rules[t.Rule] = of
 	return says
+}
+
+// cloned returns a copy that can be written to.
+func cloned[V any](m map[string]V) map[string]V {
+	all := make(map[string]V)
+	maps.Copy(all, m)
+	return all
 }

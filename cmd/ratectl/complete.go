@@ -57,28 +57,18 @@ func completeCommands(_ context.Context, group *cli.Command) {
 func (s *session) complete(a about, c *cli.Command) {
 	s.flags = c
 	args := c.Args().Slice()
-	last := ""
-	if len(args) > 0 {
-		last = args[len(args)-1]
-	}
-	if !strings.HasPrefix(last, "-") {
-		s.print(s.argument(a, len(args)))
-		return
-	}
+	last := strings.Join(args[max(0, len(args)-1):], "")
 	name := strings.TrimLeft(last, "-")
-	if values := s.values(name); values != nil {
-		s.print(values)
-		return
-	}
-	for _, f := range c.Flags {
-		if flag := f.Names()[0]; strings.HasPrefix(flag, name) && flag != name {
-			usage := strings.ReplaceAll(f.(cli.DocGenerationFlag).GetUsage(), "`", "")
-			fmt.Fprintf(s.out, "%s%s:%s\n", last[:len(last)-len(name)], flag, usage)
+	var words []string
+	if name == last {
+		words = s.argument(a, len(args))
+	} else if words = s.values(name); words == nil {
+		for _, f := range c.Flags {
+			if flag := f.Names()[0]; strings.HasPrefix(flag, name) && flag != name {
+				words = append(words, strings.TrimSuffix(last, name)+flag+":"+strings.ReplaceAll(f.(cli.DocGenerationFlag).GetUsage(), "`", ""))
+			}
 		}
 	}
-}
-
-func (s *session) print(words []string) {
 	for _, word := range words {
 		_, _ = fmt.Fprintln(s.out, word)
 	}
@@ -104,25 +94,13 @@ func (s *session) argument(a about, n int) (words []string) {
 
 // values returns what the value of a flag may be, or nil if nobody knows.
 func (s *session) values(flag string) []string {
-	switch flag {
-	case "state":
-		return states
-	case "mode":
-		return []string{"enforce", "soft", "shadow"}
-	case "enabled":
-		return []string{"true", "false"}
-	case "only":
-		return []string{"max", "window", "mode", "enabled", "block", "allow"}
-	case "until":
-		return []string{"never"}
-	case "o":
-		return []string{"table", "json"}
-	case "context":
-		if s.config.load(s.program, false) == nil {
-			return s.config.names()
-		}
+	if flag == "context" && s.config.load(s.program, false) == nil {
+		return s.config.names()
 	}
-	return nil
+	return map[string][]string{
+		"state": states, "mode": {"enforce", "soft", "shadow"}, "enabled": {"true", "false"}, "until": {"never"}, "o": {"table", "json"},
+		"only": {"max", "window", "mode", "enabled", "block", "allow"},
+	}[flag]
 }
 
 // completeRules returns the names of the rules, which flags, variables and contexts name.

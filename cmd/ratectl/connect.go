@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,14 +36,7 @@ type server struct {
 	client redis.UniversalClient
 }
 
-// secrets reads passwords from where they are allowed to be.
-func (s *server) secrets(p *program) (err error) {
-	if s.password, err = p.secret("RATECTL_PASSWORD", s.passwordFile); err == nil {
-		s.sentinelPassword, err = p.secret("RATECTL_SENTINEL_PASSWORD", s.sentinelPasswordFile)
-	}
-	return err
-}
-
+// secret returns a password from where it may be.
 func (p *program) secret(variable, file string) (string, error) {
 	if file == "" {
 		return p.getenv(variable), nil
@@ -101,19 +96,17 @@ func modeOf(ctx context.Context, client redis.UniversalClient) (string, error) {
 	case err != nil:
 		return "", err
 	}
+	var mode any
 	switch said := said.(type) {
 	case map[any]any:
-		mode, _ := said["mode"].(string)
-		return mode, nil
+		mode = said["mode"]
 	case []any:
-		for i := 0; i+1 < len(said); i += 2 {
-			if said[i] == "mode" {
-				mode, _ := said[i+1].(string)
-				return mode, nil
-			}
+		if i := slices.Index(said, any("mode")); i >= 0 && i+1 < len(said) {
+			mode = said[i+1]
 		}
 	}
-	return "", nil
+	text, _ := mode.(string)
+	return text, nil
 }
 
 // clientOptions returns the options of the client.
@@ -135,10 +128,10 @@ func (s *server) clientOptions() (*redis.UniversalOptions, error) {
 	} else {
 		u.Addrs = strings.Split(s.redis, ",")
 		for _, addr := range u.Addrs {
-			if user, _, has := strings.Cut(addr, "@"); has && strings.Contains(user, ":") {
+			switch user, _, has := strings.Cut(addr, "@"); {
+			case has && strings.Contains(user, ":"):
 				return nil, usagef(noPasswordHere)
-			}
-			if !strings.Contains(addr, ":") || strings.Contains(addr, "@") {
+			case has || !strings.Contains(addr, ":"):
 				return nil, usagef("-redis: %q is no address: write host:port, or a redis:// URL", addr)
 			}
 		}
@@ -166,23 +159,15 @@ func (s *server) fromURL(u *redis.UniversalOptions) error {
 		return usagef("-redis: %v", err)
 	}
 	u.Addrs = []string{said.Addr}
-	if said.DB != 0 {
-		u.DB = said.DB
-	}
-	if said.Username != "" {
-		u.Username = said.Username
-	}
-	u.TLSConfig = said.TLSConfig
+	u.DB, u.Username, u.TLSConfig = cmp.Or(said.DB, u.DB), cmp.Or(said.Username, u.Username), said.TLSConfig
 	s.redis = said.Addr // errors name it
 	return nil
 }
 
 // secure adds TLS.
 func (s *server) secure(u *redis.UniversalOptions) error {
-	if s.tls || s.ca != "" || s.cert != "" || s.tlsName != "" {
-		if u.TLSConfig == nil {
-			u.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-		}
+	if u.TLSConfig == nil && (s.tls || s.ca != "" || s.cert != "" || s.tlsName != "") {
+		u.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	authorities, err := s.authorities()
 	if err != nil {
@@ -225,9 +210,8 @@ func (s *server) authorities() (*x509.CertPool, error) {
 
 // explained returns an error of a command with its remedy, if it is Redis's.
 func (s *server) explained(err error) error {
-	var f failure
-	var other foreign
-	if err == nil || errors.As(err, &f) || errors.As(err, &other) {
+	_, told := errors.AsType[failure](err)
+	if _, other := errors.AsType[foreign](err); err == nil || told || other {
 		return err
 	}
 	switch err = inFull(err); {

@@ -1,15 +1,129 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"net/url"
-	"runtime"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/rategen/rategen/internal/buildversion"
+	"github.com/urfave/cli/v3"
 )
+
+// A config is the file with the contexts: what to reach, by name.
+type config struct {
+	Current  string                    `json:"current"` // the context without -context
+	Contexts map[string]map[string]any `json:"contexts"`
+
+	named string // by -context
+	dir   string // of the file
+	read  bool
+	err   error // why it cannot be used
+}
+
+// inContext are the flags that a context may set, and their variables of the
+// environment. Passwords are no flags, so a context has none.
+var inContext = map[string]string{
+	"redis": "RATECTL_REDIS", "user": "RATECTL_USER", "namespace": "RATECTL_NAMESPACE", "overrides": "RATECTL_OVERRIDES", "rules": "RATECTL_RULES", "page": "RATECTL_PAGE",
+	"cluster": "", "sentinel": "", "sentinel-user": "", "sentinel-password-file": "", "password-file": "", "refused-secret-file": "", "db": "", "timeout": "",
+	"tls": "", "tls-ca": "", "tls-cert": "", "tls-key": "", "tls-name": "",
+}
+
+// paths are the settings that name a file, relative to the directory of the config.
+var paths = []string{"rules", "password-file", "sentinel-password-file", "refused-secret-file", "tls-ca", "tls-cert", "tls-key"}
+
+// load reads the file once. Without -context and RATECTL_CONFIG there may be none.
+func (c *config) load(p *program, needed bool) error {
+	if !c.read {
+		c.read, c.err = true, c.readFile(p, needed || c.named != "")
+	}
+	return c.err
+}
+
+func (c *config) readFile(p *program, needed bool) error {
+	path := p.getenv("RATECTL_CONFIG")
+	needed = needed || path != ""
+	if path == "" {
+		dir := p.getenv("XDG_CONFIG_HOME")
+		if home := p.getenv("HOME"); dir == "" && home != "" {
+			dir = filepath.Join(home, ".config")
+		}
+		if dir == "" && !needed {
+			return nil
+		}
+		path = filepath.Join(dir, "ratectl", "config.json")
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !needed {
+		return nil
+	}
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.DisallowUnknownFields()
+		decoder.UseNumber()
+		err = decoder.Decode(c)
+	}
+	if err != nil {
+		return usagef("read the contexts: %s: %v", path, err)
+	}
+	c.dir = filepath.Dir(path)
+	return c.check(path)
+}
+
+// check returns what is wrong with what the file says.
+func (c *config) check(path string) error {
+	for _, name := range c.names() {
+		for _, setting := range slices.Sorted(maps.Keys(c.Contexts[name])) {
+			if _, is := inContext[setting]; !is {
+				return usagef("%s: context %q: unknown setting %q: there are %s; a password belongs into the file of password-file, or RATECTL_PASSWORD", path, name, setting, strings.Join(slices.Sorted(maps.Keys(inContext)), ", "))
+			}
+		}
+	}
+	if _, is := c.Contexts[c.Current]; c.Current != "" && !is {
+		return usagef("%s: current is %q, and no context has that name", path, c.Current)
+	}
+	if _, is := c.Contexts[c.named]; c.named != "" && !is {
+		return usagef("no context has the name %q%s; ratectl contexts lists them", c.named, suggest(c.named, c.names()))
+	}
+	return nil
+}
+
+func (c *config) names() []string { return slices.Sorted(maps.Keys(c.Contexts)) }
+
+// lookup returns what holds for a flag that the command line does not have. A context that the
+// command line names goes before the environment; the current context of the file does not.
+func (c *config) lookup(p *program, flag string) (string, bool) {
+	if variable := inContext[flag]; c.named == "" && variable != "" {
+		if text := p.getenv(variable); text != "" {
+			return text, true
+		}
+	}
+	if c.load(p, false) != nil {
+		return "", false
+	}
+	value, is := c.Contexts[cmp.Or(c.named, c.Current)][flag]
+	if !is {
+		return "", false
+	}
+	text := fmt.Sprint(value)
+	if slices.Contains(paths, flag) && text != "" && !filepath.IsAbs(text) && text != "-" && !isPage(text) {
+		text = filepath.Join(c.dir, text)
+	}
+	return text, true
+}
+
+// isPage reports whether rules are to be read from a page.
+func isPage(rules string) bool {
+	return strings.HasPrefix(rules, "http://") || strings.HasPrefix(rules, "https://")
+}
 
 // A contextLine is a context without its settings of TLS.
 type contextLine struct {
@@ -22,11 +136,7 @@ type contextLine struct {
 }
 
 func (l contextLine) row() []string {
-	current := "-"
-	if l.Current {
-		current = "*"
-	}
-	return []string{current, l.Name, cmp.Or(l.Redis, "-"), cmp.Or(l.Namespace, "-"), cmp.Or(l.Overrides, "-"), cmp.Or(l.Rules, "-")}
+	return []string{map[bool]string{true: "*", false: "-"}[l.Current], l.Name, cmp.Or(l.Redis, "-"), cmp.Or(l.Namespace, "-"), cmp.Or(l.Overrides, "-"), cmp.Or(l.Rules, "-")}
 }
 
 // A contextsCommand lists the contexts.
@@ -70,7 +180,7 @@ func withoutPassword(setting string) string {
 	return u.Redacted()
 }
 
-// A versionCommand prints which ratectl this is.
+// A versionCommand prints which ratectl this is, as -version does.
 type versionCommand struct{ session }
 
 func (c *versionCommand) about() about {
@@ -78,10 +188,6 @@ func (c *versionCommand) about() about {
 }
 
 func (c *versionCommand) run(context.Context, []string) error {
-	_, _ = fmt.Fprint(c.out, version())
+	cli.VersionPrinter(c.flags)
 	return nil
-}
-
-func version() string {
-	return fmt.Sprintf("ratectl %s, %s\n", buildversion.Version(), runtime.Version())
 }

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime"
 )
 
 // An export is lines of JSON: a header, a line for each key, override and change of these, and how
@@ -28,49 +30,49 @@ type countsLine struct {
 	Key     *string    `json:"key,omitempty"`     // as ratectl keys shows it
 	Tag     string     `json:"tag,omitempty"`     // what ends the Redis key: how its rule counts
 	Expires *time.Time `json:"expires,omitempty"` // by the clock of Redis; null: never
-	counts
+
+	// What Redis keeps under a key, which no command but the scripts understands.
+	String []byte   `json:"string,omitempty"`
+	Sorted []string `json:"sorted,omitempty"` // of a sorted set: each member, and its score
 
 	Override *string `json:"override,omitempty"` // a field of the hash with overrides, which Says something
 	Says     string  `json:"says,omitempty"`
 	Change   string  `json:"change,omitempty"` // in the history of that, the last one first
 
 	Keys *int `json:"keys,omitempty"` // of the last line: how many lines there are beside it and the first
-}
 
-// ofOverrides reports whether the line is not about a key.
-func (l *countsLine) ofOverrides() bool { return l.Override != nil || l.Change != "" }
-
-// Counts are what Redis keeps under a key, which no command but the scripts understands.
-type counts struct {
-	String []byte   `json:"string,omitempty"`
-	Sorted []string `json:"sorted,omitempty"` // of a sorted set: each member, and its score
+	redisKey string
+	// Of a file that is imported:
+	number  int // of the line
+	of      declared
+	tried   *runtime.Key // which nobody uses
+	to      string       // the one of both that is written
+	ends    time.Time
+	outcome string // as writeKey replies it, or bad
 }
 
 // check returns why no key can hold these counts.
-func (c *counts) check() error {
+func (l *countsLine) check() error {
 	switch {
-	case (len(c.String) > 0) == (len(c.Sorted) > 0):
+	case (len(l.String) > 0) == (len(l.Sorted) > 0):
 		return errors.New("a key has a string or a sorted set")
-	case len(c.Sorted)%2 != 0:
+	case len(l.Sorted)%2 != 0:
 		return errors.New("a member of the sorted set has no score")
 	}
-	for i := 1; i < len(c.Sorted); i += 2 {
-		if score, err := strconv.ParseFloat(c.Sorted[i], 64); err != nil || math.IsNaN(score) {
-			return fmt.Errorf("%.40q is no score", c.Sorted[i])
+	for i := 1; i < len(l.Sorted); i += 2 {
+		if score, err := strconv.ParseFloat(l.Sorted[i], 64); err != nil || math.IsNaN(score) {
+			return fmt.Errorf("%.40q is no score", l.Sorted[i])
 		}
 	}
 	return nil
 }
 
-// size returns about how many bytes the counts take.
-func (c *counts) size() int { return len(c.String) + 50*len(c.Sorted) }
-
 // maxLine is the longest line that is read: a log of a million events takes 50 MB.
 const maxLine = 256 << 20
 
-// readCounts calls each with every other line of an export and its number, and returns
-// the header. Its errors name the line.
-func readCounts(in io.Reader, each func(n int, l *countsLine) error) (header countsLine, err error) {
+// readCounts calls each with every other line of an export, and returns the header. Its errors name
+// the line.
+func readCounts(in io.Reader, each func(l *countsLine) error) (header countsLine, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	keys := 0
@@ -86,7 +88,7 @@ func readCounts(in io.Reader, each func(n int, l *countsLine) error) (header cou
 			}
 			return header, fmt.Errorf("line %d: it ends without its last line: it was cut, or the export has failed", n)
 		}
-		var l countsLine
+		l := countsLine{number: n}
 		decoder := json.NewDecoder(bytes.NewReader(lines.Bytes()))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&l); err != nil {
@@ -113,7 +115,7 @@ func readCounts(in io.Reader, each func(n int, l *countsLine) error) (header cou
 			return header, nil
 		default:
 			keys++
-			if err := each(n, &l); err != nil {
+			if err := each(&l); err != nil {
 				return header, err
 			}
 		}
@@ -199,15 +201,15 @@ func (l *countsLine) fill(reply *redis.Cmd) (more, is bool, err error) {
 	return false, false, nil // it has gone
 }
 
-// writes returns the arguments of the scripts that write counts, which expire at a time.
-func (c *counts) writes(how string, expires time.Time) (all [][]any) {
-	at := strconv.FormatInt(expires.UnixMilli(), 10)
-	if len(c.String) > 0 {
-		return [][]any{{how, at, "string", c.String}}
+// writes returns the arguments of the scripts that write the counts, which expire at a time.
+func (l *countsLine) writes(how string, at time.Time) (all [][]any) {
+	expires := at.UnixMilli()
+	if len(l.String) > 0 {
+		return [][]any{{how, expires, "string", l.String}}
 	}
-	for members := c.Sorted; len(members) > 0; how = "more" {
+	for members := l.Sorted; len(members) > 0; how = "more" {
 		n := min(len(members), 2*page)
-		args := []any{how, at, "sorted"}
+		args := []any{how, expires, "sorted"}
 		for i := 0; i < n; i += 2 {
 			args = append(args, members[i+1], members[i])
 		}

@@ -137,7 +137,7 @@ func (c *doctorCommand) examineProgram(ctx context.Context) {
 
 // examineKeys looks for keys without an expiry, and for those of no rule.
 func (c *doctorCommand) examineKeys(ctx context.Context) error {
-	groups := c.groups(func(declared, *runtime.KeyGroup) {})
+	groups := c.groups()
 	prefix := "rate_limit:"
 	if c.namespace != "" {
 		prefix = c.namespace + ":" + prefix

@@ -46,25 +46,18 @@ func (c *checkup) examine(ctx context.Context, server *redis.Client) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		info[name] = value
 	}
-	examineInfo(info, say)
-}
-
-// examineInfo judges by what a server says about itself.
-func examineInfo(info map[string]string, say func(check, state, remedy, format string, args ...any)) {
 	number := func(name string) int64 {
 		n, _ := strconv.ParseInt(info[name], 10, 64)
 		return n
 	}
-	major, minor := versionOf(info["redis_version"])
+	var major, minor int
+	_, _ = fmt.Sscanf(info["redis_version"], "%d.%d", &major, &minor)
 	say("version", stateIf("bad", major < 6 || major == 6 && minor < 2), "the scripts need Redis 6.2 or later", "%s", info["redis_version"])
 	say("role", stateIf("bad", info["role"] != "master"), "name the master with -redis, or Sentinels with -sentinel", "%s", info["role"])
 	policy, most := info["maxmemory_policy"], number("maxmemory")
 	say("eviction", stateIf("warn", policy != "noeviction" && most > 0), "give limits a Redis with maxmemory-policy noeviction: an evicted key admits its caller anew", "%s", policy)
-	share := 0.0
-	if most > 0 {
-		share = float64(number("used_memory")) / float64(most)
-	}
-	say("memory", stateIf("warn", share > fullMemory), "see ratectl memory, and docs/operating.md: Redis is full", "%d bytes of %s", number("used_memory"), cmp.Or(strings.TrimPrefix(info["maxmemory"], "0"), "no bound"))
+	used := number("used_memory")
+	say("memory", stateIf("warn", most > 0 && float64(used) > fullMemory*float64(most)), "see ratectl memory, and docs/operating.md: Redis is full", "%d bytes of %s", used, cmp.Or(strings.TrimPrefix(info["maxmemory"], "0"), "no bound"))
 	switch {
 	case info["rdb_last_bgsave_status"] == "err":
 		say("persistence", "bad", "see the log of Redis: it may refuse writes until a snapshot succeeds (stop-writes-on-bgsave-error)", "the last snapshot failed")
@@ -108,14 +101,6 @@ func answers(ctx context.Context, c *redis.Client) (worst, apart time.Duration, 
 	return worst, apart, nil
 }
 
-// versionOf returns the first two numbers of a version.
-func versionOf(text string) (major, minor int) {
-	parts := strings.SplitN(text+"..", ".", 3)
-	major, _ = strconv.Atoi(parts[0])
-	minor, _ = strconv.Atoi(parts[1])
-	return major, minor
-}
-
 // examineProcesses looks for what does not hold in the processes that report to Redis.
 func (c *checkup) examineProcesses(ctx context.Context) {
 	processes, err := c.processes(ctx)
@@ -131,14 +116,14 @@ func (c *checkup) examineProcesses(ctx context.Context) {
 		return
 	}
 	inForce := ""
-	if c.overrides != "" {
-		if f := c.followed(processes); f.Follow == 0 {
-			say("bad", "name their hash by -overrides, or have them follow this one: runtime.WithOverrides(override.Redis(...))", "%v", f)
-		} else if n := c.current(ctx, f); n < f.Follow {
-			say("warn", "ask again in a minute; then see what those have found", "the overrides are in force in %d of %d that follow the hash", n, f.Follow)
-		} else {
-			inForce = fmt.Sprintf(", the overrides are in force in %d of the %d that follow the hash", n, f.Follow)
-		}
+	switch f := c.followed(ctx, processes); {
+	case c.overrides == "":
+	case f.Follow == 0:
+		say("bad", "name their hash by -overrides, or have them follow this one: runtime.WithOverrides(override.Redis(...))", "%v", f)
+	case f.inForce < f.Follow:
+		say("warn", "ask again in a minute; then see what those have found", "the overrides are in force in %d of %d that follow the hash", f.inForce, f.Follow)
+	default:
+		inForce = fmt.Sprintf(", the overrides are in force in %d of the %[1]d that follow the hash", f.Follow)
 	}
 	terms, findings, cut := map[string]map[string]int{}, map[runtime.Finding]int{}, false // in how many
 	for _, p := range processes {

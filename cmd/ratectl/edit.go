@@ -60,25 +60,17 @@ func (c *editing) edit(ctx context.Context, e override.Edit) error {
 	if err != nil {
 		return err
 	}
-	if !e.Remove {
-		if err := c.setExpiry(ctx, &e); err != nil {
-			return err
-		}
+	if err := c.setExpiry(ctx, &e); err != nil {
+		return err
 	}
 	e.Who, e.Why = c.author(), c.why
 	following, err := c.following(ctx)
 	if err != nil {
 		return err
 	}
-	question := c.question(e, following)
-	if !e.Remove && len(e.Clear) == 0 {
-		why, err := c.unlikely(ctx, e.Target)
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			question = strings.TrimPrefix(question+", and ", ", and ") + "write an override for " + describe(e.Target) + ", though nothing is counted for that: " + why
-		}
+	question, err := c.question(ctx, e, following)
+	if err != nil {
+		return err
 	}
 	if e.Try = true; c.dry || question != "" && !c.yes { // what is wrong is not asked about
 		tried, err := editor.Edit(ctx, e)
@@ -140,23 +132,32 @@ func (c *editing) setExpiry(ctx context.Context, e *override.Edit) error {
 }
 
 // question returns what is asked before an edit that concerns many callers, refuses all of their
-// calls, or is of a hash that nobody follows. It is empty if nothing is.
-func (c *editing) question(e override.Edit, f following) (question string) {
+// calls, is of a hash that nobody follows, or of a key that calls may not have. It is empty if nothing is.
+func (c *editing) question(ctx context.Context, e override.Edit, f following) (string, error) {
+	var all []string
+	ask := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	of, whole := describe(e.Target), !e.Keys || e.Pattern == "" || e.Pattern == "*"
 	switch off := e.Set.Enabled != nil && !*e.Set.Enabled; {
 	case e.Rule == override.All && off:
-		question = fmt.Sprintf("remove all limits of every program that reads %q", c.overrides)
+		ask("remove all limits of every program that reads %q", c.overrides)
 	case e.Set.Max != nil && *e.Set.Max == 0, e.Block && whole:
-		question = "refuse all calls of " + of
+		ask("refuse all calls of %s", of)
 	case e.Set.Mode != nil && !e.Set.Mode.Denies():
-		question = "refuse no call of " + of
+		ask("refuse no call of %s", of)
 	case whole && (e.Allow || off):
-		question = "remove the limit of " + of
+		ask("remove the limit of %s", of)
 	}
-	if !e.Remove && len(e.Clear) == 0 && f.Processes > 0 && f.Follow == 0 {
-		question = strings.TrimPrefix(question+", and ", ", and ") + fmt.Sprintf("write to %q, though %v", c.overrides, f)
+	if e.Remove || len(e.Clear) > 0 {
+		return strings.Join(all, ", and "), nil
 	}
-	return question
+	if f.Processes > 0 && f.Follow == 0 {
+		ask("write to %q, though %v", c.overrides, f)
+	}
+	why, err := c.unlikely(ctx, e.Target)
+	if why != "" {
+		ask("write an override for %s, though nothing is counted for that: %s", of, why)
+	}
+	return strings.Join(all, ", and "), err
 }
 
 // printEdited prints an override before and after an edit. It returns an error if there was

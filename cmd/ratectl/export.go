@@ -33,10 +33,7 @@ func (c *exportCommand) about() about {
 }
 
 func (c *exportCommand) run(ctx context.Context, args []string) error {
-	rules := c.known
-	if len(args) > 0 {
-		rules = nil
-	}
+	var rules []declared
 	for _, name := range args {
 		d, err := c.rule(name)
 		if err != nil {
@@ -44,13 +41,12 @@ func (c *exportCommand) run(ctx context.Context, args []string) error {
 		}
 		rules = append(rules, d)
 	}
-	c.warnOfClocks(ctx)
-	if len(rules) == 0 {
-		return usagef("the listing has no rule: an export of it would be empty")
+	if len(args) == 0 {
+		rules = c.known
 	}
+	c.warnOfClocks(ctx)
 	out := bufio.NewWriter(c.out)
-	e := &exporting{session: &c.session, encoder: json.NewEncoder(out), seen: make(map[string]bool)}
-	e.encoder.SetEscapeHTML(false)
+	e := &exporting{session: &c.session, encoder: encoderTo(out), seen: make(map[string]bool)}
 	if err := e.encoder.Encode(countsLine{Export: new(exportVersion), Namespace: c.namespace}); err != nil {
 		return err
 	}
@@ -94,7 +90,6 @@ func (e *exporting) overridesToo(ctx context.Context) (lines int, err error) {
 // write reads some keys of a rule, and prints them.
 func (e *exporting) write(ctx context.Context, d declared, prefix string, found []runtime.FoundKey) error {
 	var lines []*countsLine
-	var keys []string
 	for _, f := range found {
 		if e.seen[f.Key] {
 			continue // Redis may list a key twice
@@ -105,39 +100,31 @@ func (e *exporting) write(ctx context.Context, d declared, prefix string, found 
 			e.foreign++
 			continue
 		}
-		lines = append(lines, &countsLine{Rule: e.reference(d), Key: new(key.Pattern()), Tag: f.Key[len(prefix)+len(f.Text):]})
-		keys = append(keys, f.Key)
+		lines = append(lines, &countsLine{Rule: e.reference(d), Key: new(key.Pattern()), Tag: f.Key[len(prefix)+len(f.Text):], redisKey: f.Key})
 	}
-	for first, left := 0, slices.Clone(lines); len(keys) > 0; first += page {
-		replies := make([]*redis.Cmd, len(keys))
-		_, err := e.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			for i, key := range keys {
-				replies[i] = pipe.Eval(ctx, readKey, []string{key}, first, first+page-1)
-			}
-			return nil
-		})
-		if err != nil && err != redis.Nil {
+	replies := make([]*redis.Cmd, len(lines))
+	if _, err := e.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, l := range lines {
+			replies[i] = pipe.Eval(ctx, readKey, []string{l.redisKey}, 0, page-1)
+		}
+		return nil
+	}); err != nil && err != redis.Nil {
+		return err
+	}
+	for i, l := range lines {
+		more, is, err := l.fill(replies[i])
+		for first := page; more && err == nil; first += page { // one at a time: they are large
+			expires := l.Expires
+			replies[i] = e.client.Eval(ctx, readKey, []string{l.redisKey}, first, first+page-1)
+			more, is, err = l.fill(replies[i])
+			l.Expires = expires
+		}
+		if err != nil {
 			return err
 		}
-		var again []*countsLine
-		var longer []string
-		for i, l := range left {
-			expires := l.Expires
-			more, is, err := l.fill(replies[i])
-			switch {
-			case err != nil:
-				return err
-			case !is && replies[i].Err() == redis.Nil:
-				e.foreign++
-			}
-			if first > 0 {
-				l.Expires = expires
-			}
-			if more {
-				again, longer = append(again, l), append(longer, keys[i])
-			}
+		if !is && replies[i].Err() == redis.Nil {
+			e.foreign++
 		}
-		left, keys = again, longer
 	}
 	for _, l := range lines {
 		if l.check() != nil {

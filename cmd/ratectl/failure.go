@@ -36,28 +36,28 @@ func nothingf(format string, args ...any) error {
 
 // codeOf returns the exit code for an error.
 func codeOf(err error) int {
-	var f failure
-	switch {
-	case err == nil:
-		return done
-	case errors.As(err, &f):
+	if f, is := errors.AsType[failure](err); is {
 		return f.code
 	}
-	return failed
+	if err != nil {
+		return failed
+	}
+	return done
 }
 
 // inFull returns an error with what package runtime keeps out of texts, callers' keys
 // and servers' addresses: here they are the operator's own.
 func inFull(err error) error {
-	var brief interface{ Full() error }
-	for errors.As(err, &brief) {
-		full := brief.Full()
-		if full == nil {
-			break
+	for {
+		brief, is := errors.AsType[interface {
+			error
+			Full() error
+		}](err)
+		if !is || brief.Full() == nil {
+			return err
 		}
-		err = full
+		err = brief.Full()
 	}
-	return err
 }
 
 // A foreign error is none of Redis's.
@@ -68,6 +68,6 @@ func (f foreign) Unwrap() error { return f.error }
 // hasReply reports whether an error is one that Redis has replied, and begins with
 // a word.
 func hasReply(err error, word string) bool {
-	var reply redis.Error
-	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), word)
+	reply, is := errors.AsType[redis.Error](err)
+	return is && strings.HasPrefix(reply.Error(), word)
 }

@@ -7,9 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
 
 	"github.com/rategen/rategen/runtime"
@@ -26,7 +24,7 @@ type foundKey struct {
 	exact     bool // a part of it is what was looked for
 }
 
-func (f foundKey) row() []string {
+func (f *foundKey) row() []string {
 	says := make([]string, len(f.Overrides))
 	for i, e := range f.Overrides {
 		says[i] = e.describe()
@@ -58,24 +56,25 @@ func (c *findCommand) run(ctx context.Context, args []string) error {
 	if args[0] == "" {
 		return usagef("find what? Name a caller, as in ratectl find acme")
 	}
-	found, err := c.scanFor(ctx, texts)
-	if err != nil {
+	look := &lookup{session: &c.session, texts: texts, there: make(map[[2]string]bool)}
+	if err := look.inRedis(ctx); err != nil {
 		return err
 	}
 	entries, err := c.decidingEntries(ctx)
 	if err != nil {
 		return err
 	}
-	found = c.withOverridden(found, entries, texts)
+	look.overridden(entries)
 	refused, _, _, err := c.refused(ctx, runtime.KeepRefusals)
 	if err != nil { // what holds now is known without
 		c.logger().Printf("when callers were refused is not known: %v", c.explained(err))
 	}
-	found = c.withRefused(found, refused, texts)
+	look.refusedLately(refused)
 	byKey := make(map[[2]string]*refusedCaller, len(refused))
 	for _, r := range refused {
 		byKey[[2]string{r.Rule, r.text}] = r
 	}
+	found := look.found
 	slices.SortFunc(found, func(a, b *foundKey) int {
 		return cmp.Or(trueFirst(a.exact, b.exact), strings.Compare(a.d.Name, b.d.Name), strings.Compare(a.Key, b.Key))
 	})
@@ -103,7 +102,7 @@ func (c *findCommand) run(ctx context.Context, args []string) error {
 	if all == 0 && len(rest) == 0 {
 		return nothingf("nothing is counted for a key with %q in %s, and no override is for one; a caller for whom nothing is counted is refused by no rule, unless by a failure policy", args[0], namespaces(c.namespace))
 	}
-	if err := printEach(&c.printer, "RULE "+keyHead+" REFUSED OVERRIDES", found, func(f *foundKey) []string { return f.row() }); err != nil {
+	if err := printEach(&c.printer, "RULE "+keyHead+" REFUSED OVERRIDES", found, (*foundKey).row); err != nil {
 		return err
 	}
 	if all > len(found) {
@@ -148,71 +147,60 @@ func holds(key string, texts []string) (has, exact bool) {
 	return has, exact
 }
 
-// scanFor has Redis look for keys of rules that hold texts.
-func (c *findCommand) scanFor(ctx context.Context, texts []string) (found []*foundKey, err error) {
-	before := ""
-	if c.namespace != "" {
-		before = c.namespace + ":"
+// A lookup is for keys that hold one of some texts.
+type lookup struct {
+	*session
+	texts []string
+	found []*foundKey
+	there map[[2]string]bool // prefixes and patterns of these
+}
+
+// add adds a key of a rule, if it is one that holds a text, and is not there.
+func (s *lookup) add(d declared, text string) {
+	has, exact := holds(text, s.texts)
+	key, err := runtime.ParseKey(text)
+	if !has || err != nil {
+		return
 	}
-	groups := c.groups(func(declared, *runtime.KeyGroup) {})
-	var mu sync.Mutex
-	seen := make(map[string]bool) // Redis may list a key twice
-	err = c.masters(ctx, func(ctx context.Context, server *redis.Client) error {
-		for _, text := range texts {
-			for cursor := uint64(0); ; {
-				keys, next, err := server.Scan(ctx, cursor, literally.Replace(before)+"*"+literally.Replace(text)+"*", 2000).Result()
-				if err != nil {
-					return err
-				}
-				mu.Lock()
-				for _, key := range keys {
-					if f := c.foundBy(groups, key, texts); f != nil && !seen[key] {
-						seen[key], found = true, append(found, f)
-					}
-				}
-				mu.Unlock()
-				if cursor = next; cursor == 0 {
-					break
-				}
+	if at := [2]string{d.Prefix, key.Pattern()}; !s.there[at] {
+		s.there[at] = true
+		s.found = append(s.found, &foundKey{keyState: keyState{Rule: d.Name, Key: key.Pattern()}, d: d, key: key, exact: exact})
+	}
+}
+
+// inRedis has Redis look for keys of rules. One counts for the longest prefix.
+func (s *lookup) inRedis(ctx context.Context) error {
+	before := "*"
+	if s.namespace != "" {
+		before = literally.Replace(s.namespace) + ":*"
+	}
+	patterns := make([]string, len(s.texts))
+	for i, text := range s.texts {
+		patterns[i] = before + literally.Replace(text) + "*"
+	}
+	groups := s.groups()
+	return s.scan(ctx, patterns, 2000, func(key string) {
+		best := -1
+		for i, g := range groups {
+			if strings.HasPrefix(key, g.Prefix) && (best < 0 || len(g.Prefix) > len(groups[best].Prefix)) {
+				best = i
 			}
 		}
-		return nil
-	})
-	return found, err
-}
-
-// foundBy returns the key that a Redis key is of the rule with the longest prefix; nil: it is of
-// none, or has the text elsewhere.
-func (c *findCommand) foundBy(groups []*runtime.KeyGroup, name string, texts []string) *foundKey {
-	best := -1
-	for i, g := range groups {
-		if strings.HasPrefix(name, g.Prefix) && (best < 0 || len(g.Prefix) > len(groups[best].Prefix)) {
-			best = i
+		if best < 0 {
+			return
 		}
-	}
-	if best < 0 {
-		return nil
-	}
-	text, is := groups[best].Text(name)
-	key, err := runtime.ParseKey(text)
-	has, exact := holds(text, texts)
-	if !is || err != nil || !has {
-		return nil
-	}
-	d := c.known[best]
-	return &foundKey{keyState: keyState{Rule: d.Name, Key: key.Pattern()}, d: d, key: key, exact: exact}
+		if text, is := groups[best].Text(key); is {
+			s.add(s.known[best], text)
+		}
+	})
 }
 
-// withOverridden adds the keys that only overrides name, and those of rules of one part that a
-// pattern is for.
-func (c *findCommand) withOverridden(found []*foundKey, entries []override.Entry, texts []string) []*foundKey {
-	there := make(map[[2]string]bool)
-	for _, f := range found {
-		there[[2]string{f.d.Prefix, f.Key}] = true
-	}
-	for _, d := range c.known {
+// overridden adds the keys that only overrides name, and those of rules of one part that a pattern
+// is for.
+func (s *lookup) overridden(entries []override.Entry) {
+	for _, d := range s.known {
 		patterns := make(map[string]bool)
-		keys := slices.Clone(texts)
+		keys := slices.Clone(s.texts)
 		for _, e := range entries {
 			if e.Rule == d.Name && e.Keys {
 				patterns[e.Pattern], keys = true, append(keys, e.Pattern)
@@ -220,45 +208,36 @@ func (c *findCommand) withOverridden(found []*foundKey, entries []override.Entry
 		}
 		for _, text := range keys {
 			key, err := runtime.ParseKey(text)
-			has, exact := holds(text, texts)
-			if err != nil || !has || strings.HasSuffix(text, "*") || !d.anyKey && len(d.parts) != 1+strings.Count(text, ":") {
+			if err != nil || strings.HasSuffix(text, "*") || !d.anyKey && len(d.parts) != 1+strings.Count(text, ":") {
 				continue
 			}
-			at := [2]string{d.Prefix, key.Pattern()}
-			if _, is := matching(patterns, key.Pattern()); is && !there[at] {
-				there[at] = true
-				found = append(found, &foundKey{keyState: keyState{Rule: d.Name, Key: key.Pattern()}, d: d, key: key, exact: exact})
+			if _, is := matching(patterns, key.Pattern()); is {
+				s.add(d, text)
 			}
 		}
 	}
-	return found
 }
 
-// withRefused adds the keys that were refused in the last day, and for which nothing is counted any more.
-func (c *findCommand) withRefused(found []*foundKey, refused []*refusedCaller, texts []string) []*foundKey {
+// refusedLately adds the keys that were refused in the last day, and for which nothing is counted any more.
+func (s *lookup) refusedLately(refused []*refusedCaller) {
 	for _, r := range refused {
-		has, exact := holds(r.text, texts)
-		if !has { // as most have not
+		if has, _ := holds(r.text, s.texts); !has { // as most do not
 			continue
 		}
-		key, err := runtime.ParseKey(r.text)
-		i := slices.IndexFunc(c.known, func(d declared) bool { return d.Name == r.Rule })
-		if err != nil || i < 0 || slices.ContainsFunc(found, func(f *foundKey) bool { return f.d.Name == r.Rule && f.Key == r.Key }) {
-			continue
+		i := slices.IndexFunc(s.known, func(d declared) bool { return d.Name == r.Rule })
+		if i >= 0 && !slices.ContainsFunc(s.found, func(f *foundKey) bool { return f.d.Name == r.Rule && f.Key == r.Key }) {
+			s.add(s.known[i], r.text)
 		}
-		found = append(found, &foundKey{keyState: keyState{Rule: r.Rule, Key: r.Key}, d: c.known[i], key: key, exact: exact})
 	}
-	return found
 }
 
 // statesOf finds out what a call of each key would find now, some at a time.
-func (c *findCommand) statesOf(ctx context.Context, found []*foundKey) error {
+func (s *session) statesOf(ctx context.Context, found []*foundKey) error {
 	for some := range slices.Chunk(found, peeks) {
-		errs := together(len(some), func(i int) (err error) {
-			some[i].keyState, err = c.stateOrBroken(ctx, some[i].d, some[i].key)
+		if err := cmp.Or(together(len(some), func(i int) (err error) {
+			some[i].keyState, err = s.stateOrBroken(ctx, some[i].d, some[i].key)
 			return err
-		})
-		if err := cmp.Or(errs...); err != nil {
+		})...); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -40,7 +41,9 @@ func init() { // the library has these in one place for all programs
 			"name":   func(c *cli.Command) string { return strings.TrimPrefix(c.FullName(), "ratectl ") },
 		})
 	}
-	cli.VersionPrinter = func(c *cli.Command) { _, _ = io.WriteString(c.Root().Writer, version()) }
+	cli.VersionPrinter = func(c *cli.Command) {
+		_, _ = fmt.Fprintf(c.Root().Writer, "ratectl %s, %s\n", c.Root().Version, runtime.Version())
+	}
 }
 
 const exitCodes = `
@@ -73,10 +76,7 @@ func described(flag cli.Flag) []string {
 
 // A helpCommand prints the help of one command or of all, with markdown the table of the
 // documentation, and with man a page for man.
-type helpCommand struct {
-	session
-	all func() []command
-}
+type helpCommand struct{ session }
 
 func (c *helpCommand) about() about {
 	return about{
@@ -86,8 +86,7 @@ func (c *helpCommand) about() about {
 }
 
 func (c *helpCommand) run(_ context.Context, args []string) error {
-	root := c.flags.Root()
-	of := root
+	of := c.flags.Root()
 	for _, name := range args {
 		if of != nil {
 			of = of.Command(name)
@@ -95,13 +94,13 @@ func (c *helpCommand) run(_ context.Context, args []string) error {
 	}
 	switch name := strings.Join(args, " "); {
 	case name == "markdown":
-		_, _ = io.WriteString(c.out, markdown(c.all()))
+		_, _ = io.WriteString(c.out, markdown(commands()))
 	case name == "man":
-		_, _ = io.WriteString(c.out, manPage(c.all()))
+		_, _ = io.WriteString(c.out, manPage(commands()))
 	case name == "" || name == "help":
-		cli.HelpPrinter(c.out, rootHelp, root)
+		cli.HelpPrinter(c.out, rootHelp, c.flags.Root())
 	case of == nil || len(of.Commands) > 0:
-		return unknownCommand(c.all(), name)
+		return unknownCommand(name)
 	default:
 		cli.HelpPrinter(c.out, commandHelp, of)
 	}
@@ -109,9 +108,9 @@ func (c *helpCommand) run(_ context.Context, args []string) error {
 }
 
 // unknownCommand returns an error with the command that may be meant.
-func unknownCommand(all []command, name string) error {
+func unknownCommand(name string) error {
 	var names []string
-	for _, c := range all {
+	for _, c := range commands() {
 		names = append(names, c.about().name)
 	}
 	return usagef("unknown command %q%s; ratectl -h lists them", name, suggest(name, names))
@@ -119,12 +118,11 @@ func unknownCommand(all []command, name string) error {
 
 // markdown returns the commands as a table, as the documentation has them.
 func markdown(all []command) string {
-	var text strings.Builder
-	text.WriteString("| command | what it does |\n|---|---|\n")
+	text := "| command | what it does |\n|---|---|\n"
 	for _, c := range all {
-		fmt.Fprintf(&text, "| `%s` | %s |\n", strings.ReplaceAll(c.about().usage(), "|", `\|`), c.about().short)
+		text += fmt.Sprintf("| `%s` | %s |\n", strings.ReplaceAll(c.about().usage(), "|", `\|`), c.about().short)
 	}
-	return text.String()
+	return text
 }
 
 // roff escapes what roff would read as a command.

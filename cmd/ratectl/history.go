@@ -53,19 +53,15 @@ func jsonOf(text string) json.RawMessage {
 func (e historyEntry) row() []string {
 	why := e.Why
 	if e.Undoes > 0 {
-		if why != "" {
-			why = ": " + why
+		why = strings.TrimSuffix(fmt.Sprintf("undo %d: %s", e.Undoes, why), ": ")
+	}
+	dash := func(text json.RawMessage) string {
+		if string(text) == "null" {
+			return "-"
 		}
-		why = fmt.Sprintf("undo %d%s", e.Undoes, why)
+		return string(text)
 	}
-	return []string{strconv.FormatInt(e.ID, 10), e.At.UTC().Format(time.RFC3339), cmp.Or(e.Who, "-"), e.of, dash(e.Before), cmp.Or(e.Did, dash(e.After)), cmp.Or(why, "-")}
-}
-
-func dash(text json.RawMessage) string {
-	if string(text) == "null" {
-		return "-"
-	}
-	return string(text)
+	return rowOf(e.ID, e.At.UTC().Format(time.RFC3339), cmp.Or(e.Who, "-"), e.of, dash(e.Before), cmp.Or(e.Did, dash(e.After)), cmp.Or(why, "-"))
 }
 
 // A historyCommand prints the last changes of the hash.
@@ -152,16 +148,14 @@ func (c *undoCommand) run(ctx context.Context, args []string) (err error) {
 
 // note adds to the history what is about to be done to counts.
 func (s *session) note(ctx context.Context, t override.Target, did, before, why string) error {
-	if s.overrides == "" {
-		if why != "" {
-			return usagef("-m is for the history, which is kept beside the overrides: name the hash with -overrides")
-		}
-		s.logger().Printf("this is in no history: that is kept beside the overrides, see -overrides")
-		return nil
-	}
 	editor, err := s.editor()
-	if err == nil {
+	switch {
+	case err == nil:
 		_, err = editor.Note(ctx, override.Record{Target: t, Who: s.author(), Why: why, Did: did, Before: before})
+		return err
+	case why != "":
+		return usagef("-m is for the history, which is kept beside the overrides: name the hash with -overrides")
 	}
-	return err
+	s.logger().Printf("this is in no history: that is kept beside the overrides, see -overrides")
+	return nil
 }

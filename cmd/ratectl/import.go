@@ -66,7 +66,7 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	i := &importing{session: &c.session, renamed: renamed, named: make(map[string]bool), dry: c.dry, overwrite: c.overwrite, skip: c.skip, left: make(map[int]bool), seen: make(map[string]int), results: make(map[string]*importLine)}
+	i := &importing{importCommand: c, renamed: renamed, named: map[string]bool{}, left: map[int]bool{}, seen: map[string]int{}, results: map[string]*importLine{}, backup: override.Backup{Fields: map[string]string{}}}
 	keys, err := i.examine(file)
 	if err != nil {
 		return usagef("%s: %v; nothing is imported", args[0], err)
@@ -87,7 +87,7 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 	}
 	var lines []importLine
 	if n > 0 && c.overrides != "" {
-		if lines, err = i.restore(ctx, c.why); err != nil {
+		if lines, err = i.restore(ctx); err != nil {
 			return err
 		}
 	}
@@ -120,12 +120,12 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 }
 
 // restore imports the overrides and their history.
-func (i *importing) restore(ctx context.Context, why string) ([]importLine, error) {
+func (i *importing) restore(ctx context.Context) ([]importLine, error) {
 	editor, err := i.editor()
 	if err != nil {
 		return nil, err
 	}
-	fields, records, err := editor.Restore(ctx, i.backup, i.overwrite, override.Edit{Who: i.author(), Why: strings.TrimSuffix("import: "+why, ": "), Try: i.dry})
+	fields, records, err := editor.Restore(ctx, i.backup, i.overwrite, override.Edit{Who: i.author(), Why: strings.TrimSuffix("import: "+i.why, ": "), Try: i.dry})
 	return []importLine{
 		{Rule: "(overrides)", Imported: fields, Kept: len(i.backup.Fields) - fields, DryRun: i.dry},
 		{Rule: "(history)", Imported: records, Kept: len(i.backup.History) - records, DryRun: i.dry},
@@ -134,21 +134,19 @@ func (i *importing) restore(ctx context.Context, why string) ([]importLine, erro
 
 // all imports all lines, some at a time.
 func (i *importing) all(ctx context.Context, file io.Reader) error {
-	var some []*importedLine
+	var some []*countsLine
 	bytes := 0
-	_, err := readCounts(file, func(n int, l *countsLine) error {
-		if l.ofOverrides() || i.left[n] {
+	_, err := readCounts(file, func(l *countsLine) error {
+		if l.Override != nil || l.Change != "" || i.left[l.number] {
 			return nil
 		}
-		line, err := i.line(n, l)
-		if err != nil {
-			return fmt.Errorf("line %d: the file has changed: %w", n, err)
+		if err := i.place(l); err != nil {
+			return fmt.Errorf("line %d: the file has changed: %w", l.number, err)
 		}
-		some, bytes = append(some, line), bytes+l.size()
-		if len(some) < peeks && bytes < atOnce {
+		if some, bytes = append(some, l), bytes+len(l.String)+50*len(l.Sorted); len(some) < peeks && bytes < atOnce {
 			return nil
 		}
-		err = i.put(ctx, some)
+		err := i.put(ctx, some)
 		some, bytes = nil, 0
 		return err
 	})
@@ -160,28 +158,26 @@ func (i *importing) all(ctx context.Context, file io.Reader) error {
 
 // put imports some keys. Each is tried first under a key that nobody uses: what the scripts
 // do not understand would let its caller pass.
-func (i *importing) put(ctx context.Context, some []*importedLine) error {
-	keys := make([]*runtime.Key, len(some))
-	for j, l := range some {
-		keys[j] = runtime.NewKey().AddString("ratectl import " + strconv.FormatUint(rand.Uint64(), 36))
-		l.tried = i.limiter.RedisKey(i.limitOf(l.declared, keys[j]))
+func (i *importing) put(ctx context.Context, some []*countsLine) error {
+	for _, l := range some {
+		l.tried = runtime.NewKey().AddString("ratectl import " + strconv.FormatUint(rand.Uint64(), 36))
 	}
 	if err := i.write(ctx, some, true); err != nil {
 		return err
 	}
 	errs := together(len(some), func(j int) error {
-		_, err := i.state(ctx, some[j].declared, keys[j])
+		_, err := i.state(ctx, some[j].of, some[j].tried)
 		return err
 	})
 	if _, err := i.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, l := range some {
-			pipe.Unlink(ctx, l.tried)
+			pipe.Unlink(ctx, l.to)
 		}
 		return nil
 	}); err != nil {
 		return err
 	}
-	var good []*importedLine
+	var good []*countsLine
 	for j, l := range some {
 		switch {
 		case errs[j] == nil:
@@ -207,7 +203,7 @@ func (i *importing) put(ctx context.Context, some []*importedLine) error {
 
 // write writes the counts of some lines, or tries them under other keys. With -n it finds out
 // what a write would do.
-func (i *importing) write(ctx context.Context, some []*importedLine, try bool) error {
+func (i *importing) write(ctx context.Context, some []*countsLine, try bool) error {
 	how := "keep"
 	if i.overwrite || try {
 		how = "overwrite"
@@ -216,12 +212,12 @@ func (i *importing) write(ctx context.Context, some []*importedLine, try bool) e
 	_, err := i.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for j, l := range some {
 			l.to = l.redisKey
-			pages := l.writes(how, l.expires)
+			pages := l.writes(how, l.ends)
 			switch {
 			case try:
-				l.to, pages = l.tried, l.writes(how, time.Now().Add(time.Minute))
+				l.to, pages = i.limiter.RedisKey(i.limitOf(l.of, l.tried)), l.writes(how, time.Now().Add(time.Minute))
 			case i.dry:
-				pages = [][]any{{how, l.expires.UnixMilli(), "nothing"}}
+				pages = [][]any{{how, l.ends.UnixMilli(), "nothing"}}
 			}
 			replies[j], rest[j] = pipe.Eval(ctx, writeKey, []string{l.to}, pages[0]...), pages[1:]
 		}

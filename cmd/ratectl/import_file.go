@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -43,12 +43,19 @@ func (s *session) countsFile(path string) (file *os.File, done func(), err error
 // examine reads all of a file before anything is imported, and returns how many keys it has.
 func (i *importing) examine(file io.Reader) (keys int, err error) {
 	var bad []string
-	tell := func(n int, format string, args ...any) {
-		bad = append(bad, fmt.Sprintf("line %d: ", n)+fmt.Sprintf(format, args...))
+	reject := func(n int, why string) error {
+		if i.skip {
+			keys--
+			i.leave(n, why)
+			return nil
+		}
+		if bad = append(bad, fmt.Sprintf("line %d: %s", n, why)); len(bad) == maxBad {
+			return errors.New("and perhaps more")
+		}
+		return nil
 	}
-	i.backup.Fields = make(map[string]string)
 	var hashed []int
-	header, err := readCounts(file, func(n int, l *countsLine) error {
+	header, err := readCounts(file, func(l *countsLine) error {
 		switch {
 		case l.Override != nil:
 			i.backup.Fields[*l.Override] = l.Says
@@ -58,49 +65,33 @@ func (i *importing) examine(file io.Reader) (keys int, err error) {
 			return nil
 		}
 		keys++
-		line, err := i.line(n, l)
-		if err != nil && i.skip {
-			keys--
-			i.leave(n, err.Error())
-			return nil
-		}
-		if err != nil {
-			tell(n, "%v", err)
-			if len(bad) == maxBad {
-				return errors.New("and perhaps more")
-			}
-			return nil
+		if err := i.place(l); err != nil {
+			return reject(l.number, err.Error())
 		}
 		if i.results[l.Rule] == nil {
 			i.results[l.Rule] = &importLine{Rule: l.Rule, DryRun: i.dry}
 		}
-		if before := i.seen[line.redisKey]; before > 0 {
-			tell(n, "it has the key of line %d", before)
+		if before := i.seen[l.redisKey]; before > 0 {
+			bad = append(bad, fmt.Sprintf("line %d: it has the key of line %d", l.number, before))
 		}
-		i.seen[line.redisKey] = n
+		i.seen[l.redisKey] = l.number
 		if strings.HasPrefix(*l.Key, "%sha256-") {
-			hashed = append(hashed, n)
+			hashed = append(hashed, l.number)
 		}
 		return nil
 	})
 	for _, n := range hashed {
-		why := fmt.Sprintf("the key is a hash of one that was too long in %s: it is none in %s", namespaces(header.Namespace), namespaces(i.namespace))
-		switch {
-		case header.Namespace == i.namespace:
-		case i.skip:
-			keys--
-			i.leave(n, why)
-		case len(bad) < maxBad:
-			tell(n, "%s", why)
+		if header.Namespace != i.namespace && len(bad) < maxBad {
+			_ = reject(n, fmt.Sprintf("the key is a hash of one that was too long in %s: it is none in %s", namespaces(header.Namespace), namespaces(i.namespace)))
 		}
 	}
 	if err := i.renameOverrides(); err != nil {
 		bad = append(bad, err.Error())
 	}
-	if len(bad) > 0 && err != nil {
-		bad = append(bad, err.Error())
-	}
 	if len(bad) > 0 {
+		if err != nil {
+			bad = append(bad, err.Error())
+		}
 		err = errors.New(strings.Join(bad, "; "))
 	}
 	return keys, err
@@ -128,56 +119,43 @@ func (i *importing) leave(n int, why string) {
 	}
 }
 
-// line finds the rule and the Redis key of a line.
-func (i *importing) line(n int, l *countsLine) (*importedLine, error) {
+// place finds the rule and the Redis key of a line.
+func (i *importing) place(l *countsLine) (err error) {
 	if l.Rule == "" || l.Key == nil {
-		return nil, errors.New("it has no rule or no key")
+		return errors.New("it has no rule or no key")
 	}
 	i.named[l.Rule] = true
 	if d, is := i.renamed[l.Rule]; is {
 		l.Rule = i.reference(d)
 	}
-	d, err := i.rule(l.Rule)
-	if err != nil {
-		return nil, err
+	if l.of, err = i.rule(l.Rule); err != nil {
+		return err
 	}
-	if l.Rule != i.reference(d) {
-		return nil, fmt.Errorf("%.100q is not how a rule of the listing is named here", l.Rule)
+	if l.Rule != i.reference(l.of) {
+		return fmt.Errorf("%.100q is not how a rule of the listing is named here", l.Rule)
 	}
 	key, err := runtime.ParseKey(*l.Key)
 	if err != nil {
-		return nil, fmt.Errorf("%.100q is no key: %w", *l.Key, err)
+		return fmt.Errorf("%.100q is no key: %w", *l.Key, err)
 	}
-	if err := i.fits(d, key, argsOf(*l.Key)); err != nil {
-		return nil, err
+	var args []string
+	if *l.Key != "" { // which is of a rule without a key, or an empty part
+		args = []string{*l.Key}
 	}
-	if err := l.check(); err != nil {
-		return nil, err
+	if err := cmp.Or(i.fits(l.of, key, args), l.check()); err != nil {
+		return err
 	}
-	line := &importedLine{countsLine: l, number: n, declared: d, redisKey: i.limiter.RedisKey(i.limitOf(d, key))}
-	if !strings.HasSuffix(line.redisKey, l.Tag) || i.tagOf(d, line.redisKey) != l.Tag {
-		return nil, fmt.Errorf("%s counts by another algorithm, or other buckets, than the rule does here: its Redis key ends with %q, and here with %q", l.text(), l.Tag, i.tagOf(d, line.redisKey))
+	group := i.limiter.KeysOf(l.of.Rule)
+	l.redisKey = i.limiter.RedisKey(i.limitOf(l.of, key))
+	text, _ := group.Text(l.redisKey)
+	if tag := l.redisKey[len(group.Prefix)+len(text):]; tag != l.Tag {
+		return fmt.Errorf("%s counts by another algorithm, or other buckets, than the rule does here: its Redis key ends with %q, and here with %q", l.text(), l.Tag, tag)
 	}
-	line.expires = time.Now().Add(i.limiter.KeysOf(d.Rule).Expiry) // it had none, which somebody has taken away
+	l.ends = time.Now().Add(group.Expiry) // it had none, which somebody has taken away
 	if l.Expires != nil {
-		line.expires = *l.Expires
+		l.ends = *l.Expires
 	}
-	return line, nil
-}
-
-// argsOf returns a key as the arguments of a command.
-func argsOf(key string) []string {
-	if key == "" {
-		return nil // of a rule without a key, or an empty part
-	}
-	return []string{key}
-}
-
-// tagOf returns what ends a Redis key of a rule.
-func (i *importing) tagOf(d declared, redisKey string) string {
-	group := i.limiter.KeysOf(d.Rule)
-	text, _ := group.Text(redisKey)
-	return redisKey[len(group.Prefix)+len(text):]
+	return nil
 }
 
 // An importLine is what has become of the keys of a rule.
@@ -191,34 +169,19 @@ type importLine struct {
 }
 
 func (l importLine) row() []string {
-	n := strconv.Itoa
-	return []string{l.Rule, n(l.Imported), n(l.Kept), n(l.Lapsed), n(l.Bad)}
-}
-
-// An imported line is one of a key, found to be of a rule.
-type importedLine struct {
-	*countsLine
-	number   int
-	declared declared
-	redisKey string
-	tried    string // a key that nobody uses
-	to       string // the one of both that is written
-	expires  time.Time
-	outcome  string // as writeKey replies it, or bad
+	return rowOf(l.Rule, l.Imported, l.Kept, l.Lapsed, l.Bad)
 }
 
 // An importing puts counts into Redis.
 type importing struct {
-	*session
-	dry, overwrite bool
-	skip           bool                // leave out what does not fit
-	renamed        map[string]declared // rules by their names in the file
-	named          map[string]bool     // in the file
-	left           map[int]bool        // lines that are left out
-	seen           map[string]int      // lines by Redis keys
-	backup         override.Backup
-	results        map[string]*importLine
-	bad            int
+	*importCommand
+	renamed map[string]declared // rules by their names in the file
+	named   map[string]bool     // in the file
+	left    map[int]bool        // lines that are left out
+	seen    map[string]int      // lines by Redis keys
+	backup  override.Backup
+	results map[string]*importLine
+	bad     int
 }
 
 // maxBad is how many bad lines are told.

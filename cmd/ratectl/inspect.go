@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -33,37 +32,45 @@ func (c *inspectCommand) about() about {
 }
 
 func (c *inspectCommand) run(ctx context.Context, args []string) error {
-	d, limit, key, err := c.limitNamed(args)
+	d, key, err := c.keyNamed(args)
 	if err != nil {
 		return err
 	}
-	s := inspected{Namespace: c.namespace, RedisKey: c.limiter.RedisKey(limit), Declared: d.place}
-	if s.keyState, err = c.stateOrBroken(ctx, d, key); err != nil {
+	i := inspected{Namespace: c.namespace, RedisKey: c.limiter.RedisKey(c.limitOf(d, key)), Declared: d.place}
+	if i.keyState, err = c.stateOrBroken(ctx, d, key); err != nil {
 		return err
 	}
-	expiry, err := c.client.PTTL(ctx, s.RedisKey).Result()
+	expiry, err := c.client.PTTL(ctx, i.RedisKey).Result()
 	if err != nil {
 		return err
 	}
-	if s.Exists = expiry != -2; s.Exists {
-		s.ExpiryMS = expiry.Milliseconds()
+	if i.Exists = expiry != -2; i.Exists {
+		i.ExpiryMS = expiry.Milliseconds()
 		if expiry < 0 { // -1 ns says that there is none
-			s.ExpiryMS = -1
+			i.ExpiryMS = -1
 		}
-		s.Bytes, _ = c.client.MemoryUsage(ctx, s.RedisKey).Result() // not every user may ask
+		i.Bytes, _ = c.client.MemoryUsage(ctx, i.RedisKey).Result() // not every user may ask
 	}
 	entries, err := c.decidingEntries(ctx)
 	if err != nil {
 		return err
 	}
-	s.Overrides = inForce(entries, d, key)
+	i.Overrides = inForce(entries, d, key)
 	if c.json() {
-		return c.printJSON(s)
+		return c.printJSON(i)
 	}
-	return c.print(s, d)
+	rows := i.rows(d)
+	if c.overrides == "" {
+		rows = append(rows, []string{"override", "not read: -overrides names the hash"})
+	}
+	for _, e := range i.Overrides {
+		rows = append(rows, []string{"override", e.describe()})
+	}
+	return c.printTable("", rows)
 }
 
-func (c *inspectCommand) print(s inspected, d declared) error {
+// rows says all but the overrides.
+func (s *inspected) rows(d declared) [][]string {
 	state, row := s.State+s.because(), s.row()
 	if s.Shadow && s.State != "off" {
 		state += ", but the rule is in shadow mode and refuses nobody"
@@ -84,18 +91,11 @@ func (c *inspectCommand) print(s inspected, d declared) error {
 			kept = fmt.Sprintf("%d bytes, without an expiry: see ratectl fix-expiry", s.Bytes)
 		}
 	}
-	rows := [][]string{
+	return [][]string{
 		{"rule", s.Rule + ", " + s.Declared}, {"counts as", d.Algorithm.String() + " over " + d.per()}, {"key", s.Key}, {"state", state}, {"limit", limit},
 		{"used", s.used()}, {"retry after", row[3]}, {"reset after", row[4]},
 		{"redis key", s.RedisKey}, {"redis", kept},
 	}
-	if c.overrides == "" {
-		rows = append(rows, []string{"override", "not read: -overrides names the hash"})
-	}
-	for _, e := range s.Overrides {
-		rows = append(rows, []string{"override", e.describe()})
-	}
-	return c.printTable("", rows)
 }
 
 // A usageCommand prints what is left to a caller.
@@ -110,31 +110,30 @@ func (c *usageCommand) about() about {
 }
 
 func (c *usageCommand) run(ctx context.Context, args []string) error {
-	d, _, key, err := c.limitNamed(args)
+	d, key, err := c.keyNamed(args)
 	if err != nil {
 		return err
 	}
-	s, err := c.stateOrBroken(ctx, d, key)
-	if err == nil && s.State == "broken" {
-		err = fmt.Errorf("%s of rule %s is broken%s", printable(s.Key), d.Name, s.because())
+	k, err := c.stateOrBroken(ctx, d, key)
+	if err == nil && k.State == "broken" {
+		err = fmt.Errorf("%s of rule %s is broken%s", printable(k.Key), d.Name, k.because())
 	}
 	if err != nil {
 		return err
 	}
-	err = printEach(&c.printer, "LIMIT USED LEFT WINDOW RESET STATE", []keyState{s}, func(s keyState) []string {
-		limit, left := "-", "-"
-		if s.Limit != nil {
-			limit, left = strconv.FormatInt(*s.Limit, 10), strconv.FormatInt(*s.Remaining, 10)
+	err = printEach(&c.printer, "LIMIT USED LEFT WINDOW RESET STATE", []keyState{k}, func(k keyState) []string {
+		row := k.row()
+		if k.Limit == nil {
+			return []string{"-", k.used(), "-", k.Window, row[4], row[1]}
 		}
-		row := s.row()
-		return []string{limit, s.used(), left, s.Window, row[4], row[1]}
+		return rowOf(*k.Limit, k.used(), *k.Remaining, k.Window, row[4], row[1])
 	})
-	if err != nil || c.json() || len(s.Past) == 0 {
+	if err != nil || c.json() || len(k.Past) == 0 {
 		return err
 	}
 	var rows [][]string
-	for _, p := range s.Past {
-		rows = append(rows, []string{p.Start.Format(time.RFC3339), p.End.Format(time.RFC3339), strconv.FormatInt(p.Used, 10)})
+	for _, p := range k.Past {
+		rows = append(rows, rowOf(p.Start.Format(time.RFC3339), p.End.Format(time.RFC3339), p.Used))
 	}
 	return c.printTable("START END USED", rows)
 }

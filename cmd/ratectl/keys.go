@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +11,85 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
 )
+
+// A ruleLine is a rule and what holds for it.
+type ruleLine struct {
+	Name      string   `json:"name"`
+	Declared  string   `json:"declared"` // file and line
+	Algorithm string   `json:"algorithm"`
+	Key       []string `json:"key"`
+	Enabled   bool     `json:"enabled"`
+	Max       *int64   `json:"max"` // null: each call brings its own
+	MaxText   string   `json:"max_text,omitempty"`
+	Window    string   `json:"window"`
+	Mode      string   `json:"mode"`
+	Prefix    string   `json:"prefix"`
+	Override  string   `json:"override,omitempty"` // of the rule
+	Keys      int      `json:"overridden_keys"`    // patterns
+}
+
+// A rulesCommand lists the rules.
+type rulesCommand struct{ session }
+
+func (c *rulesCommand) about() about {
+	return about{
+		name: "rules", short: "list the rules, with the overrides in force", needs: judgesKeys,
+		long: "Lists the rules of the listing. With -overrides it shows the override of each rule, and how many patterns of keys have one.",
+	}
+}
+
+func (c *rulesCommand) run(context.Context, []string) error {
+	lines := make([]ruleLine, len(c.known))
+	for i, d := range c.known {
+		lines[i] = c.line(d)
+	}
+	return printEach(&c.printer, "RULE LIMIT MODE ALGORITHM OVERRIDE KEYS DECLARED", lines, ruleLine.row)
+}
+
+func (c *rulesCommand) line(d declared) ruleLine {
+	of := c.modes.Rules[d.Name]
+	l := ruleLine{
+		Name: d.Name, Declared: d.place, Algorithm: d.Algorithm.String(), Key: append([]string{}, d.parts...),
+		MaxText: d.byCall, Window: d.per(), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix, Keys: len(of.Keys),
+	}
+	on := func(is *bool) bool { return is == nil || *is }
+	l.Enabled = on(c.modes.Enabled) && on(of.Enabled)
+	if d.shadow {
+		l.Mode = runtime.ModeShadow.String()
+	}
+	if d.byCall == "" {
+		l.Max = &d.Max
+	}
+	if of.Max != nil {
+		l.Max, l.MaxText = of.Max, ""
+	}
+	if of.Window != nil {
+		l.Window = shortDuration(*of.Window)
+	}
+	if of.Mode != nil {
+		l.Mode = of.Mode.String()
+	}
+	if own := (runtime.KeyOverride{Enabled: of.Enabled, Max: of.Max, Window: of.Window, Mode: of.Mode}); own != (runtime.KeyOverride{}) {
+		l.Override = override.Change{Values: override.Values{KeyOverride: own}}.String()
+	}
+	return l
+}
+
+func (l ruleLine) row() []string {
+	limit := l.MaxText
+	if l.Max != nil {
+		limit = fmt.Sprint(*l.Max)
+	}
+	limit += " per " + l.Window
+	if !l.Enabled {
+		limit = "off"
+	}
+	return rowOf(l.Name, limit, l.Mode, l.Algorithm, cmp.Or(l.Override, "-"), l.Keys, l.Declared)
+}
 
 // A keysCommand lists the keys of a rule, the most refused first.
 type keysCommand struct {
@@ -61,20 +140,16 @@ func (c *keysCommand) run(ctx context.Context, args []string) error {
 // keyHead are the headings of keys.
 const keyHead = "KEY STATE USED RETRY RESET"
 
-// wantedStates returns the states that a filter names.
-func wantedStates(filter string) (map[string]bool, error) {
-	wanted := make(map[string]bool)
-	for _, state := range states {
-		wanted[state] = filter == ""
-	}
+// wantedStates returns the states that a filter names: all if it is empty.
+func wantedStates(filter string) ([]string, error) {
 	if filter == "" {
-		return wanted, nil
+		return states, nil
 	}
-	for state := range strings.SplitSeq(filter, ",") {
+	wanted := strings.Split(filter, ",")
+	for _, state := range wanted {
 		if !slices.Contains(states, state) {
 			return nil, usagef("-state %q: write some of %s, separated by commas", state, strings.Join(states, ", "))
 		}
-		wanted[state] = true
 	}
 	return wanted, nil
 }
@@ -105,27 +180,35 @@ func (s *session) wrongNamespace(ctx context.Context, rules []declared) error {
 
 // otherNamespaces returns the other namespaces in which a rule has keys, ten at most.
 func (s *session) otherNamespaces(ctx context.Context, d declared) ([]string, error) {
-	var mu sync.Mutex
 	seen := make(map[string]bool)
-	err := s.masters(ctx, func(ctx context.Context, server *redis.Client) error {
-		for cursor := uint64(0); ; {
-			keys, next, err := server.Scan(ctx, cursor, "*"+literally.Replace(d.Prefix)+"*", surveyBatch).Result()
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			for _, key := range keys {
-				if before, _, _ := strings.Cut(key, d.Prefix); before != s.namespace+":" && len(seen) < 10 {
-					seen[strings.TrimSuffix(before, ":")] = true
-				}
-			}
-			mu.Unlock()
-			if cursor = next; cursor == 0 {
-				return nil
-			}
+	err := s.scan(ctx, []string{"*" + literally.Replace(d.Prefix) + "*"}, surveyBatch, func(key string) {
+		if before, _, _ := strings.Cut(key, d.Prefix); before != s.namespace+":" && len(seen) < 10 {
+			seen[strings.TrimSuffix(before, ":")] = true
 		}
 	})
 	return slices.Sorted(maps.Keys(seen)), err
+}
+
+// scan calls each with every key in Redis that fits one of some patterns, and with some twice.
+func (s *server) scan(ctx context.Context, patterns []string, batch int64, each func(key string)) error {
+	var mu sync.Mutex
+	return s.masters(ctx, func(ctx context.Context, server *redis.Client) error {
+		for _, pattern := range patterns {
+			for cursor, more := uint64(0), true; more; more = cursor != 0 {
+				keys, next, err := server.Scan(ctx, cursor, pattern, batch).Result()
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				for _, key := range keys {
+					each(key)
+				}
+				mu.Unlock()
+				cursor = next
+			}
+		}
+		return nil
+	})
 }
 
 // namespaces names namespaces.

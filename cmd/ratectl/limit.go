@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -50,11 +49,10 @@ func (s *session) reference(d declared) string {
 	return d.Prefix
 }
 
-// limitNamed returns the rule that the first argument names, and its limit for the key
-// that the others name.
-func (s *session) limitNamed(args []string) (d declared, limit runtime.Limit, key *runtime.Key, err error) {
+// keyNamed returns the rule that the first argument names, and the key that the others name.
+func (s *session) keyNamed(args []string) (d declared, key *runtime.Key, err error) {
 	if d, err = s.rule(args[0]); err != nil {
-		return d, limit, nil, err
+		return d, nil, err
 	}
 	args = args[1:]
 	text := ""
@@ -63,42 +61,28 @@ func (s *session) limitNamed(args []string) (d declared, limit runtime.Limit, ke
 		if whole := s.limiter.KeysOf(d.Rule); strings.HasPrefix(text, whole.Prefix) {
 			rest, is := whole.Text(text)
 			if !is {
-				return d, limit, nil, usagef("%q is no key of %s: it counts by another algorithm", text, d.Name)
+				return d, nil, usagef("%q is no key of %s: it counts by another algorithm", text, d.Name)
 			}
 			text, args = rest, []string{rest}
 		}
 	}
-	if !s.parts && strings.HasSuffix(text, "*") { // no call has that key
-		return d, limit, nil, usagef("%q would be one key, and not all that begin so: write ratectl override set %s -keys '%s' with -max 0 or -enabled false, or %%2A for a * in a key", text, d.Name, text)
+	if strings.HasSuffix(text, "*") { // no call has that key
+		return d, nil, usagef("%q would be one key, and not all that begin so: write ratectl override set %s -keys '%s' with -max 0 or -enabled false, or %%2A for a * in a key", text, d.Name, text)
 	}
-	key, err = s.key(args)
-	switch {
-	case errors.Is(err, runtime.ErrInvalidKey):
-		err = usagef("%q is no key of %s: %v; with -parts a key is given as it is, without escapes", text, d.Name, err)
-	case err == nil:
-		err = s.fits(d, key, args)
-	}
-	if err != nil {
-		return d, limit, nil, err
-	}
-	return d, s.limitOf(d, key), key, nil
-}
-
-// key returns the key that the arguments after the rule name.
-func (s *session) key(args []string) (*runtime.Key, error) {
+	key = runtime.NewKey()
 	switch {
 	case s.parts:
-		key := runtime.NewKey()
 		for _, part := range args {
 			key.AddString(part)
 		}
-		return key, nil
-	case len(args) == 0:
-		return runtime.NewKey(), nil
 	case len(args) == 1:
-		return runtime.ParseKey(args[0])
+		if key, err = runtime.ParseKey(text); err != nil {
+			return d, nil, usagef("%q is no key of %s: %v; with -parts a key is given as it is, without escapes", text, d.Name, err)
+		}
+	case len(args) > 1:
+		return d, nil, usagef("a KEY is one argument, its parts joined by colons; or give the parts as they are with -parts")
 	}
-	return nil, usagef("a KEY is one argument, its parts joined by colons; or give the parts as they are with -parts")
+	return d, key, s.fits(d, key, args)
 }
 
 // limitOf returns the limit of a rule for a key. Calls that bring a max of their

@@ -5,9 +5,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -44,16 +44,12 @@ func (c *live) reportRetry(err error) {
 
 // pause waits for the next table, and reports false if it is to end.
 func (c *live) pause(ctx context.Context) bool {
-	timer := time.NewTimer(c.every)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
-		return true
+	case <-time.After(c.every):
 	case <-c.screen.wakes():
-		return true
 	case <-ctx.Done():
-		return false
 	}
+	return ctx.Err() == nil
 }
 
 // A rateLine is how many calls of a rule a program has decided a second.
@@ -66,7 +62,7 @@ type rateLine struct {
 }
 
 func (l rateLine) row() []string {
-	n := func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
+	n := func(f float64) string { return fmt.Sprintf("%.1f", f) }
 	return []string{l.Rule, n(l.Refused), n(l.Admitted), n(l.Shadow), n(l.Undecided)}
 }
 
@@ -116,11 +112,10 @@ func (c *pageRates) followPage(ctx context.Context, printed *int) error {
 	calls, seconds, event := make(map[string][4]float64), 0.0, ""
 	for lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), ": ")
-		switch {
-		case name == "event":
+		if name == "event" {
 			event = value
-			continue
-		case name != "data" || event != "frame":
+		}
+		if name != "data" || event != "frame" {
 			continue
 		}
 		var f pageFrame
@@ -132,11 +127,10 @@ func (c *pageRates) followPage(ctx context.Context, printed *int) error {
 		}
 		seconds += f.Point.Seconds
 		for _, row := range f.Rows {
-			sum := calls[row.Name]
-			for i, n := range row.N {
-				sum[i] += n
+			for i, n := range calls[row.Name] {
+				row.N[i] += n
 			}
-			calls[row.Name] = sum
+			calls[row.Name] = row.N
 		}
 		if seconds < c.every.Seconds()*0.9 {
 			continue
@@ -150,10 +144,7 @@ func (c *pageRates) followPage(ctx context.Context, printed *int) error {
 		seconds = 0
 		clear(calls)
 	}
-	if err := lines.Err(); err != nil {
-		return foreign{fmt.Errorf("page %s: %w", c.page, err)}
-	}
-	return foreign{fmt.Errorf("page %s: the program has ended the stream", c.page)}
+	return foreign{fmt.Errorf("page %s: %w", c.page, cmp.Or(lines.Err(), errors.New("the program has ended the stream")))}
 }
 
 // maxPast is how many tables of a page are remembered.

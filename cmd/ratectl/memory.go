@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,8 +26,7 @@ type memoryLine struct {
 const memoryHead = "KEYS BYTES ENDLESS HEALED RULE"
 
 func (l memoryLine) row() []string {
-	n := func(i int64) string { return strconv.FormatInt(i, 10) }
-	return []string{n(l.Keys), n(l.Bytes), n(l.Endless), n(l.Healed), cmp.Or(l.Rule, printable(l.Prefix))}
+	return rowOf(l.Keys, l.Bytes, l.Endless, l.Healed, cmp.Or(l.Rule, printable(l.Prefix)))
 }
 
 // A memoryCommand counts the keys of rules, and the memory that they take.
@@ -90,8 +88,8 @@ func (c *fixExpiryCommand) run(ctx context.Context, args []string) error {
 	return cmp.Or(err, printEach(&c.printer, memoryHead, lines, memoryLine.row))
 }
 
-// survey looks at the keys of all rules, or with prefixes. With heal those that
-// have no expiry are given one: by default that which the rule's keys may have.
+// survey looks at the keys of all rules, or with prefixes. With heal those that have no expiry are
+// given one: by default that which the rule's keys may have.
 func (s *session) survey(ctx context.Context, prefixes []string, expiry time.Duration, heal bool) ([]memoryLine, error) {
 	var groups []*runtime.KeyGroup
 	var lines []memoryLine
@@ -101,20 +99,20 @@ func (s *session) survey(ctx context.Context, prefixes []string, expiry time.Dur
 		}
 		groups, lines = append(groups, &runtime.KeyGroup{Prefix: prefix}), append(lines, memoryLine{Prefix: prefix})
 	}
-	switch {
-	case len(prefixes) > 0:
-	case len(s.known) == 0:
-		return nil, usagef("whose keys? Name the rules with -rules, or a PREFIX that only the limiter uses")
-	default:
-		groups = s.groups(func(d declared, group *runtime.KeyGroup) {
+	if len(prefixes) == 0 {
+		if len(s.known) == 0 {
+			return nil, usagef("whose keys? Name the rules with -rules, or a PREFIX that only the limiter uses")
+		}
+		groups = s.groups()
+		for i, d := range s.known {
+			lines = append(lines, memoryLine{Rule: d.Name, Prefix: groups[i].Prefix})
 			if heal {
-				group.Expiry = s.limiter.KeysOf(d.Rule).Expiry
-				if d.byCall != "" { // a bucket with a lower max may drain for longer
-					group.Expiry = max(group.Expiry, 48*time.Hour)
-				}
+				groups[i].Expiry = s.limiter.KeysOf(d.Rule).Expiry
 			}
-			lines = append(lines, memoryLine{Rule: d.Name, Prefix: group.Prefix})
-		})
+			if heal && d.byCall != "" { // a bucket with a lower max may drain for longer
+				groups[i].Expiry = max(groups[i].Expiry, 48*time.Hour)
+			}
+		}
 	}
 	for _, group := range groups {
 		if heal && expiry > 0 {

@@ -48,13 +48,13 @@ func entryOf(t override.Target, c override.Change) overrideEntry {
 
 // describe returns what the override is for and what it says.
 func (e overrideEntry) describe() string {
+	of := "the rule"
 	if e.Pattern != nil {
-		return fmt.Sprintf("%v for %s", e.change, printable(*e.Pattern))
+		of = printable(*e.Pattern)
+	} else if e.Rule == override.All {
+		of = "all limits"
 	}
-	if e.Rule == override.All {
-		return fmt.Sprintf("%v for all limits", e.change)
-	}
-	return fmt.Sprintf("%v for the rule", e.change)
+	return fmt.Sprintf("%v for %s", e.change, of)
 }
 
 func (e overrideEntry) row() []string {
@@ -115,7 +115,7 @@ func (c *overrideListCommand) run(ctx context.Context, _ []string) error {
 	case f.Follow == 0:
 		c.printf("%v", f)
 	default:
-		c.printf("in force in %d of the %d processes that report and follow the hash", c.current(ctx, f), f.Follow)
+		c.printf("in force in %d of the %d processes that report and follow the hash", f.inForce, f.Follow)
 	}
 	return nil
 }
@@ -125,8 +125,8 @@ type following struct {
 	Processes int `json:"report"` // that report
 	Follow    int `json:"follow"`
 
-	versions []string // of the overrides in force, of each that follows
-	others   []string // what the others follow
+	inForce int      // in how many of these it is as it is now: in none if it is rejected
+	others  []string // what the others follow
 }
 
 // processes returns what the processes report to Redis.
@@ -139,35 +139,27 @@ func (s *session) processes(ctx context.Context) ([]runtime.Process, error) {
 // following asks Redis who follows the hash.
 func (s *session) following(ctx context.Context) (following, error) {
 	processes, err := s.processes(ctx)
-	return s.followed(processes), err
+	return s.followed(ctx, processes), err
 }
 
 // followed counts the processes that follow the hash.
-func (s *session) followed(processes []runtime.Process) (f following) {
-	f.Processes = len(processes)
+func (s *session) followed(ctx context.Context, processes []runtime.Process) (f following) {
 	hash := override.NewEditor(s.client, s.overrides).Source()
+	var versions []string // in force
 	for _, p := range processes {
 		if p.Overrides == hash {
-			f.Follow, f.versions = f.Follow+1, append(f.versions, p.Version)
+			versions = append(versions, p.Version)
 		} else {
 			f.others = append(f.others, cmp.Or(p.Overrides, "no overrides"))
 		}
 	}
 	slices.Sort(f.others)
-	f.others = slices.Compact(f.others)
-	return f
-}
-
-// current counts the processes that have in force what the hash says now: none if that is
-// rejected.
-func (s *session) current(ctx context.Context, f following) (n int) {
-	says, err := s.overridesNow(ctx)
-	for _, v := range f.versions {
-		if err == nil && v == says.Version() {
-			n++
-		}
+	f.Processes, f.Follow, f.others = len(processes), len(versions), slices.Compact(f.others)
+	if f.Follow > 0 {
+		says, err := s.overridesNow(ctx)
+		f.inForce = len(slices.DeleteFunc(versions, func(v string) bool { return err != nil || v != says.Version() }))
 	}
-	return n
+	return f
 }
 
 // String says it in words.
@@ -186,22 +178,18 @@ func (c *editing) awaited(ctx context.Context) error {
 	if c.wait <= 0 || c.dry {
 		return nil
 	}
-	over := time.After(c.wait)
-	for {
+	for over := time.After(c.wait); ; {
 		f, err := c.following(ctx)
 		if err != nil {
 			return err
 		}
-		n := c.current(ctx, f)
-		if n == f.Follow && n > 0 {
-			if !c.json() {
-				c.printf("in force in %d of the %d processes that report and follow the hash", n, n)
-			}
+		if f.inForce == f.Follow && f.Follow > 0 {
+			c.printf("in force in %d of the %[1]d processes that report and follow the hash", f.Follow)
 			return nil
 		}
 		select {
 		case <-over:
-			return foreign{fmt.Errorf("after %v it is in force in %d of the %d processes that report and follow the hash: see ratectl doctor", c.wait, n, f.Follow)}
+			return foreign{fmt.Errorf("after %v it is in force in %d of the %d processes that report and follow the hash: see ratectl doctor", c.wait, f.inForce, f.Follow)}
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(200 * time.Millisecond):

@@ -7,19 +7,13 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 	"unicode"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/printed"
-	"github.com/rategen/rategen/internal/progress"
 	"github.com/rategen/rategen/internal/spec"
 )
 
@@ -30,10 +24,13 @@ type printer struct {
 }
 
 // printJSON prints a value on a line of its own.
-func (p *printer) printJSON(v any) error {
-	encoder := json.NewEncoder(p.out)
+func (p *printer) printJSON(v any) error { return encoderTo(p.out).Encode(v) }
+
+// encoderTo returns an encoder of lines of JSON.
+func encoderTo(out io.Writer) *json.Encoder {
+	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
+	return encoder
 }
 
 func (p *printer) json() bool { return p.format == "json" }
@@ -61,6 +58,15 @@ func cells[T any](values []T, row func(T) []string) [][]string {
 		}
 	}
 	return rows
+}
+
+// rowOf returns values as cells of a row.
+func rowOf(values ...any) []string {
+	row := make([]string, len(values))
+	for i, v := range values {
+		row[i] = fmt.Sprint(v)
+	}
+	return row
 }
 
 // printable returns text with what is not to be seen as Go writes it.
@@ -100,9 +106,9 @@ func printEach[T any](p *printer, head string, values []T, row func(T) []string)
 		}
 		return nil
 	}
-	var rows [][]string
-	for _, v := range values {
-		rows = append(rows, row(v))
+	rows := make([][]string, len(values))
+	for i, v := range values {
+		rows[i] = row(v)
 	}
 	return p.printTable(head, rows)
 }
@@ -144,15 +150,13 @@ func suggest(written string, candidates []string) string {
 
 // shortDuration writes a duration with no more digits than an operator reads.
 func shortDuration(d time.Duration) string {
-	switch {
-	case d >= time.Hour:
-		d = d.Round(time.Second)
-	case d >= time.Minute:
-		d = d.Round(100 * time.Millisecond)
-	default:
-		d = d.Round(time.Millisecond)
+	digit := time.Millisecond
+	if d >= time.Hour {
+		digit = time.Second
+	} else if d >= time.Minute {
+		digit = 100 * time.Millisecond
 	}
-	return spec.DurationText(d)
+	return spec.DurationText(d.Round(digit))
 }
 
 // A program is what the command is given by the system.
@@ -176,31 +180,4 @@ type terminal interface {
 	raw() (restore func(), err error)
 	// size returns how many columns and lines the screen has.
 	size() (width, height int)
-}
-
-// A scans is a hook that counts SCAN, and shows how far a walk is.
-type scans struct {
-	hooked   sync.Map                      // clients that have it: a client keeps its hooks, and top walks again and again
-	n, total atomic.Int64                  // SCANs so far, and keys
-	line     atomic.Pointer[progress.Line] // nil: nobody is shown
-}
-
-// surveyBatch is how many keys a SCAN of a survey goes over.
-const surveyBatch = 200
-
-func (s *scans) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
-
-func (s *scans) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "scan" {
-			s.line.Load().Show("looked at about %d of %d keys", min(s.n.Add(1)*surveyBatch, s.total.Load()), s.total.Load())
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (s *scans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -35,14 +34,14 @@ type refusedSpan struct {
 // later each time.
 const spanGap = time.Minute
 
-func (c refusedCaller) last() refusedSpan { return c.Spans[len(c.Spans)-1] }
+func (c *refusedCaller) last() refusedSpan { return c.Spans[len(c.Spans)-1] }
 
-func (c refusedCaller) row() []string {
+func (c *refusedCaller) row() []string {
 	spans := make([]string, len(c.Spans))
 	for i, s := range c.Spans {
 		spans[i] = s.String()
 	}
-	return []string{c.Rule, c.Key, strconv.FormatInt(c.Refused, 10), strings.Join(spans, ", ")}
+	return rowOf(c.Rule, c.Key, c.Refused, strings.Join(spans, ", "))
 }
 
 // String says the beginning and the end. That is on the same day if it has no other.
@@ -143,8 +142,9 @@ func (c *refusedCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	told := len(callers)
+	told, askedFor := len(callers), ""
 	if len(args) > 0 {
+		askedFor = fmt.Sprintf(" for a key with %q", args[0])
 		texts := spellings(args[0])
 		callers = slices.DeleteFunc(callers, func(r *refusedCaller) bool {
 			has, _ := holds(r.text, texts)
@@ -156,25 +156,17 @@ func (c *refusedCommand) run(ctx context.Context, args []string) error {
 		c.logger().Printf("and %d refusals since %s of callers of whom nothing else is told: they were not among the 100 that were refused most in a minute", others, from)
 	}
 	if len(callers) == 0 {
-		return nothingf("no refusal is told%s since %s in %s; of all callers %d are; processes with rules tell each minute, unless they have WithoutReports or WithRefusals(0, nil)", askedFor(args), from, namespaces(c.namespace), told)
+		return nothingf("no refusal is told%s since %s in %s; of all callers %d are; processes with rules tell each minute, unless they have WithoutReports or WithRefusals(0, nil)", askedFor, from, namespaces(c.namespace), told)
 	}
 	slices.SortStableFunc(callers, func(a, b *refusedCaller) int {
 		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
 	})
 	shown := callers[:min(len(callers), c.limit)]
-	if err := printEach(&c.printer, "RULE KEY REFUSED WHEN", shown, func(r *refusedCaller) []string { return r.row() }); err != nil {
+	if err := printEach(&c.printer, "RULE KEY REFUSED WHEN", shown, (*refusedCaller).row); err != nil {
 		return err
 	}
 	if len(shown) < len(callers) {
 		c.logger().Printf("these are the first %d of %d callers, see -limit", len(shown), len(callers))
 	}
 	return nil
-}
-
-// askedFor says which keys were asked for.
-func askedFor(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" for a key with %q", args[0])
 }

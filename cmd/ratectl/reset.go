@@ -43,10 +43,11 @@ func (c *resetCommand) flagsOfReset() []cli.Flag {
 
 // named returns the key that arguments name as it is now, also if that is broken.
 func (c *resetCommand) named(ctx context.Context, args []string) (*resetAnswer, error) {
-	d, limit, key, err := c.limitNamed(args)
+	d, key, err := c.keyNamed(args)
 	if err != nil {
 		return nil, err
 	}
+	limit := c.limitOf(d, key)
 	a := &resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: c.limiter.RedisKey(limit), DryRun: c.dry, d: d, limit: limit}
 	a.of = fmt.Sprintf("%s of rule %s", printable(a.Key), d.Name)
 	a.Before, err = c.stateOrBroken(ctx, d, key)

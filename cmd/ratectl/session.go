@@ -42,7 +42,10 @@ func (s *session) given(name string) bool { return s.flags.IsSet(name) }
 // open connects to Redis, and reads the overrides if the hash is named and the
 // command judges by them.
 func (s *session) open(ctx context.Context, judges bool) (err error) {
-	if err := s.secrets(s.program); err != nil {
+	if s.password, err = s.secret("RATECTL_PASSWORD", s.passwordFile); err != nil {
+		return err
+	}
+	if s.sentinelPassword, err = s.secret("RATECTL_SENTINEL_PASSWORD", s.sentinelPasswordFile); err != nil {
 		return err
 	}
 	if err := s.connect(ctx); err != nil {
@@ -54,6 +57,19 @@ func (s *session) open(ctx context.Context, judges bool) (err error) {
 	}
 	s.renew()
 	return nil
+}
+
+// close gives back what open has taken.
+func (s *session) close() {
+	if s.limiter != nil {
+		_ = s.limiter.Close()
+	}
+	if s.store != nil {
+		_ = s.store.Close()
+	}
+	if s.client != nil {
+		_ = s.client.Close()
+	}
 }
 
 // renew makes another limiter.
@@ -78,15 +94,15 @@ func (s *session) follow(ctx context.Context) error {
 		err = says.Check(s.declared()...)
 		rejected = err != nil
 	}
-	if rejected { // by which ones calls are decided, nobody can read
+	switch {
+	case rejected: // by which ones calls are decided, nobody can read
 		if !s.broken { // of a table that is repeated, once
 			s.logger().Printf("the limiters reject the overrides, and go on with those before; here limits are as declared: %v", inFull(err))
 		}
 		s.broken = true
 		s.renew()
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	s.broken = false
@@ -117,39 +133,25 @@ func (s *session) followSaid(ctx context.Context, says runtime.Overrides) error 
 	}
 }
 
+// withoutModes returns overrides that leave the mode of all rules at enforce.
+func withoutModes(o runtime.Overrides) runtime.Overrides {
+	o.Rules = cloned(o.Rules)
+	for name, of := range o.Rules {
+		of.Mode, of.Keys = nil, cloned(of.Keys)
+		for pattern, key := range of.Keys {
+			key.Mode = nil
+			of.Keys[pattern] = key
+		}
+		o.Rules[name] = of
+	}
+	return o
+}
+
 // overridesNow returns what the hash says.
 func (s *session) overridesNow(ctx context.Context) (runtime.Overrides, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return override.Redis(s.client, s.overrides).Overrides(ctx)
-}
-
-// withoutModes returns overrides that leave the mode of all rules at enforce.
-func withoutModes(o runtime.Overrides) runtime.Overrides {
-	rules := make(map[string]runtime.Override, len(o.Rules))
-	for name, of := range o.Rules {
-		keys := make(map[string]runtime.KeyOverride, len(of.Keys))
-		for pattern, key := range of.Keys {
-			key.Mode = nil
-			keys[pattern] = key
-		}
-		of.Mode, of.Keys = nil, keys
-		rules[name] = of
-	}
-	return runtime.Overrides{Enabled: o.Enabled, Rules: rules}
-}
-
-// close gives back what open has taken.
-func (s *session) close() {
-	if s.limiter != nil {
-		_ = s.limiter.Close()
-	}
-	if s.store != nil {
-		_ = s.store.Close()
-	}
-	if s.client != nil {
-		_ = s.client.Close()
-	}
 }
 
 // editor returns an editor of the overrides.

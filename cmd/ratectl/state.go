@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +37,11 @@ type past struct {
 
 // The states of a key, by how bad they are.
 var states = []string{"off", "ok", "near", "refused", "held", "blocked", "broken"}
+
+// refuses reports whether the next call is kept out.
+func (s keyState) refuses() bool {
+	return slices.Contains([]string{"refused", "held", "blocked"}, s.State)
+}
 
 // because says what a key is kept out by, other than its count, and what ends that.
 func (s keyState) because() string {
@@ -149,14 +153,14 @@ func (s keyState) used() string {
 	if s.State == "held" || s.State == "broken" {
 		return "-"
 	}
-	return strconv.FormatInt(s.Used, 10)
+	return fmt.Sprint(s.Used)
 }
 
 func (s keyState) retry() string {
 	switch {
 	case s.RetryMS == nil:
 		return "never"
-	case *s.RetryMS == 0 && slices.Contains([]string{"off", "ok", "near"}, s.State):
+	case *s.RetryMS == 0 && !s.refuses() && s.State != "broken":
 		return "-"
 	}
 	return shortDuration(time.Duration(*s.RetryMS) * time.Millisecond)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -111,8 +110,7 @@ type topLine struct {
 }
 
 func (l topLine) row() []string {
-	n := strconv.Itoa
-	return []string{l.Rule, n(l.Blocked), n(l.Refused), n(l.Near), n(l.Keys), l.Worst}
+	return rowOf(l.Rule, l.Blocked, l.Refused, l.Near, l.Keys, l.Worst)
 }
 
 // callers counts the callers of all rules by their states.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,7 +22,7 @@ func commands() []command {
 	return append(all,
 		&shadowCommand{}, &overrideSetCommand{}, &overrideListCommand{}, &overrideRemoveCommand{}, &historyCommand{}, &undoCommand{},
 		&memoryCommand{}, &fixExpiryCommand{}, &exportCommand{}, &importCommand{}, &doctorCommand{},
-		&contextsCommand{}, &versionCommand{}, &completionCommand{}, &helpCommand{all: commands})
+		&contextsCommand{}, &versionCommand{}, &completionCommand{}, &helpCommand{})
 }
 
 // tree returns the commands as the library has them.
@@ -51,7 +50,7 @@ func (p *program) tree() *cli.Command {
 // group returns a command that has others.
 func (p *program) group(name string) *cli.Command {
 	return &cli.Command{Name: name, ShellComplete: completeCommands, OnUsageError: usageError, Action: func(_ context.Context, c *cli.Command) error {
-		return unknownCommand(commands(), strings.TrimSpace(strings.TrimPrefix(c.FullName()+" "+c.Args().First(), "ratectl ")))
+		return unknownCommand(strings.TrimSpace(strings.TrimPrefix(c.FullName()+" "+c.Args().First(), "ratectl ")))
 	}}
 }
 
@@ -109,7 +108,8 @@ func (s *session) prepare(ctx context.Context, a about) (err error) {
 	return s.open(ctx, a.needs&judges != 0)
 }
 
-// run executes a command line, and returns the exit code.
+// run executes a command line, and returns the exit code. An error is printed as JSON if the output
+// was to be JSON.
 func (p *program) run(ctx context.Context, args []string) int {
 	out := &printed.Writer{To: p.out}
 	p.out = out
@@ -119,9 +119,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if err == nil {
 		err = tree.Run(ctx, append([]string{tree.Name}, ordered...))
 	}
-	var f failure
+	_, told := errors.AsType[failure](err)
 	switch {
-	case errors.As(err, &f):
+	case told:
 	case err != nil && !p.began: // the library's own, of what a context or the environment says
 		err = usagef("%v", err)
 	case out.Err() != nil:
@@ -129,24 +129,17 @@ func (p *program) run(ctx context.Context, args []string) int {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled):
 		err = failure{interrupted, "interrupted: " + err.Error()}
 	}
-	if err != nil {
-		p.report(err, l.format == "json")
+	switch {
+	case err == nil:
+	case l.format == "json":
+		_ = encoderTo(p.err).Encode(struct {
+			Error string `json:"error"`
+			Code  int    `json:"exit_code"`
+		}{err.Error(), codeOf(err)})
+	default:
+		p.logger().Print(visible(err.Error()))
 	}
 	return codeOf(err)
-}
-
-// report prints an error, as JSON if the output was to be JSON.
-func (p *program) report(err error, inJSON bool) {
-	if !inJSON {
-		p.logger().Print(visible(err.Error()))
-		return
-	}
-	encoder := json.NewEncoder(p.err)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(struct {
-		Error string `json:"error"`
-		Code  int    `json:"exit_code"`
-	}{err.Error(), codeOf(err)})
 }
 
 // A line is what can be said of a command line before its command is known.
@@ -211,18 +204,20 @@ func (l line) inOrder(tree *cli.Command, args []string) ([]string, error) {
 	case l.odd != "": // the library would take it and all after it for arguments
 		return nil, usagef("flag provided but not defined: %s; ratectl %s -h lists the flags, and -- ends them", l.odd, args[l.words[0]])
 	}
-	n := 1
-	c := tree.Command(args[l.words[0]])
+	c, n := tree.Command(args[l.words[0]]), 1
 	if c == nil {
-		return nil, unknownCommand(commands(), args[l.words[0]])
+		return nil, unknownCommand(args[l.words[0]])
 	}
-	if len(c.Commands) > 0 && len(l.words) > 1 {
-		n = 2
+	if len(c.Commands) > 0 {
+		n = min(2, len(l.words))
 	}
-	var first []string
-	rest := slices.Clone(args)
-	for _, i := range slices.Backward(l.words[:n]) {
-		first, rest = append([]string{args[i]}, first...), slices.Delete(rest, i, i+1)
+	var first, rest []string
+	for i, arg := range args {
+		if slices.Contains(l.words[:n], i) {
+			first = append(first, arg)
+		} else {
+			rest = append(rest, arg)
+		}
 	}
 	return append(first, rest...), nil
 }

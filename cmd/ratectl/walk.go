@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,9 +26,11 @@ func (s *session) visit(ctx context.Context, rules []declared, do func(ctx conte
 	defer cancel()
 	var failed error
 	var rest []func()
-	groups := s.groups(func(d declared, group *runtime.KeyGroup) {
+	groups := s.groups()
+	for i, group := range groups {
+		d := s.known[i]
 		if !slices.ContainsFunc(rules, func(r declared) bool { return r.Rule == d.Rule }) {
-			return
+			continue
 		}
 		var keys []runtime.FoundKey
 		bytes := int64(0)
@@ -45,34 +48,27 @@ func (s *session) visit(ctx context.Context, rules []declared, do func(ctx conte
 			}
 		}
 		rest = append(rest, flush)
-	})
+	}
 	err := s.surveyed(ctx, groups)
 	for _, flush := range rest {
 		flush()
 	}
-	if failed != nil {
-		return failed
-	}
-	return err
+	return cmp.Or(failed, err)
 }
 
-// groups returns the keys of all rules, for a key counts for the longest prefix. They keep
-// their expiries unless change sets one.
-func (s *session) groups(change func(declared, *runtime.KeyGroup)) []*runtime.KeyGroup {
+// groups returns the keys of all rules, in their order, for a key counts for the longest prefix. They
+// keep their expiries.
+func (s *session) groups() []*runtime.KeyGroup {
 	groups := make([]*runtime.KeyGroup, len(s.known))
 	for i, d := range s.known {
 		groups[i] = s.limiter.KeysOf(d.Rule)
 		groups[i].Expiry = 0
-		change(d, groups[i])
 	}
 	return groups
 }
 
 // surveyed looks at keys, and shows how far it is.
 func (s *session) surveyed(ctx context.Context, groups []*runtime.KeyGroup) error {
-	if len(groups) == 0 {
-		return nil
-	}
 	defer s.progress(ctx)()
 	return s.store.Survey(ctx, groups...)
 }
@@ -80,21 +76,27 @@ func (s *session) surveyed(ctx context.Context, groups []*runtime.KeyGroup) erro
 // walk calls found with the state of every key of rules. It asks Redis about several keys at
 // the same time, so that they share trips.
 func (s *session) walk(ctx context.Context, rules []declared, found func(declared, keyState)) error {
-	return s.visit(ctx, rules, func(ctx context.Context, d declared, _ string, keys []runtime.FoundKey) error {
-		states := make([]keyState, len(keys))
-		errs := together(len(keys), func(i int) (err error) {
-			if key, invalid := runtime.ParseKey(keys[i].Text); invalid == nil { // and no other key that begins alike
-				states[i], err = s.stateOrBroken(ctx, d, key)
+	return s.judge(ctx, rules, func(string) bool { return true }, func(d declared, states []keyState) { found(d, states[0]) }, s)
+}
+
+// judge calls found with the states of keys of rules that are wanted, as each of some sessions has them.
+func (s *session) judge(ctx context.Context, rules []declared, wanted func(pattern string) bool, found func(declared, []keyState), by ...*session) error {
+	return s.visit(ctx, rules, func(ctx context.Context, d declared, _ string, texts []runtime.FoundKey) error {
+		var keys []*runtime.Key
+		for _, t := range texts {
+			if key, err := runtime.ParseKey(t.Text); err == nil && wanted(key.Pattern()) { // and no other key that begins alike
+				keys = append(keys, key)
 			}
+		}
+		states := make([]keyState, len(keys)*len(by))
+		if err := cmp.Or(together(len(states), func(i int) (err error) {
+			states[i], err = by[i%len(by)].stateOrBroken(ctx, d, keys[i/len(by)])
 			return err
-		})
-		if err := cmp.Or(errs...); err != nil {
+		})...); err != nil {
 			return err
 		}
-		for _, state := range states {
-			if state.State != "" {
-				found(d, state)
-			}
+		for of := range slices.Chunk(states, len(by)) {
+			found(d, of)
 		}
 		return nil
 	})
@@ -123,14 +125,14 @@ func (s *session) stateOrBroken(ctx context.Context, d declared, key *runtime.Ke
 
 // keysOf returns the first keys of a rule in some states, how many are in these, and how
 // many there are.
-func (s *session) keysOf(ctx context.Context, d declared, wanted map[string]bool, most int) (top []keyState, matched, total int, err error) {
+func (s *session) keysOf(ctx context.Context, d declared, wanted []string, most int) (top []keyState, matched, total int, err error) {
 	cut := func() {
 		slices.SortFunc(top, worse)
 		top = top[:min(len(top), most)]
 	}
 	err = s.walk(ctx, []declared{d}, func(_ declared, k keyState) {
 		total++
-		if wanted[k.State] {
+		if slices.Contains(wanted, k.State) {
 			matched++
 			if top = append(top, k); len(top) >= 2*most+1000 {
 				cut()
@@ -162,4 +164,31 @@ func (s *session) progress(ctx context.Context) (stop func()) {
 		s.scans.line.Store(nil)
 		line.Clear()
 	}
+}
+
+// A scans is a hook that counts SCAN, and shows how far a walk is.
+type scans struct {
+	hooked   sync.Map                      // clients that have it: a client keeps its hooks, and top walks again and again
+	n, total atomic.Int64                  // SCANs so far, and keys
+	line     atomic.Pointer[progress.Line] // nil: nobody is shown
+}
+
+// surveyBatch is how many keys a SCAN of a survey goes over.
+const surveyBatch = 200
+
+func (s *scans) DialHook(next redis.DialHook) redis.DialHook {
+	return next
+}
+
+func (s *scans) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "scan" {
+			s.line.Load().Show("looked at about %d of %d keys", min(s.n.Add(1)*surveyBatch, s.total.Load()), s.total.Load())
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (s *scans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
