@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -68,25 +67,19 @@ func duration(to *time.Duration, name string, value time.Duration, usage string)
 
 // number is a flag whose value is at least something.
 func number(to *int, name string, value, least int, usage string) *cli.IntFlag {
-	return &cli.IntFlag{Name: name, Usage: usage, Destination: to, Value: value, Local: true, Config: cli.IntegerConfig{Base: 10}, Validator: func(n int) error {
+	return &cli.IntFlag{Name: name, Usage: usage, Destination: to, Value: value, Local: true, Config: cli.IntegerConfig{Base: 10}, Validator: atLeast(least)}
+}
+
+func atLeast[T int | int64](least T) func(T) error {
+	return func(n T) error {
 		if n < least {
 			return fmt.Errorf("write %d or more", least)
 		}
 		return nil
-	}}
+	}
 }
 
 // Flags of several commands.
-func yesFlag(to *bool) cli.Flag { return yesNo(to, "yes", "do not ask for confirmation") }
-
-func dryFlag(to *bool) cli.Flag {
-	return yesNo(to, "n", "change nothing: print what would be changed")
-}
-
-func whyFlag(to *string) cli.Flag {
-	return text(to, "m", "`reason` of the change, for the history; who makes it is in RATECTL_WHO or USER")
-}
-
 func limitFlag(to *int) cli.Flag {
 	return number(to, "limit", 100, 0, "show the first `n` lines at most")
 }
@@ -100,12 +93,7 @@ func (s *session) nearFlag() cli.Flag {
 }
 
 func (s *session) maxFlag() cli.Flag {
-	return &cli.Int64Flag{Name: "max", Usage: "use this `number` as the max, for rules whose calls bring their own", Destination: &s.max, Local: true, Config: cli.IntegerConfig{Base: 10}, Validator: func(n int64) error {
-		if n < 1 {
-			return errors.New("write 1 or more")
-		}
-		return nil
-	}}
+	return &cli.Int64Flag{Name: "max", Usage: "use this `number` as the max, for rules whose calls bring their own", Destination: &s.max, Local: true, Config: cli.IntegerConfig{Base: 10}, Validator: atLeast[int64](1)}
 }
 
 // sharedFlags are those of every command with such needs.
@@ -146,8 +134,13 @@ func (s *session) sharedFlags(needs need) (all []cli.Flag) {
 
 // setting is a flag that a context may have, as switched is.
 func (s *session) setting(to *string, name, usage string) *cli.StringFlag {
-	f := text(to, name, usage)
-	f.Category, f.Sources = ofEveryCommand, s.sources(name)
+	f := s.sourced(text(to, name, usage))
+	f.Category = ofEveryCommand
+	return f
+}
+
+func (s *session) sourced(f *cli.StringFlag) *cli.StringFlag {
+	f.Sources = s.sources(f.Name)
 	return f
 }
 

@@ -18,10 +18,10 @@ func TestConfirmInterrupted(t *testing.T) {
 	in, typed := io.Pipe() // nobody types anything
 	defer typed.Close()
 	var asked bytes.Buffer
-	o := &program{in: in, err: &asked, asks: true}
+	o := &changing{session: session{printer: printer{program: &program{in: in, err: &asked, asks: true}}}}
 	ctx, interrupt := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- o.confirm(ctx, false, "do it") }()
+	go func() { ended <- o.confirm(ctx, "do it") }()
 	interrupt()
 	select {
 	case err := <-ended:
@@ -38,7 +38,7 @@ func TestConfirmInterrupted(t *testing.T) {
 	// A yes that comes with the interrupt is none.
 	o.in = bytes.NewBufferString("yes\n")
 	var f failure
-	if err := o.confirm(ctx, false, "do it"); !errors.As(err, &f) || f.code != unconfirmed {
+	if err := o.confirm(ctx, "do it"); !errors.As(err, &f) || f.code != unconfirmed {
 		t.Errorf("after an interrupt: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,7 +15,11 @@ import (
 )
 
 // A doctorCommand looks for what may keep limits from working, and says what helps.
-type doctorCommand struct{ checkup }
+type doctorCommand struct {
+	session
+	mu    sync.Mutex // servers are asked at the same time
+	found []finding
+}
 
 func (c *doctorCommand) about() about {
 	return about{

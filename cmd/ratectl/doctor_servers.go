@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,7 +23,7 @@ const (
 )
 
 // examine asks one server about itself.
-func (c *checkup) examine(ctx context.Context, server *redis.Client) {
+func (c *doctorCommand) examine(ctx context.Context, server *redis.Client) {
 	say := func(check, state, remedy, format string, args ...any) {
 		c.say(check, state, server.Options().Addr, remedy, format, args...)
 	}
@@ -102,7 +101,7 @@ func answers(ctx context.Context, c *redis.Client) (worst, apart time.Duration, 
 }
 
 // examineProcesses looks for what does not hold in the processes that report to Redis.
-func (c *checkup) examineProcesses(ctx context.Context) {
+func (c *doctorCommand) examineProcesses(ctx context.Context) {
 	processes, err := c.processes(ctx)
 	say := func(state, remedy, format string, args ...any) {
 		c.say("processes", state, "", remedy, format, args...)
@@ -151,7 +150,7 @@ func (c *checkup) examineProcesses(ctx context.Context) {
 
 // compareTerms looks at which terms of rules are in how many processes. If a process has more
 // rules than it reports, it is not known which are in none.
-func (c *checkup) compareTerms(terms map[string]map[string]int, cut bool, say func(state, remedy, format string, args ...any)) {
+func (c *doctorCommand) compareTerms(terms map[string]map[string]int, cut bool, say func(state, remedy, format string, args ...any)) {
 	var missing []string
 	for _, name := range c.ruleNames() {
 		if terms[name] == nil && !cut && !slices.Contains(missing, name) {
@@ -185,15 +184,8 @@ func (f finding) row() []string {
 	return []string{f.Check, f.State, cmp.Or(f.Where, "-"), f.Says, cmp.Or(f.Remedy, "-")}
 }
 
-// A checkup is what is found, one after the other.
-type checkup struct {
-	session
-	mu    sync.Mutex // masters are asked at the same time
-	found []finding
-}
-
 // say adds a finding. What is ok needs no remedy.
-func (c *checkup) say(check, state, where, remedy, format string, args ...any) {
+func (c *doctorCommand) say(check, state, where, remedy, format string, args ...any) {
 	if state == "ok" {
 		remedy = ""
 	}
@@ -203,6 +195,6 @@ func (c *checkup) say(check, state, where, remedy, format string, args ...any) {
 }
 
 // has reports whether a check has found something.
-func (c *checkup) has(check string) bool {
+func (c *doctorCommand) has(check string) bool {
 	return slices.ContainsFunc(c.found, func(f finding) bool { return f.Check == check })
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,33 +24,22 @@ type edited struct {
 
 // An editing is what commands share that change an override.
 type editing struct {
-	session
-	yes, dry bool
-	why      string
-	wait     time.Duration // for the processes; 0: not at all
-	lasts    time.Duration // 0: not said
-	until    string
+	changing
+	wait  time.Duration // for the processes; 0: not at all
+	lasts time.Duration // 0: not said
+	until string
 }
 
 // changeFlags are those of every change.
 func (c *editing) changeFlags() []cli.Flag {
-	return []cli.Flag{dryFlag(&c.dry), whyFlag(&c.why), duration(&c.wait, "wait", 0, "how `long` to wait until it is in force in all processes that follow the hash")}
+	return append(c.tryFlags(), duration(&c.wait, "wait", 0, "how `long` to wait until it is in force in all processes that follow the hash"))
 }
 
 // endFlags are those of a change that may end, and may have to be confirmed.
 func (c *editing) endFlags() []cli.Flag {
-	return append(c.changeFlags(), yesFlag(&c.yes),
+	return append(c.changeFlags(), c.yesFlag(),
 		duration(&c.lasts, "for", 0, "for how `long`; then the previous permanent value holds"),
 		text(&c.until, "until", "`time` of expiry, as 2026-11-22T15:00:00Z, or never for none"))
-}
-
-// author returns the author of a change, for the history.
-func (p *program) author() string {
-	who := cmp.Or(p.getenv("RATECTL_WHO"), p.getenv("USER"))
-	if who == "" {
-		p.logger().Print("the history does not say who this is: set RATECTL_WHO")
-	}
-	return who
 }
 
 // edit changes an override, and prints it before and after.
@@ -84,7 +72,7 @@ func (c *editing) edit(ctx context.Context, e override.Edit) error {
 			}
 			return c.printEdited(ctx, e, tried, edited{DryRun: true, affected: affected})
 		}
-		if err := c.confirm(ctx, false, "%s", question); err != nil {
+		if err := c.confirm(ctx, "%s", question); err != nil {
 			return err
 		}
 	}

@@ -13,17 +13,14 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// An exporting writes keys to standard output.
-type exporting struct {
-	*session
-	encoder *json.Encoder
+// An exportCommand prints the counts of rules, or of all.
+type exportCommand struct {
+	session
+	encoder *json.Encoder // to standard output
 	keys    int
 	foreign int // not the limiter's
 	seen    map[string]bool
 }
-
-// An exportCommand prints the counts of rules, or of all.
-type exportCommand struct{ session }
 
 func (c *exportCommand) about() about {
 	return about{
@@ -46,64 +43,64 @@ func (c *exportCommand) run(ctx context.Context, args []string) error {
 	}
 	c.warnOfClocks(ctx)
 	out := bufio.NewWriter(c.out)
-	e := &exporting{session: &c.session, encoder: encoderTo(out), seen: make(map[string]bool)}
-	if err := e.encoder.Encode(countsLine{Export: new(exportVersion), Namespace: c.namespace}); err != nil {
+	c.encoder, c.seen = encoderTo(out), make(map[string]bool)
+	if err := c.encoder.Encode(countsLine{Export: new(exportVersion), Namespace: c.namespace}); err != nil {
 		return err
 	}
-	err := c.visit(ctx, rules, e.write)
-	lines := e.keys
+	err := c.visit(ctx, rules, c.write)
+	lines := c.keys
 	if err == nil && len(args) == 0 {
-		lines, err = e.overridesToo(ctx)
+		lines, err = c.overridesToo(ctx)
 	}
 	if err == nil {
-		err = e.encoder.Encode(countsLine{Keys: &lines})
+		err = c.encoder.Encode(countsLine{Keys: &lines})
 	}
-	if err = cmp.Or(err, out.Flush()); err == nil && e.keys == 0 {
+	if err = cmp.Or(err, out.Flush()); err == nil && c.keys == 0 {
 		err = c.wrongNamespace(ctx, rules)
 	}
-	if err == nil && e.foreign > 0 {
-		c.logger().Printf("%d keys are left out: they are not what the limiter writes; see ratectl keys RULE -state broken", e.foreign)
+	if err == nil && c.foreign > 0 {
+		c.logger().Printf("%d keys are left out: they are not what the limiter writes; see ratectl keys RULE -state broken", c.foreign)
 	}
 	return err
 }
 
 // overridesToo prints the overrides and their history, and returns how many lines there are now.
-func (e *exporting) overridesToo(ctx context.Context) (lines int, err error) {
-	if e.overrides == "" {
-		e.logger().Print("overrides and their history are not exported: name the hash with -overrides")
-		return e.keys, nil
+func (c *exportCommand) overridesToo(ctx context.Context) (lines int, err error) {
+	if c.overrides == "" {
+		c.logger().Print("overrides and their history are not exported: name the hash with -overrides")
+		return c.keys, nil
 	}
-	editor, err := e.editor()
+	editor, err := c.editor()
 	if err != nil {
-		return e.keys, err
+		return c.keys, err
 	}
 	b, err := editor.Backup(ctx)
 	for _, field := range slices.Sorted(maps.Keys(b.Fields)) {
-		err = cmp.Or(err, e.encoder.Encode(countsLine{Override: &field, Says: b.Fields[field]}))
+		err = cmp.Or(err, c.encoder.Encode(countsLine{Override: &field, Says: b.Fields[field]}))
 	}
 	for _, change := range b.History {
-		err = cmp.Or(err, e.encoder.Encode(countsLine{Change: change}))
+		err = cmp.Or(err, c.encoder.Encode(countsLine{Change: change}))
 	}
-	return e.keys + len(b.Fields) + len(b.History), err
+	return c.keys + len(b.Fields) + len(b.History), err
 }
 
 // write reads some keys of a rule, and prints them.
-func (e *exporting) write(ctx context.Context, d declared, prefix string, found []runtime.FoundKey) error {
+func (c *exportCommand) write(ctx context.Context, d declared, prefix string, found []runtime.FoundKey) error {
 	var lines []*countsLine
 	for _, f := range found {
-		if e.seen[f.Key] {
+		if c.seen[f.Key] {
 			continue // Redis may list a key twice
 		}
-		e.seen[f.Key] = true
+		c.seen[f.Key] = true
 		key, err := runtime.ParseKey(f.Text)
 		if err != nil {
-			e.foreign++
+			c.foreign++
 			continue
 		}
-		lines = append(lines, &countsLine{Rule: e.reference(d), Key: new(key.Pattern()), Tag: f.Key[len(prefix)+len(f.Text):], redisKey: f.Key})
+		lines = append(lines, &countsLine{Rule: c.reference(d), Key: new(key.Pattern()), Tag: f.Key[len(prefix)+len(f.Text):], redisKey: f.Key})
 	}
 	replies := make([]*redis.Cmd, len(lines))
-	if _, err := e.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	if _, err := c.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, l := range lines {
 			replies[i] = pipe.Eval(ctx, readKey, []string{l.redisKey}, 0, page-1)
 		}
@@ -115,7 +112,7 @@ func (e *exporting) write(ctx context.Context, d declared, prefix string, found 
 		more, is, err := l.fill(replies[i])
 		for first := page; more && err == nil; first += page { // one at a time: they are large
 			expires := l.Expires
-			replies[i] = e.client.Eval(ctx, readKey, []string{l.redisKey}, first, first+page-1)
+			replies[i] = c.client.Eval(ctx, readKey, []string{l.redisKey}, first, first+page-1)
 			more, is, err = l.fill(replies[i])
 			l.Expires = expires
 		}
@@ -123,15 +120,15 @@ func (e *exporting) write(ctx context.Context, d declared, prefix string, found 
 			return err
 		}
 		if !is && replies[i].Err() == redis.Nil {
-			e.foreign++
+			c.foreign++
 		}
 	}
 	for _, l := range lines {
 		if l.check() != nil {
 			continue // it has gone, or is somebody else's
 		}
-		e.keys++
-		if err := e.encoder.Encode(l); err != nil {
+		c.keys++
+		if err := c.encoder.Encode(l); err != nil {
 			return err
 		}
 	}

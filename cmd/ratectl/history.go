@@ -98,7 +98,7 @@ type undoCommand struct{ editing }
 
 func (c *undoCommand) about() about {
 	return about{
-		name: "undo", args: "[CHANGE]", short: "undo a change of overrides", needs: prints | needRedis | mayRules, max: 1, flags: append(c.changeFlags(), yesFlag(&c.yes)),
+		name: "undo", args: "[CHANGE]", short: "undo a change of overrides", needs: prints | needRedis | mayRules, max: 1, flags: append(c.changeFlags(), c.yesFlag()),
 		long: "Restores the override from before the CHANGE, a number of history, by default the last change that is no undo and is not undone. Asks for confirmation if somebody else has made it. Refuses, and says who, if the same was changed since. An undo can be undone by its number; what was done to counts cannot.",
 	}
 }
@@ -118,7 +118,7 @@ func (c *undoCommand) run(ctx context.Context, args []string) (err error) {
 	undone, err := editor.Undo(ctx, id, by)
 	if err == nil && !c.dry {
 		if undone.Who != by.Who {
-			if err := c.confirm(ctx, c.yes, "undo change %d of %s, by %s%s", undone.ID, describe(undone.Target), cmp.Or(undone.Who, "somebody"), strings.TrimSuffix(": "+undone.Why, ": ")); err != nil {
+			if err := c.confirm(ctx, "undo change %d of %s, by %s%s", undone.ID, describe(undone.Target), cmp.Or(undone.Who, "somebody"), strings.TrimSuffix(": "+undone.Why, ": ")); err != nil {
 				return err
 			}
 		}
@@ -144,18 +144,4 @@ func (c *undoCommand) run(ctx context.Context, args []string) (err error) {
 	}
 	c.printf("%s: the override %s %s again; %d, by %s, had made it %s%s", e.of, verb, cmp.Or(undone.Before, "gone"), e.ID, cmp.Or(e.Who, "somebody"), cmp.Or(undone.After, "go"), end)
 	return c.awaited(ctx)
-}
-
-// note adds to the history what is about to be done to counts.
-func (s *session) note(ctx context.Context, t override.Target, did, before, why string) error {
-	editor, err := s.editor()
-	switch {
-	case err == nil:
-		_, err = editor.Note(ctx, override.Record{Target: t, Who: s.author(), Why: why, Did: did, Before: before})
-		return err
-	case why != "":
-		return usagef("-m is for the history, which is kept beside the overrides: name the hash with -overrides")
-	}
-	s.logger().Printf("this is in no history: that is kept beside the overrides, see -overrides")
-	return nil
 }

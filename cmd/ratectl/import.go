@@ -21,10 +21,17 @@ import (
 
 // An importCommand puts what export has printed into Redis.
 type importCommand struct {
-	session
-	overwrite, yes, dry, skip bool
-	why                       string
-	renames                   []string
+	changing
+	overwrite, skip bool
+	renames         []string
+
+	renamed map[string]declared // rules by their names in the file
+	named   map[string]bool     // in the file
+	left    map[int]bool        // lines that are left out
+	seen    map[string]int      // lines by Redis keys
+	backup  override.Backup
+	results map[string]*importLine
+	bad     int
 }
 
 func (c *importCommand) about() about {
@@ -32,28 +39,27 @@ func (c *importCommand) about() about {
 		name: "import", args: "FILE|-", short: "put exported counts into Redis", needs: judgesKeys, min: 1, max: 1,
 		long: "Puts what export has printed into this Redis, in this namespace. Each key expires when it would have. Keys that are there already stay as they are, unless -overwrite. Import before programs count in the new Redis, then restart them: what they hold of leases and refusals is of the old one. " +
 			"Overrides that are there already stay as well, and so does a history. Nothing is imported if a line is no line of an export, or not of a rule that counts alike, unless -skip; the error names the lines. A rule that is called otherwise here is named by -rename. Counts that the scripts do not understand are left out and named. Asks for confirmation.",
-		flags: []cli.Flag{yesNo(&c.overwrite, "overwrite", "replace counts that are there, though they may be newer"), yesNo(&c.skip, "skip", "leave out the lines that do not fit, and name them"), &cli.StringSliceFlag{Name: "rename", Usage: "`OLD=NEW`: what the file says of one rule is of another", Destination: &c.renames, Local: true}, yesFlag(&c.yes), dryFlag(&c.dry), whyFlag(&c.why)},
+		flags: append([]cli.Flag{yesNo(&c.overwrite, "overwrite", "replace counts that are there, though they may be newer"), yesNo(&c.skip, "skip", "leave out the lines that do not fit, and name them"), &cli.StringSliceFlag{Name: "rename", Usage: "`OLD=NEW`: what the file says of one rule is of another", Destination: &c.renames, Local: true}, c.yesFlag()}, c.tryFlags()...),
 	}
 }
 
-// renamed returns rules by the names that they have in the file.
-func (c *importCommand) renamed() (map[string]declared, error) {
-	rules := make(map[string]declared)
+// rename finds the rules that are called otherwise in the file.
+func (c *importCommand) rename() error {
 	for _, text := range c.renames {
 		old, name, ok := strings.Cut(text, "=")
 		if !ok || old == "" {
-			return nil, usagef("-rename %s: write OLD=NEW", text)
+			return usagef("-rename %s: write OLD=NEW", text)
 		}
-		if _, twice := rules[old]; twice {
-			return nil, usagef("-rename %s: %s is renamed twice", text, old)
+		if _, twice := c.renamed[old]; twice {
+			return usagef("-rename %s: %s is renamed twice", text, old)
 		}
 		d, err := c.rule(name)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		rules[old] = d
+		c.renamed[old] = d
 	}
-	return rules, nil
+	return nil
 }
 
 func (c *importCommand) run(ctx context.Context, args []string) error {
@@ -62,17 +68,17 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer done()
-	renamed, err := c.renamed()
-	if err != nil {
+	c.renamed, c.named, c.left, c.seen = map[string]declared{}, map[string]bool{}, map[int]bool{}, map[string]int{}
+	c.results, c.backup.Fields = map[string]*importLine{}, map[string]string{}
+	if err := c.rename(); err != nil {
 		return err
 	}
-	i := &importing{importCommand: c, renamed: renamed, named: map[string]bool{}, left: map[int]bool{}, seen: map[string]int{}, results: map[string]*importLine{}, backup: override.Backup{Fields: map[string]string{}}}
-	keys, err := i.examine(file)
+	keys, err := c.examine(file)
 	if err != nil {
 		return usagef("%s: %v; nothing is imported", args[0], err)
 	}
 	c.warnOfClocks(ctx)
-	n := len(i.backup.Fields) + len(i.backup.History)
+	n := len(c.backup.Fields) + len(c.backup.History)
 	if n > 0 && c.overrides == "" && !c.skip {
 		return usagef("%s: it has overrides and their history: name the hash with -overrides, or leave them out by -skip; nothing is imported", args[0])
 	}
@@ -81,13 +87,13 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 		if c.overwrite {
 			how = "overwrite those that are there, with all that was counted since"
 		}
-		if err := c.confirm(ctx, c.yes, "import the counts of %d keys of %d rules and %d overrides in %s, and %s", keys, len(i.results), len(i.backup.Fields), namespaces(c.namespace), how); err != nil {
+		if err := c.confirm(ctx, "import the counts of %d keys of %d rules and %d overrides in %s, and %s", keys, len(c.results), len(c.backup.Fields), namespaces(c.namespace), how); err != nil {
 			return err
 		}
 	}
 	var lines []importLine
 	if n > 0 && c.overrides != "" {
-		if lines, err = i.restore(ctx); err != nil {
+		if lines, err = c.restore(ctx); err != nil {
 			return err
 		}
 	}
@@ -96,80 +102,80 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 		if c.overwrite {
 			did += " -overwrite"
 		}
-		did = fmt.Sprintf("%s of %d keys of %s", did, keys, strings.Join(slices.Sorted(maps.Keys(i.results)), ", "))
-		if err := c.note(ctx, override.Target{Rule: override.All}, did[:min(len(did), 500)], "", c.why); err != nil {
+		did = fmt.Sprintf("%s of %d keys of %s", did, keys, strings.Join(slices.Sorted(maps.Keys(c.results)), ", "))
+		if err := c.note(ctx, override.Target{Rule: override.All}, did[:min(len(did), 500)], ""); err != nil {
 			return err
 		}
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	err = i.all(ctx, file)
+	err = c.all(ctx, file)
 	for _, d := range c.known {
-		if l := i.results[c.reference(d)]; l != nil {
+		if l := c.results[c.reference(d)]; l != nil {
 			lines = append(lines, *l)
 		}
 	}
-	if err = cmp.Or(err, printEach(&c.printer, "RULE IMPORTED KEPT LAPSED BAD", lines, importLine.row)); err == nil && i.bad > 0 {
-		err = fmt.Errorf("%d keys are not imported: their counts are none of their rules'", i.bad)
+	if err = cmp.Or(err, printEach(&c.printer, "RULE IMPORTED KEPT LAPSED BAD", lines, importLine.row)); err == nil && c.bad > 0 {
+		err = fmt.Errorf("%d keys are not imported: their counts are none of their rules'", c.bad)
 	}
-	if err == nil && len(i.left) > 0 {
-		err = fmt.Errorf("%d lines are left out, which do not fit", len(i.left))
+	if err == nil && len(c.left) > 0 {
+		err = fmt.Errorf("%d lines are left out, which do not fit", len(c.left))
 	}
 	return err
 }
 
 // restore imports the overrides and their history.
-func (i *importing) restore(ctx context.Context) ([]importLine, error) {
-	editor, err := i.editor()
+func (c *importCommand) restore(ctx context.Context) ([]importLine, error) {
+	editor, err := c.editor()
 	if err != nil {
 		return nil, err
 	}
-	fields, records, err := editor.Restore(ctx, i.backup, i.overwrite, override.Edit{Who: i.author(), Why: strings.TrimSuffix("import: "+i.why, ": "), Try: i.dry})
+	fields, records, err := editor.Restore(ctx, c.backup, c.overwrite, override.Edit{Who: c.author(), Why: strings.TrimSuffix("import: "+c.why, ": "), Try: c.dry})
 	return []importLine{
-		{Rule: "(overrides)", Imported: fields, Kept: len(i.backup.Fields) - fields, DryRun: i.dry},
-		{Rule: "(history)", Imported: records, Kept: len(i.backup.History) - records, DryRun: i.dry},
+		{Rule: "(overrides)", Imported: fields, Kept: len(c.backup.Fields) - fields, DryRun: c.dry},
+		{Rule: "(history)", Imported: records, Kept: len(c.backup.History) - records, DryRun: c.dry},
 	}, err
 }
 
 // all imports all lines, some at a time.
-func (i *importing) all(ctx context.Context, file io.Reader) error {
+func (c *importCommand) all(ctx context.Context, file io.Reader) error {
 	var some []*countsLine
 	bytes := 0
 	_, err := readCounts(file, func(l *countsLine) error {
-		if l.Override != nil || l.Change != "" || i.left[l.number] {
+		if l.Override != nil || l.Change != "" || c.left[l.number] {
 			return nil
 		}
-		if err := i.place(l); err != nil {
+		if err := c.place(l); err != nil {
 			return fmt.Errorf("line %d: the file has changed: %w", l.number, err)
 		}
 		if some, bytes = append(some, l), bytes+len(l.String)+50*len(l.Sorted); len(some) < peeks && bytes < atOnce {
 			return nil
 		}
-		err := i.put(ctx, some)
+		err := c.put(ctx, some)
 		some, bytes = nil, 0
 		return err
 	})
 	if err == nil {
-		err = i.put(ctx, some)
+		err = c.put(ctx, some)
 	}
 	return err
 }
 
 // put imports some keys. Each is tried first under a key that nobody uses: what the scripts
 // do not understand would let its caller pass.
-func (i *importing) put(ctx context.Context, some []*countsLine) error {
+func (c *importCommand) put(ctx context.Context, some []*countsLine) error {
 	for _, l := range some {
 		l.tried = runtime.NewKey().AddString("ratectl import " + strconv.FormatUint(rand.Uint64(), 36))
 	}
-	if err := i.write(ctx, some, true); err != nil {
+	if err := c.write(ctx, some, true); err != nil {
 		return err
 	}
 	errs := together(len(some), func(j int) error {
-		_, err := i.state(ctx, some[j].of, some[j].tried)
+		_, err := c.state(ctx, some[j].of, some[j].tried)
 		return err
 	})
-	if _, err := i.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	if _, err := c.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, l := range some {
 			pipe.Unlink(ctx, l.to)
 		}
@@ -184,18 +190,18 @@ func (i *importing) put(ctx context.Context, some []*countsLine) error {
 			good = append(good, l)
 		case runtime.ClassOf(errs[j]) == runtime.ClassWrongType:
 			l.outcome = "bad"
-			if i.bad++; i.bad <= maxBad {
-				i.logger().Printf("line %d: %s", l.number, visible(l.text()+" is no count of its rule"))
+			if c.bad++; c.bad <= maxBad {
+				c.logger().Printf("line %d: %s", l.number, visible(l.text()+" is no count of its rule"))
 			}
 		default:
 			return errs[j]
 		}
 	}
-	if err := i.write(ctx, good, false); err != nil {
+	if err := c.write(ctx, good, false); err != nil {
 		return err
 	}
 	for _, l := range some {
-		r := i.results[l.Rule]
+		r := c.results[l.Rule]
 		*map[string]*int{"imported": &r.Imported, "kept": &r.Kept, "lapsed": &r.Lapsed, "bad": &r.Bad}[l.outcome]++
 	}
 	return nil
@@ -203,20 +209,20 @@ func (i *importing) put(ctx context.Context, some []*countsLine) error {
 
 // write writes the counts of some lines, or tries them under other keys. With -n it finds out
 // what a write would do.
-func (i *importing) write(ctx context.Context, some []*countsLine, try bool) error {
+func (c *importCommand) write(ctx context.Context, some []*countsLine, try bool) error {
 	how := "keep"
-	if i.overwrite || try {
+	if c.overwrite || try {
 		how = "overwrite"
 	}
 	replies, rest := make([]*redis.Cmd, len(some)), make([][][]any, len(some))
-	_, err := i.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	_, err := c.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for j, l := range some {
 			l.to = l.redisKey
 			pages := l.writes(how, l.ends)
 			switch {
 			case try:
-				l.to, pages = i.limiter.RedisKey(i.limitOf(l.of, l.tried)), l.writes(how, time.Now().Add(time.Minute))
-			case i.dry:
+				l.to, pages = c.limiter.RedisKey(c.limitOf(l.of, l.tried)), l.writes(how, time.Now().Add(time.Minute))
+			case c.dry:
 				pages = [][]any{{how, l.ends.UnixMilli(), "nothing"}}
 			}
 			replies[j], rest[j] = pipe.Eval(ctx, writeKey, []string{l.to}, pages[0]...), pages[1:]
@@ -232,7 +238,7 @@ func (i *importing) write(ctx context.Context, some []*countsLine, try bool) err
 			if l.outcome != "imported" {
 				break
 			}
-			if err := i.client.Eval(ctx, writeKey, []string{l.to}, page...).Err(); err != nil {
+			if err := c.client.Eval(ctx, writeKey, []string{l.to}, page...).Err(); err != nil {
 				return err
 			}
 		}

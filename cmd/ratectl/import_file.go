@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/override"
 )
 
 // countsFile opens a file, or keeps standard input in one: it is read twice.
@@ -41,12 +40,12 @@ func (s *session) countsFile(path string) (file *os.File, done func(), err error
 }
 
 // examine reads all of a file before anything is imported, and returns how many keys it has.
-func (i *importing) examine(file io.Reader) (keys int, err error) {
+func (c *importCommand) examine(file io.Reader) (keys int, err error) {
 	var bad []string
 	reject := func(n int, why string) error {
-		if i.skip {
+		if c.skip {
 			keys--
-			i.leave(n, why)
+			c.leave(n, why)
 			return nil
 		}
 		if bad = append(bad, fmt.Sprintf("line %d: %s", n, why)); len(bad) == maxBad {
@@ -58,34 +57,34 @@ func (i *importing) examine(file io.Reader) (keys int, err error) {
 	header, err := readCounts(file, func(l *countsLine) error {
 		switch {
 		case l.Override != nil:
-			i.backup.Fields[*l.Override] = l.Says
+			c.backup.Fields[*l.Override] = l.Says
 			return nil
 		case l.Change != "":
-			i.backup.History = append(i.backup.History, l.Change)
+			c.backup.History = append(c.backup.History, l.Change)
 			return nil
 		}
 		keys++
-		if err := i.place(l); err != nil {
+		if err := c.place(l); err != nil {
 			return reject(l.number, err.Error())
 		}
-		if i.results[l.Rule] == nil {
-			i.results[l.Rule] = &importLine{Rule: l.Rule, DryRun: i.dry}
+		if c.results[l.Rule] == nil {
+			c.results[l.Rule] = &importLine{Rule: l.Rule, DryRun: c.dry}
 		}
-		if before := i.seen[l.redisKey]; before > 0 {
+		if before := c.seen[l.redisKey]; before > 0 {
 			bad = append(bad, fmt.Sprintf("line %d: it has the key of line %d", l.number, before))
 		}
-		i.seen[l.redisKey] = l.number
+		c.seen[l.redisKey] = l.number
 		if strings.HasPrefix(*l.Key, "%sha256-") {
 			hashed = append(hashed, l.number)
 		}
 		return nil
 	})
 	for _, n := range hashed {
-		if header.Namespace != i.namespace && len(bad) < maxBad {
-			_ = reject(n, fmt.Sprintf("the key is a hash of one that was too long in %s: it is none in %s", namespaces(header.Namespace), namespaces(i.namespace)))
+		if header.Namespace != c.namespace && len(bad) < maxBad {
+			_ = reject(n, fmt.Sprintf("the key is a hash of one that was too long in %s: it is none in %s", namespaces(header.Namespace), namespaces(c.namespace)))
 		}
 	}
-	if err := i.renameOverrides(); err != nil {
+	if err := c.renameOverrides(); err != nil {
 		bad = append(bad, err.Error())
 	}
 	if len(bad) > 0 {
@@ -98,14 +97,14 @@ func (i *importing) examine(file io.Reader) (keys int, err error) {
 }
 
 // renameOverrides has overrides be of renamed rules. The error says which of these the file does not name.
-func (i *importing) renameOverrides() error {
+func (c *importCommand) renameOverrides() error {
 	names := make(map[string]string)
-	for old, d := range i.renamed {
+	for old, d := range c.renamed {
 		names[old] = d.Name
 	}
-	found, err := i.backup.Rename(names)
+	found, err := c.backup.Rename(names)
 	for _, old := range slices.Sorted(maps.Keys(names)) {
-		if err == nil && !found[old] && !i.named[old] {
+		if err == nil && !found[old] && !c.named[old] {
 			err = fmt.Errorf("-rename %s: the file says nothing of such a rule", old)
 		}
 	}
@@ -113,25 +112,25 @@ func (i *importing) renameOverrides() error {
 }
 
 // leave leaves a line out, and says why.
-func (i *importing) leave(n int, why string) {
-	if i.left[n] = true; len(i.left) <= maxBad {
-		i.logger().Printf("line %d is left out: %s", n, visible(why))
+func (c *importCommand) leave(n int, why string) {
+	if c.left[n] = true; len(c.left) <= maxBad {
+		c.logger().Printf("line %d is left out: %s", n, visible(why))
 	}
 }
 
 // place finds the rule and the Redis key of a line.
-func (i *importing) place(l *countsLine) (err error) {
+func (c *importCommand) place(l *countsLine) (err error) {
 	if l.Rule == "" || l.Key == nil {
 		return errors.New("it has no rule or no key")
 	}
-	i.named[l.Rule] = true
-	if d, is := i.renamed[l.Rule]; is {
-		l.Rule = i.reference(d)
+	c.named[l.Rule] = true
+	if d, is := c.renamed[l.Rule]; is {
+		l.Rule = c.reference(d)
 	}
-	if l.of, err = i.rule(l.Rule); err != nil {
+	if l.of, err = c.rule(l.Rule); err != nil {
 		return err
 	}
-	if l.Rule != i.reference(l.of) {
+	if l.Rule != c.reference(l.of) {
 		return fmt.Errorf("%.100q is not how a rule of the listing is named here", l.Rule)
 	}
 	key, err := runtime.ParseKey(*l.Key)
@@ -142,11 +141,11 @@ func (i *importing) place(l *countsLine) (err error) {
 	if *l.Key != "" { // which is of a rule without a key, or an empty part
 		args = []string{*l.Key}
 	}
-	if err := cmp.Or(i.fits(l.of, key, args), l.check()); err != nil {
+	if err := cmp.Or(c.fits(l.of, key, args), l.check()); err != nil {
 		return err
 	}
-	group := i.limiter.KeysOf(l.of.Rule)
-	l.redisKey = i.limiter.RedisKey(i.limitOf(l.of, key))
+	group := c.limiter.KeysOf(l.of.Rule)
+	l.redisKey = c.limiter.RedisKey(c.limitOf(l.of, key))
 	text, _ := group.Text(l.redisKey)
 	if tag := l.redisKey[len(group.Prefix)+len(text):]; tag != l.Tag {
 		return fmt.Errorf("%s counts by another algorithm, or other buckets, than the rule does here: its Redis key ends with %q, and here with %q", l.text(), l.Tag, tag)
@@ -170,18 +169,6 @@ type importLine struct {
 
 func (l importLine) row() []string {
 	return rowOf(l.Rule, l.Imported, l.Kept, l.Lapsed, l.Bad)
-}
-
-// An importing puts counts into Redis.
-type importing struct {
-	*importCommand
-	renamed map[string]declared // rules by their names in the file
-	named   map[string]bool     // in the file
-	left    map[int]bool        // lines that are left out
-	seen    map[string]int      // lines by Redis keys
-	backup  override.Backup
-	results map[string]*importLine
-	bad     int
 }
 
 // maxBad is how many bad lines are told.

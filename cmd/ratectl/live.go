@@ -18,6 +18,7 @@ type live struct {
 	every  time.Duration
 	count  int     // of tables; 0: without end
 	screen *screen // nil: tables are printed one after another
+	past   []pastRates
 }
 
 // repeated prints a table in the place of the one before, if there is a screen.
@@ -79,15 +80,9 @@ type pageFrame struct {
 // maxFrame is more than a page sends at once.
 const maxFrame = 64 << 20
 
-// PageRates are what a live page tells, now and lately.
-type pageRates struct {
-	*live
-	past []pastRates
-}
-
-// show prints what a live page tells. If it is to go on until an interrupt, a
+// ofPage prints what a live page tells. If it is to go on until an interrupt, a
 // stream that ends is followed by another.
-func (c *pageRates) show(ctx context.Context) error {
+func (c *live) ofPage(ctx context.Context) error {
 	for printed := 0; ; {
 		err := c.followPage(ctx, &printed)
 		if err == nil || printed == 0 || c.count > 0 || ctx.Err() != nil {
@@ -101,7 +96,7 @@ func (c *pageRates) show(ctx context.Context) error {
 }
 
 // followPage prints what one stream tells, and counts the tables.
-func (c *pageRates) followPage(ctx context.Context, printed *int) error {
+func (c *live) followPage(ctx context.Context, printed *int) error {
 	stream, err := c.askPage(ctx, "-page", c.page, "api/stream", "text/event-stream")
 	if err != nil {
 		return err
@@ -151,7 +146,7 @@ func (c *pageRates) followPage(ctx context.Context, printed *int) error {
 const maxPast = 100
 
 // rates prints calls a second, or those of one rule as they were lately.
-func (c *pageRates) rates(now []rateLine) error {
+func (c *live) rates(now []rateLine) error {
 	const columns = "REFUSED/S ADMITTED/S SHADOW/S UNDECIDED/S"
 	rule := c.screen.rule()
 	if c.screen != nil {
@@ -159,9 +154,9 @@ func (c *pageRates) rates(now []rateLine) error {
 		c.past = c.past[:min(len(c.past), maxPast)]
 	}
 	if rule == "" {
-		return repeated(c.live, "calls a second of one program", "RULE "+columns, now, rateLine.row)
+		return repeated(c, "calls a second of one program", "RULE "+columns, now, rateLine.row)
 	}
-	return repeated(c.live, "calls a second of "+printable(rule)+" in one program", "TIME "+columns, c.past, func(p pastRates) []string {
+	return repeated(c, "calls a second of "+printable(rule)+" in one program", "TIME "+columns, c.past, func(p pastRates) []string {
 		line := rateLine{}
 		for _, l := range p.rates {
 			if printable(l.Rule) == rule {

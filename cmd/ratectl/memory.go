@@ -49,17 +49,15 @@ func (c *memoryCommand) run(ctx context.Context, args []string) error {
 
 // A fixExpiryCommand gives keys without an expiry one.
 type fixExpiryCommand struct {
-	session
-	expiry   time.Duration
-	yes, dry bool
-	why      string
+	changing
+	expiry time.Duration
 }
 
 func (c *fixExpiryCommand) about() about {
 	return about{
 		name: "fix-expiry", args: "[PREFIX...]", short: "set an expiry for keys that have none", needs: prints | needRedis | mayRules, max: -1,
 		long:  "Keys of rules live on for as long as they can have an effect, those of a PREFIX for -expiry: name a prefix that only the limiter uses. Asks for confirmation.",
-		flags: []cli.Flag{duration(&c.expiry, "expiry", 0, "keep keys for this long (default: as long as the rule's keys may need)"), yesFlag(&c.yes), dryFlag(&c.dry), whyFlag(&c.why)},
+		flags: append([]cli.Flag{duration(&c.expiry, "expiry", 0, "keep keys for this long (default: as long as the rule's keys may need)"), c.yesFlag()}, c.tryFlags()...),
 	}
 }
 
@@ -76,11 +74,11 @@ func (c *fixExpiryCommand) run(ctx context.Context, args []string) error {
 		endless += l.Endless
 	}
 	if endless > 0 && !c.dry {
-		if err := c.confirm(ctx, c.yes, "give %d keys an expiry", endless); err != nil {
+		if err := c.confirm(ctx, "give %d keys an expiry", endless); err != nil {
 			return err
 		}
 		before := strings.TrimSpace(fmt.Sprintf("%d keys without an expiry %s", endless, strings.Join(args, " ")))
-		if err := c.note(ctx, override.Target{Rule: override.All}, "fix-expiry", before, c.why); err != nil {
+		if err := c.note(ctx, override.Target{Rule: override.All}, "fix-expiry", before); err != nil {
 			return err
 		}
 		lines, err = c.survey(ctx, args, c.expiry, true)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -111,32 +109,6 @@ func printEach[T any](p *printer, head string, values []T, row func(T) []string)
 		rows[i] = row(v)
 	}
 	return p.printTable(head, rows)
-}
-
-// confirm asks whether to do something, unless that is settled by -yes. An interrupt counts as no.
-func (p *program) confirm(ctx context.Context, yes bool, question string, args ...any) error {
-	if yes {
-		return nil
-	}
-	question = visible(fmt.Sprintf(question, args...))
-	if !p.asks {
-		return failure{unconfirmed, "nothing is changed: there is no terminal to ask on; say -yes to " + question}
-	}
-	fmt.Fprintf(p.err, "%s? [y/N] ", strings.ToUpper(question[:1])+question[1:])
-	lines, answers := bufio.NewReader(p.in), make(chan string, 1)
-	go func() { // an interrupt does not end the read: it lasts as long as the program
-		answer, _ := lines.ReadString('\n')
-		answers <- strings.ToLower(strings.TrimSpace(answer))
-	}()
-	select {
-	case answer := <-answers:
-		if (answer == "y" || answer == "yes") && ctx.Err() == nil {
-			return nil
-		}
-	case <-ctx.Done():
-		fmt.Fprintln(p.err)
-	}
-	return failure{unconfirmed, "nothing is changed"}
 }
 
 // suggest returns a hint at the candidate that is nearest to what was written, or

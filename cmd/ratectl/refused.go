@@ -63,9 +63,7 @@ type pastCommand struct {
 }
 
 func (c *pastCommand) secretFlag() cli.Flag {
-	f := text(&c.secretFile, "refused-secret-file", "`file` with the secret of runtime.WithRefusals, in place of RATECTL_REFUSED_SECRET")
-	f.Sources = c.sources("refused-secret-file")
-	return f
+	return c.sourced(text(&c.secretFile, "refused-secret-file", "`file` with the secret of runtime.WithRefusals, in place of RATECTL_REFUSED_SECRET"))
 }
 
 // refused returns the callers that were refused in a time up to now, by the clock of Redis, and how many

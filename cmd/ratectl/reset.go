@@ -24,11 +24,7 @@ type resetAnswer struct {
 }
 
 // A resetCommand gives a key its whole limit back, and ends its block.
-type resetCommand struct {
-	session
-	yes, dry bool
-	why      string
-}
+type resetCommand struct{ changing }
 
 func (c *resetCommand) about() about {
 	return about{
@@ -38,7 +34,7 @@ func (c *resetCommand) about() about {
 }
 
 func (c *resetCommand) flagsOfReset() []cli.Flag {
-	return []cli.Flag{c.partsFlag(), yesFlag(&c.yes), dryFlag(&c.dry), whyFlag(&c.why)}
+	return append([]cli.Flag{c.partsFlag(), c.yesFlag()}, c.tryFlags()...)
 }
 
 // named returns the key that arguments name as it is now, also if that is broken.
@@ -57,11 +53,11 @@ func (c *resetCommand) named(ctx context.Context, args []string) (*resetAnswer, 
 // does changes something after a question, or says what it would change.
 func (c *resetCommand) does(ctx context.Context, a *resetAnswer, did string, do func(context.Context, runtime.Limit) error, question, would, is string) error {
 	if !c.dry {
-		if err := c.confirm(ctx, c.yes, "%s", question); err != nil {
+		if err := c.confirm(ctx, "%s", question); err != nil {
 			return err
 		}
 		before := fmt.Sprintf("%s, %d used", a.Before.State, a.Before.Used)
-		if err := c.note(ctx, override.Target{Rule: a.Rule, Pattern: a.Key, Keys: true}, did, before, c.why); err != nil {
+		if err := c.note(ctx, override.Target{Rule: a.Rule, Pattern: a.Key, Keys: true}, did, before); err != nil {
 			return err
 		}
 		if err := do(ctx, a.limit); err != nil {

@@ -33,9 +33,7 @@ func (c *topCommand) about() about {
 }
 
 func (s *session) pageFlag() cli.Flag {
-	page := text(&s.page, "page", "show the rates of the live page at this `URL` (RATECTL_PAGE)")
-	page.Sources = s.sources("page")
-	return page
+	return s.sourced(text(&s.page, "page", "show the rates of the live page at this `URL` (RATECTL_PAGE)"))
 }
 
 func (c *topCommand) run(ctx context.Context, _ []string) error {
@@ -62,7 +60,7 @@ func (c *topCommand) run(ctx context.Context, _ []string) error {
 	}
 	show := c.ofRedis
 	if c.page != "" {
-		show = (&pageRates{live: &c.live}).show
+		show = c.ofPage
 	}
 	if err := show(ctx); ctx.Err() == nil {
 		return err
