@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -187,32 +186,10 @@ func fillPool(t *testing.T, client redis.UniversalClient) {
 func crowd(t *testing.T, client redis.UniversalClient, calls int) {
 	t.Helper()
 	store := runtime.NewRedisStore(client)
-	limiter := runtime.New(store, quiet)
-	rule := &runtime.Rule{Name: "r", Prefix: "crowd:", Window: time.Hour, Max: 1_000_000}
-	took := make([]time.Duration, calls)
-	together := make(chan struct{})
-	var ready, wait sync.WaitGroup
-	ready.Add(calls)
-	for i := range calls {
-		wait.Go(func() {
-			limit := rule.Limit(runtime.NewKey().AddInt(int64(i % 1000)))
-			ready.Done()
-			<-together
-			start := time.Now()
-			d, err := limiter.Take(context.Background(), limit)
-			took[i] = time.Since(start)
-			if err != nil || d.Source != runtime.SourceFailure {
-				t.Errorf("got %+v, %v; want a call that the policy let through", d, err)
-			}
-		})
-	}
-	ready.Wait()
-	close(together)
-	wait.Wait()
-	slices.Sort(took)
-	t.Logf("%d calls: p50 %v, p99 %v, max %v; %v", calls, took[calls/2], took[calls*99/100], took[calls-1], store.Failures())
+	c := faults.Together(t, runtime.New(store, quiet), calls)
+	t.Logf("%+v; %v", c, store.Failures())
 	// What go-redis is left alone with takes five seconds.
-	if most := 4 * time.Second; took[calls-1] > most {
-		t.Errorf("a call took %v, want no more than %v on a slow machine", took[calls-1], most)
+	if most := 4 * time.Second; c.Max > most {
+		t.Errorf("a call took %v, want no more than %v on a slow machine", c.Max, most)
 	}
 }

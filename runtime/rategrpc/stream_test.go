@@ -219,39 +219,3 @@ func TestLimitInsideOfStream(t *testing.T) {
 		}
 	}
 }
-
-// A stream whose messages a meter charges ends behind the last one that is paid, as one that
-// the interceptor limits.
-func TestMeteredStream(t *testing.T) {
-	l := limiter(t)
-	limit := rule(7, time.Hour).Limit(nil)
-	list := func(_ *pb.StreamingOutputCallRequest, stream pb.TestService_StreamingOutputCallServer) error {
-		decision, err := l.Take(stream.Context(), limit)
-		if err != nil {
-			return err
-		}
-		meter := l.Meter(stream.Context(), decision, 0)
-		defer meter.Close()
-		for range 10 {
-			if err := meter.Charge(1); err != nil {
-				return err
-			}
-			if err := stream.Send(&pb.StreamingOutputCallResponse{}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	client := dial(t, &service{server: list}, options(raterpc.WithPushback(time.Minute)))
-	for i, want := range []int{7, 0} {
-		stream, err := client.StreamingOutputCall(t.Context(), &pb.StreamingOutputCallRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := receive(stream)
-		st := status.Convert(err)
-		if n != want || st.Code() != codes.ResourceExhausted || detail[*errdetails.RetryInfo](st) == nil || detail[*errdetails.QuotaFailure](st) == nil {
-			t.Errorf("stream %d: %d messages, then %v, %v", i, n, err, st.Details())
-		}
-	}
-}

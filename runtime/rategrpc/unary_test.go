@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/rategrpc"
 	"github.com/rategen/rategen/runtime/raterpc"
 )
@@ -109,19 +107,6 @@ type coded struct{ error }
 
 func (coded) GRPCStatus() *status.Status { return status.New(codes.AlreadyExists, "coded") }
 func (c coded) Unwrap() error            { return c.error }
-
-// An application that replaces the errors of refusals does not hide them.
-func TestReplacedError(t *testing.T) {
-	l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.WithRefusalError(func(context.Context, error) error { return errors.New("shop: busy") }))
-	defer func() { _ = l.Close() }()
-	client := dial(t, &service{unary: limitedBy(l, rule(1, time.Hour))}, options())
-	call(t, client)
-	got := call(t, client).status
-	if got.Code() != codes.ResourceExhausted || got.Message() != "shop: busy" || detail[*errdetails.RetryInfo](got) == nil {
-		t.Errorf("%v with %v", got, got.Details())
-	}
-}
 
 // Limits without a directive: for a method, by a key from the call, at a cost.
 func TestLimits(t *testing.T) {
@@ -227,18 +212,6 @@ func TestOuterInterceptor(t *testing.T) {
 	call(t, client)
 	if !errors.Is(seen, runtime.ErrLimited) || status.Code(seen) != codes.ResourceExhausted || seen.Error() != "rpc error: code = ResourceExhausted desc = rate limit exceeded" {
 		t.Error(seen)
-	}
-}
-
-// A hidden policy is in no field and no detail.
-func TestHiddenPolicy(t *testing.T) {
-	client := dial(t, &service{unary: limitedBy(limiter(t), rule(1, time.Hour))},
-		options(raterpc.WithPolicy("*", ratefield.Policy{Audience: ratefield.Internal}), raterpc.WithDomain("shop.example")))
-	call(t, client)
-	refused := call(t, client)
-	info := detail[*errdetails.ErrorInfo](refused.status)
-	if len(refused.trailer.Get("ratelimit"))+len(refused.trailer.Get("ratelimit-policy")) != 0 || info.GetDomain() != "shop.example" || info.GetMetadata()["policy"]+info.GetMetadata()["limit"] != "" || detail[*errdetails.QuotaFailure](refused.status) != nil {
-		t.Errorf("%v %v", refused.trailer, info)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/rategen/rategen/internal/testkit/scratch"
 )
 
 // good is where scenarios are in their module: they import each other by that.
@@ -73,13 +75,7 @@ func writeModule(dir, rategen string) error {
 	if err != nil {
 		return err
 	}
-	text := "module example.com/x\n"
-	for line := range strings.Lines(string(mod)) {
-		if !strings.HasPrefix(line, "module ") && !strings.HasPrefix(line, "tool ") {
-			text += line
-		}
-	}
-	text += "\nrequire github.com/rategen/rategen v0.0.0\n\nreplace github.com/rategen/rategen => " + rategen + "\n"
+	text := "module example.com/x\n" + scratch.Requirements(string(mod), rategen)
 	sum, err := os.ReadFile(filepath.Join(rategen, "go.sum"))
 	if err != nil {
 		return err

@@ -43,26 +43,40 @@ func Crowds(tb testing.TB, short bool) []Crowd {
 
 func crowd(tb testing.TB, name string, client redis.UniversalClient, warm bool, servers ...*redistest.Server) Crowd {
 	tb.Helper()
-	c := Crowd{Name: name, Calls: 10_000}
-	rule := &runtime.Rule{Name: "crowd", Prefix: "crowd:", Window: time.Hour, Max: 1_000_000}
-	limit := func(i int) runtime.Limit { return rule.Limit(runtime.NewKey().AddInt(int64(i % 1000))) }
 	limiter := runtime.New(runtime.NewRedisStore(client), runtime.WithLogger(silent))
 	for i := 0; warm && i < 1000; i++ {
-		if d, err := limiter.Take(context.Background(), limit(i)); i > 100 && d.Source != runtime.SourceStore {
+		if d, err := limiter.Take(context.Background(), inCrowd(i)); i > 100 && d.Source != runtime.SourceStore {
 			tb.Fatalf("%s: before: decided by %v, %v", name, d.Source, err)
 		}
 	}
 	for _, server := range servers {
 		server.Pause()
 	}
-	took := make([]time.Duration, c.Calls)
-	failed := make([]error, c.Calls)
+	c := Together(tb, limiter, 10_000)
+	for _, server := range servers {
+		server.Resume()
+	}
+	c.Name = name
+	return c
+}
+
+// inCrowd is the limit of a call.
+func inCrowd(i int) runtime.Limit { return crowdRule.Limit(runtime.NewKey().AddInt(int64(i % 1000))) }
+
+var crowdRule = &runtime.Rule{Name: "crowd", Prefix: "crowd:", Window: time.Hour, Max: 1_000_000}
+
+// Together has so many calls come at once to a limiter whose Redis gives no answer. Each must be
+// let through by the failure policy.
+func Together(tb testing.TB, limiter *runtime.Limiter, calls int) Crowd {
+	tb.Helper()
+	took := make([]time.Duration, calls)
+	failed := make([]error, calls)
 	var ready, wait sync.WaitGroup
 	release := make(chan struct{})
-	ready.Add(c.Calls)
-	for i := range c.Calls {
+	ready.Add(calls)
+	for i := range calls {
 		wait.Go(func() {
-			limit := limit(i)
+			limit := inCrowd(i)
 			ready.Done()
 			<-release
 			begin := time.Now()
@@ -76,14 +90,12 @@ func crowd(tb testing.TB, name string, client redis.UniversalClient, warm bool, 
 	ready.Wait()
 	close(release)
 	wait.Wait()
-	for _, server := range servers {
-		server.Resume()
-	}
 	for i, err := range failed {
 		if err != nil {
-			tb.Fatalf("%s: call %d: %v", name, i, err)
+			tb.Fatalf("call %d: %v", i, err)
 		}
 	}
+	c := Crowd{Calls: calls}
 	c.P50, c.P99, c.Max = quantiles(took)
 	return c
 }
