@@ -82,11 +82,11 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 	if n > 0 && c.overrides == "" && !c.skip {
 		return usagef("%s: it has overrides and their history: name the hash with -overrides, or leave them out by -skip; nothing is imported", args[0])
 	}
+	did, how := "import", "keep those that are there"
+	if c.overwrite {
+		did, how = "import -overwrite", "overwrite those that are there, with all that was counted since"
+	}
 	if !c.dry {
-		how := "keep those that are there"
-		if c.overwrite {
-			how = "overwrite those that are there, with all that was counted since"
-		}
 		if err := c.confirm(ctx, "import the counts of %d keys of %d rules and %d overrides in %s, and %s", keys, len(c.results), len(c.backup.Fields), namespaces(c.namespace), how); err != nil {
 			return err
 		}
@@ -98,10 +98,6 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 		}
 	}
 	if !c.dry {
-		did := "import"
-		if c.overwrite {
-			did += " -overwrite"
-		}
 		did = fmt.Sprintf("%s of %d keys of %s", did, keys, strings.Join(slices.Sorted(maps.Keys(c.results)), ", "))
 		if err := c.note(ctx, override.Target{Rule: override.All}, did[:min(len(did), 500)], ""); err != nil {
 			return err

@@ -45,7 +45,9 @@ func (c *importCommand) examine(file io.Reader) (keys int, err error) {
 	reject := func(n int, why string) error {
 		if c.skip {
 			keys--
-			c.leave(n, why)
+			if c.left[n] = true; len(c.left) <= maxBad {
+				c.logger().Printf("line %d is left out: %s", n, visible(why))
+			}
 			return nil
 		}
 		if bad = append(bad, fmt.Sprintf("line %d: %s", n, why)); len(bad) == maxBad {
@@ -109,13 +111,6 @@ func (c *importCommand) renameOverrides() error {
 		}
 	}
 	return err
-}
-
-// leave leaves a line out, and says why.
-func (c *importCommand) leave(n int, why string) {
-	if c.left[n] = true; len(c.left) <= maxBad {
-		c.logger().Printf("line %d is left out: %s", n, visible(why))
-	}
 }
 
 // place finds the rule and the Redis key of a line.

@@ -27,13 +27,9 @@ func (c *topCommand) about() about {
 		flags: []cli.Flag{
 			duration(&c.every, "every", 2*time.Second, "time between two tables"),
 			number(&c.count, "count", 0, 0, "end after `n` tables (default: 1 if standard output is no terminal, and otherwise never)"),
-			c.nearFlag(), c.pageFlag(),
+			c.nearFlag(), c.sourced(text(&c.page, "page", "show the rates of the live page at this `URL` (RATECTL_PAGE)")),
 		},
 	}
-}
-
-func (s *session) pageFlag() cli.Flag {
-	return s.sourced(text(&s.page, "page", "show the rates of the live page at this `URL` (RATECTL_PAGE)"))
 }
 
 func (c *topCommand) run(ctx context.Context, _ []string) error {

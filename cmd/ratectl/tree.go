@@ -149,8 +149,15 @@ type line struct {
 	odd    string // an argument that is no flag, and looks like one
 }
 
-// cut reads a command line. Whether a flag takes a value does not depend on the command here.
+// cut reads a command line. A flag of one name takes a value in all commands or in none.
 func cut(tree *cli.Command, args []string) (l line) {
+	takes := make(map[string]bool) // a value, by the names of flags
+	_ = tree.Walk(func(c *cli.Command) error {
+		for _, f := range c.Flags {
+			takes[f.Names()[0]] = f.(cli.DocGenerationFlag).TakesValue()
+		}
+		return nil
+	})
 	for i := 0; i < len(args) && args[i] != "--"; i++ {
 		arg := args[i]
 		if len(arg) < 2 || arg[0] != '-' {
@@ -161,7 +168,7 @@ func cut(tree *cli.Command, args []string) (l line) {
 			l.odd = arg
 		}
 		name, value, has := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		if !has && takesValue(tree, name) && i+1 < len(args) {
+		if !has && takes[name] && i+1 < len(args) {
 			i++
 			value = args[i]
 		}
@@ -170,20 +177,6 @@ func cut(tree *cli.Command, args []string) (l line) {
 		}
 	}
 	return l
-}
-
-// takesValue reports whether the argument after a flag is its value. A flag of one
-// name does in all commands or in none.
-func takesValue(tree *cli.Command, name string) (takes bool) {
-	_ = tree.Walk(func(c *cli.Command) error {
-		for _, f := range c.Flags {
-			if slices.Contains(f.Names(), name) {
-				takes = f.(cli.DocGenerationFlag).TakesValue()
-			}
-		}
-		return nil
-	})
-	return takes
 }
 
 // inOrder returns the arguments with the words of the command first, as the library has
