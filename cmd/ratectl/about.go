@@ -114,12 +114,12 @@ func (s *session) sharedFlags(needs need) (all []cli.Flag) {
 	redis := s.setting(&s.redis, "redis", "`address` of Redis: host:port, several separated by commas, or a redis:// or rediss:// URL without a password (RATECTL_REDIS)")
 	redis.Value = "localhost:6379"
 	return append(all, named, redis,
-		s.switched(&s.cluster, "cluster", "the addresses are nodes of a cluster; found out by itself if Redis says so"),
-		s.setting(&s.sentinel, "sentinel", "the addresses are Sentinels, which know the master by this `name`"),
-		&cli.IntFlag{Name: "db", Usage: "`number` of the database", Destination: &s.db, Local: true, Category: ofEveryCommand, Sources: s.sources("db"), Config: cli.IntegerConfig{Base: 10}},
-		s.setting(&s.user, "user", "ACL user `name` (RATECTL_USER); its password is in RATECTL_PASSWORD"),
+		s.switched(&s.said.IsClusterMode, "cluster", "the addresses are nodes of a cluster; found out by itself if Redis says so"),
+		s.setting(&s.said.MasterName, "sentinel", "the addresses are Sentinels, which know the master by this `name`"),
+		&cli.IntFlag{Name: "db", Usage: "`number` of the database", Destination: &s.said.DB, Local: true, Category: ofEveryCommand, Sources: s.sources("db"), Config: cli.IntegerConfig{Base: 10}},
+		s.setting(&s.said.Username, "user", "ACL user `name` (RATECTL_USER); its password is in RATECTL_PASSWORD"),
 		s.setting(&s.passwordFile, "password-file", "`file` with the password, in place of RATECTL_PASSWORD"),
-		s.setting(&s.sentinelUser, "sentinel-user", "ACL user `name` of the Sentinels; its password is in RATECTL_SENTINEL_PASSWORD"),
+		s.setting(&s.said.SentinelUsername, "sentinel-user", "ACL user `name` of the Sentinels; its password is in RATECTL_SENTINEL_PASSWORD"),
 		s.setting(&s.sentinelPasswordFile, "sentinel-password-file", "`file` with the password of the Sentinels"),
 		s.switched(&s.tls, "tls", "connect with TLS"),
 		s.setting(&s.ca, "tls-ca", "PEM `file` with the authority that signed the certificate of Redis, and of a live page; means -tls"),

@@ -123,42 +123,34 @@ func (c *overrideSetCommand) run(ctx context.Context, args []string) (err error)
 			}
 		}
 	}
-	if e.Set, err = c.change(); err != nil {
-		return err
-	}
-	return c.edit(ctx, e)
-}
-
-// change returns the change that the flags describe.
-func (c *overrideSetCommand) change() (set runtime.KeyOverride, err error) {
 	if c.given("max") {
 		n, err := strconv.ParseInt(c.maxText, 10, 64)
 		if err != nil || n < 0 {
-			return set, usagef("-max %q: write a whole number, 0 to admit nobody", c.maxText)
+			return usagef("-max %q: write a whole number, 0 to admit nobody", c.maxText)
 		}
-		set.Max = &n
+		e.Set.Max = &n
 	}
 	if c.given("window") {
-		set.Window = &c.window
+		e.Set.Window = &c.window
 	}
 	if c.given("mode") {
 		mode, is := map[string]runtime.Mode{"enforce": runtime.ModeEnforce, "soft": runtime.ModeSoft, "shadow": runtime.ModeShadow}[c.mode]
 		if !is {
-			return set, usagef("-mode %q: write enforce, soft or shadow", c.mode)
+			return usagef("-mode %q: write enforce, soft or shadow", c.mode)
 		}
-		set.Mode = &mode
+		e.Set.Mode = &mode
 	}
 	if c.given("enabled") {
 		on, err := strconv.ParseBool(c.enabled)
 		if err != nil {
-			return set, usagef("-enabled %q: write true or false", c.enabled)
+			return usagef("-enabled %q: write true or false", c.enabled)
 		}
-		set.Enabled = &on
+		e.Set.Enabled = &on
 	}
-	if set == (runtime.KeyOverride{}) {
-		return set, usagef("what is to change? Say -max, -window, -mode or -enabled")
+	if e.Set == (runtime.KeyOverride{}) {
+		return usagef("what is to change? Say -max, -window, -mode or -enabled")
 	}
-	return set, nil
+	return c.edit(ctx, e)
 }
 
 // An overrideRemoveCommand takes an override or some of its fields away, also that of a rule

@@ -24,14 +24,11 @@ const noPasswordHere = "-redis has a password, which every user of this machine 
 
 // A server is the Redis that flags name.
 type server struct {
-	redis, user, passwordFile                    string
-	cluster                                      bool
-	sentinel, sentinelUser, sentinelPasswordFile string
-	db                                           int
-	tls                                          bool
-	ca, cert, tlsKey, tlsName                    string
-	timeout                                      time.Duration
-	password, sentinelPassword                   string // of the environment or the files
+	redis, passwordFile, sentinelPasswordFile string
+	tls                                       bool
+	ca, cert, tlsKey, tlsName                 string
+	timeout                                   time.Duration
+	said                                      redis.UniversalOptions // with the passwords of the environment or the files
 
 	client redis.UniversalClient
 }
@@ -60,7 +57,7 @@ func (s *server) connect(ctx context.Context) error {
 	s.client = redis.NewUniversalClient(u)
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if s.cluster || s.sentinel != "" {
+	if u.IsClusterMode || u.MasterName != "" {
 		return s.client.Ping(ctx).Err()
 	}
 	mode, err := modeOf(ctx, s.client)
@@ -69,7 +66,7 @@ func (s *server) connect(ctx context.Context) error {
 		return usagef("%s is a Sentinel: say with -sentinel by which name it knows the master", s.redis)
 	case err == nil && mode == "cluster":
 		_ = s.client.Close()
-		s.cluster, u.IsClusterMode = true, true
+		u.IsClusterMode = true
 		s.client = redis.NewUniversalClient(u)
 		return s.client.Ping(ctx).Err()
 	}
@@ -111,14 +108,10 @@ func modeOf(ctx context.Context, client redis.UniversalClient) (string, error) {
 
 // clientOptions returns the options of the client.
 func (s *server) clientOptions() (*redis.UniversalOptions, error) {
-	u := &redis.UniversalOptions{
-		DB: s.db, Username: s.user, Password: s.password,
-		SentinelUsername: s.sentinelUser, SentinelPassword: s.sentinelPassword,
-		MasterName: s.sentinel, IsClusterMode: s.cluster,
-		ContextTimeoutEnabled: true, DialTimeout: s.timeout, ReadTimeout: s.timeout, WriteTimeout: s.timeout,
-		MaxRetries: 1, DialerRetries: 1, ClientName: "ratectl",
-	}
-	if s.cluster && s.sentinel != "" {
+	u := new(s.said)
+	u.ContextTimeoutEnabled, u.DialTimeout, u.ReadTimeout, u.WriteTimeout = true, s.timeout, s.timeout, s.timeout
+	u.MaxRetries, u.DialerRetries, u.ClientName = 1, 1, "ratectl"
+	if u.IsClusterMode && u.MasterName != "" {
 		return nil, usagef("a cluster has no Sentinels: leave out -cluster or -sentinel")
 	}
 	if strings.Contains(s.redis, "://") {
@@ -136,7 +129,7 @@ func (s *server) clientOptions() (*redis.UniversalOptions, error) {
 			}
 		}
 	}
-	if len(u.Addrs) > 1 && !s.cluster && s.sentinel == "" {
+	if len(u.Addrs) > 1 && !u.IsClusterMode && u.MasterName == "" {
 		return nil, usagef("-redis names several addresses: add -cluster, or -sentinel and the name of the master")
 	}
 	return u, s.secure(u)
@@ -220,7 +213,7 @@ func (s *server) explained(err error) error {
 	case hasReply(err, "WRONGPASS"):
 		return fmt.Errorf("redis refuses the user or the password: check -user, and RATECTL_PASSWORD or -password-file: %w", err)
 	case hasReply(err, "NOPERM"):
-		return fmt.Errorf("redis does not allow the user %q to do this: see the rights in docs/ratectl.md: %w", s.user, err)
+		return fmt.Errorf("redis does not allow the user %q to do this: see the rights in docs/ratectl.md: %w", s.said.Username, err)
 	case hasReply(err, "READONLY"):
 		return fmt.Errorf("redis at %s is a replica: name its master with -redis, or the Sentinels with -sentinel: %w", s.redis, err)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -34,7 +34,7 @@ ratectl COMMAND -h says more, and lists the flags.
 func init() { // the library has these in one place for all programs
 	cli.RootCommandHelpTemplate, cli.SubcommandHelpTemplate, cli.CommandHelpTemplate = rootHelp, rootHelp, commandHelp
 	cli.HelpFlag = &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Hidden: true, Local: true}
-	cli.FlagStringer = func(f cli.Flag) string { return strings.Join(described(f), "\n") }
+	cli.FlagStringer = described
 	cli.HelpPrinter = func(out io.Writer, template string, of any) {
 		cli.HelpPrinterCustom(out, template, of, map[string]any{
 			"wrapAt": func() int { return 78 },
@@ -58,7 +58,7 @@ const aboutKeys = "KEY is the key as it stands in Redis after the prefix, its pa
 var backquoted = regexp.MustCompile("`([^`]*)`")
 
 // described returns how a flag is written, and what it is for.
-func described(flag cli.Flag) []string {
+func described(flag cli.Flag) string {
 	f := flag.(cli.DocGenerationFlag)
 	name, usage := "-"+flag.Names()[0], f.GetUsage()
 	switch quoted := backquoted.FindStringSubmatch(usage); {
@@ -71,7 +71,7 @@ func described(flag cli.Flag) []string {
 	if value := strings.Trim(f.GetValue(), `"`); !slices.Contains([]string{"", "0", "0s", "false"}, value) {
 		usage += " (default " + value + ")"
 	}
-	return []string{name, usage}
+	return name + "\n" + usage
 }
 
 // A helpCommand prints the help of one command or of all, with markdown the table of the

@@ -45,31 +45,23 @@ func parseListing(in io.Reader) (rules []declared, err error) {
 		case err != nil:
 			return nil, fmt.Errorf("rule %d: not what rategen list -json prints: %w", n, err)
 		}
-		rule, err := declaredOf(&l)
+		r, err := l.Rule()
 		if err != nil {
 			return nil, fmt.Errorf("rule %d, %q: %w", n, l.Name, err)
 		}
-		rules = append(rules, rule)
+		d := declared{Rule: r, shadow: !r.Mode.Denies(), place: l.File, parts: l.Key, anyKey: l.AnyKey}
+		r.Mode = runtime.ModeEnforce
+		if !l.AnyKey { // else the file names the method
+			d.place = fmt.Sprintf("%s:%d", l.File, l.Line)
+		}
+		for n := range l.KeyParts {
+			d.parts, d.anyKey = append(d.parts, fmt.Sprintf("part %d", n+1)), false
+		}
+		if l.ByCall() {
+			d.byCall = l.Max
+		}
+		rules = append(rules, d)
 	}
-}
-
-func declaredOf(l *rulelist.Rule) (declared, error) {
-	r, err := l.Rule()
-	if err != nil {
-		return declared{}, err
-	}
-	d := declared{Rule: r, shadow: !r.Mode.Denies(), place: l.File, parts: l.Key, anyKey: l.AnyKey}
-	r.Mode = runtime.ModeEnforce
-	if !l.AnyKey { // else the file names the method
-		d.place = fmt.Sprintf("%s:%d", l.File, l.Line)
-	}
-	for n := range l.KeyParts {
-		d.parts, d.anyKey = append(d.parts, fmt.Sprintf("part %d", n+1)), false
-	}
-	if l.ByCall() {
-		d.byCall = l.Max
-	}
-	return d, nil
 }
 
 // listed returns the rules of the page, of the file or of standard input that -rules names.

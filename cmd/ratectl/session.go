@@ -42,10 +42,10 @@ func (s *session) given(name string) bool { return s.flags.IsSet(name) }
 // open connects to Redis, and reads the overrides if the hash is named and the
 // command judges by them.
 func (s *session) open(ctx context.Context, judges bool) (err error) {
-	if s.password, err = s.secret("RATECTL_PASSWORD", s.passwordFile); err != nil {
+	if s.said.Password, err = s.secret("RATECTL_PASSWORD", s.passwordFile); err != nil {
 		return err
 	}
-	if s.sentinelPassword, err = s.secret("RATECTL_SENTINEL_PASSWORD", s.sentinelPasswordFile); err != nil {
+	if s.said.SentinelPassword, err = s.secret("RATECTL_SENTINEL_PASSWORD", s.sentinelPasswordFile); err != nil {
 		return err
 	}
 	if err := s.connect(ctx); err != nil {

@@ -143,8 +143,7 @@ func (c *topCommand) opened(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	all, _ := wantedStates("")
-	found, matched, _, err := c.keysOf(ctx, d, all, 1000)
+	found, matched, _, err := c.keysOf(ctx, d, states, 1000)
 	if err != nil {
 		return err
 	}
