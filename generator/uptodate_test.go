@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator/internal/cache"
 	"github.com/rategen/rategen/generator/internal/output"
+	"github.com/rategen/rategen/internal/testkit/scratch"
 )
 
 // TestRecord changes, one at a time, everything that generated files depend on:
@@ -40,13 +41,7 @@ func TestRecord(t *testing.T) {
 	}
 	write := func(dir, name, content string) func() {
 		return func() {
-			path := filepath.Join(dir, name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			scratch.Write(t, filepath.Join(dir, name), content)
 		}
 	}
 	dir, cacheDir := t.TempDir(), t.TempDir()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/testkit/scratch"
 )
 
 // A module without dependencies: the generated code is not compiled here.
@@ -29,13 +30,7 @@ func writeModule(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		scratch.Write(t, filepath.Join(dir, name), content)
 	}
 	return dir
 }
@@ -56,9 +51,7 @@ func TestMovedLines(t *testing.T) {
 	}
 	moved := strings.Replace(module["a.go"], "type A", "// A comment.\n\ntype A", 1)
 	moved = strings.Replace(moved, "\t//ratelimit", "\t// Do does.\n\t//\n\t//ratelimit", 1)
-	if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte(moved), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	scratch.Write(t, filepath.Join(dir, "a.go"), moved)
 	if code, out, errs := rategen(dir, "-check"); code != 0 {
 		t.Error(code, out, errs)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator"
 	"github.com/rategen/rategen/internal/printed"
+	"github.com/rategen/rategen/internal/testkit/scratch"
 )
 
 // optionTableFile is the page that has the table of options, between the
@@ -35,9 +36,7 @@ func TestOptions(t *testing.T) {
 			t.Fatalf("%s has no options between %q and %q", page.path, page.start, page.end)
 		}
 		if *update {
-			if err := os.WriteFile(page.path, []byte(before+page.start+page.want+page.end+after), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			scratch.Write(t, page.path, before+page.start+page.want+page.end+after)
 		} else if diff := cmp.Diff(page.want, got); diff != "" {
 			t.Errorf("%s: run go generate (-want +got):\n%s", page.path, diff)
 		}

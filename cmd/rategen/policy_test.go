@@ -2,12 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/internal/testkit/scratch"
 )
 
 var policyModule = map[string]string{
@@ -66,9 +67,7 @@ func TestChangedPolicy(t *testing.T) {
 		expect(t, dir, 0, "", "./users")
 	}
 	changed := strings.Replace(policyModule["limits/day.go"], "24 *", "48 *", 1)
-	if err := os.WriteFile(filepath.Join(dir, "limits", "day.go"), []byte(changed), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	scratch.Write(t, filepath.Join(dir, "limits", "day.go"), changed)
 	expect(t, dir, 1, "users/users_ratelimit.go: stale: run go generate\n", "-check", "./users")
 	expect(t, dir, 1, "orders/orders_ratelimit.go: stale: run go generate\nusers/users_ratelimit.go: stale: run go generate\n", "-check", "./...")
 }

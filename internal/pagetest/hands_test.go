@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
@@ -166,9 +167,7 @@ func TestLoadBalancer(t *testing.T) {
 	var turns [2]*httputil.ReverseProxy
 	for i, of := range []*program{p, q} {
 		to, err := url.Parse(strings.TrimSuffix(of.url, "/ops/limits"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		turns[i] = httputil.NewSingleHostReverseProxy(to)
 		turns[i].FlushInterval = -1
 	}
@@ -263,9 +262,7 @@ func TestHeldBack(t *testing.T) {
 	p.limiter.Register(peer)
 	b.visit(p.url, len(rules)+1)
 	limit := peer.Limit(runtime.NewKey().AddString("secret"))
-	if err := p.limiter.Hold(t.Context(), limit, 10*time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, p.limiter.Hold(t.Context(), limit, 10*time.Minute))
 	admitted := make(chan error, 1)
 	go func() {
 		_, err := p.limiter.Take(t.Context(), limit)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/ratetally"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -24,9 +25,7 @@ func TestLimitersThatAreGone(t *testing.T) {
 			t.Fatalf("max %v of a limiter in use, want 1", max)
 		}
 		goruntime.AddCleanup(limiter, func(int) { gone.Add(1) }, 0)
-		if err := limiter.Close(); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, limiter.Close())
 	}
 	for start := time.Now(); gone.Load() < limiters; {
 		if goruntime.GC(); time.Since(start) > time.Minute {
@@ -57,9 +56,7 @@ func TestClosedLimiter(t *testing.T) {
 		end  *runtime.Limiter
 		want float64
 	}{{first, 2}, {first, 2}, {second, 0}} {
-		if err := step.end.Close(); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, step.end.Close())
 		if max := read(t, counted)[`rategen.rule.limit["a"]`]; max != step.want {
 			t.Errorf("max %v, want %v", max, step.want)
 		}

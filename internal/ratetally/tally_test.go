@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/ratetally"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -178,17 +179,13 @@ func TestUnregistered(t *testing.T) {
 	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(o))
 	rule := &runtime.Rule{Name: "a", Window: time.Hour, Max: 3, Algorithm: runtime.Concurrency}
 	d, err := limiter.Take(t.Context(), rule.Limit(nil).WithCost(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	o.Scale(runtime.ScaleEvent{Rule: "b", Factor: 0.25})
 	got := read(t, counted)
 	if got[`rategen.permits.in_flight["a"]`] != 2 || got[`rategen.adaptive.factor["b"]`] != 0.25 {
 		t.Errorf("got %v", got)
 	}
-	if err := limiter.Refund(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, limiter.Refund(t.Context(), d))
 	if n, ok := read(t, counted)[`rategen.permits.in_flight["a"]`]; n != 0 || !ok {
 		t.Errorf("%v permits after the call, want 0", n)
 	}
@@ -217,9 +214,7 @@ func TestHolds(t *testing.T) {
 			{func() error { return limiter.Hold(ctx, b, time.Second) }, 1, 2},
 			{func() error { time.Sleep(time.Minute); return nil }, 0, 2},
 		} {
-			if err := step.do(); err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, step.do())
 			got := read(t, counted)
 			if got[`rategen.held["peer"]`] != step.held || got[`rategen.peer_refusals["peer"]`] != step.refused {
 				t.Errorf("after step %d: held for %v and %v refusals, want %v and %v", i, got[`rategen.held["peer"]`], got[`rategen.peer_refusals["peer"]`], step.held, step.refused)
@@ -253,9 +248,7 @@ func TestThresholdsAreCounted(t *testing.T) {
 			_, _ = limiter.Take(t.Context(), month.Limit(runtime.NewKey().AddString(id)))
 		}
 	}
-	if err := limiter.Close(); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, limiter.Close())
 	if o := counted.Observer(); o.Threshold != nil {
 		o.Threshold(runtime.ThresholdEvent{Rule: "month", Percent: 50}) // of a later version
 	}

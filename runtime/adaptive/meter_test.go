@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime/adaptive"
 )
 
@@ -94,14 +95,10 @@ func TestInCgroup(t *testing.T) {
 	child := exec.Command(os.Args[0], "-test.run=^TestInCgroup$")
 	child.Env = append(os.Environ(), inCgroup+"=1")
 	stdin, err := child.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	var out strings.Builder
 	child.Stdout, child.Stderr = &out, &out
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, child.Start())
 	for _, dir := range groups {
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0); err != nil {
 			child.Process.Kill()

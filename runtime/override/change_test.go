@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -37,13 +38,9 @@ func TestFieldsInForce(t *testing.T) {
 			{Window: new(5 * time.Second)}, {Window: new(7 * time.Second)}, {Window: new(7 * time.Second)}, {Window: new(7 * time.Second)}},
 	} {
 		fromHash, err := parseHash(map[string]string{`["r","k"]`: text, "s": `{"keys": {"k": ` + text + `}}`})
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		fromFile, err := parseFile("a.yaml", []byte(`{"rules": {"r": {"keys": {"k": `+text+`}}, "s": {"keys": {"k": `+text+`}}}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		for i, want := range want {
 			now := start.Add(time.Duration(i) * time.Second)
 			for name, got := range map[string]runtime.Overrides{"hash": fromHash.at(now), "file": fromFile.at(now)} {

@@ -14,14 +14,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 )
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func maxOf(n int) string { return fmt.Sprintf("rules: {r: {max: %d}}", n) }
@@ -46,19 +45,13 @@ func TestFileChanges(t *testing.T) {
 	wantMax(t, source, 1)
 	wantMax(t, source, 1)
 	write(t, path, maxOf(2))
-	if err := os.Chtimes(path, at, at); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.Chtimes(path, at, at))
 	wantMax(t, source, 2)
 	write(t, path, maxOf(3))
-	if err := os.Chtimes(path, at, at); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.Chtimes(path, at, at))
 	wantMax(t, source, 3)
 	write(t, path+".new", maxOf(4))
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.Rename(path+".new", path))
 	wantMax(t, source, 4)
 	write(t, path, "\xef\xbb\xbf"+maxOf(5))
 	wantMax(t, source, 5)
@@ -70,9 +63,7 @@ func TestFileConfigMap(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 2 {
 		version := filepath.Join(dir, fmt.Sprintf("..version%d", i+1))
-		if err := os.Mkdir(version, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, os.Mkdir(version, 0o700))
 		write(t, filepath.Join(version, "limits.yaml"), maxOf(i+1))
 	}
 	link := func(target, name string) {
@@ -85,12 +76,8 @@ func TestFileConfigMap(t *testing.T) {
 	source := File(filepath.Join(dir, "limits.yaml"))
 	wantMax(t, source, 1)
 	link("..version2", "..data_tmp")
-	if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(filepath.Join(dir, "..version1")); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
+	limittest.OK(t, os.RemoveAll(filepath.Join(dir, "..version1")))
 	wantMax(t, source, 2)
 }
 
@@ -122,9 +109,7 @@ func TestFileErrors(t *testing.T) {
 	if _, err := source.Overrides(ended); err != context.Canceled {
 		t.Errorf("after the context's end: %v", err)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.Remove(path))
 	if _, err := look(source); err == nil {
 		t.Error("a file that was removed is no error")
 	}

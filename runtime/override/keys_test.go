@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
@@ -146,12 +147,8 @@ func TestKeysLive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.json")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, os.WriteFile(path+".new", []byte(text), 0o600))
+		limittest.OK(t, os.Rename(path+".new", path))
 	}
 	for name, test := range map[string]struct {
 		source runtime.OverrideSource
@@ -231,15 +228,11 @@ func TestManyKeys(t *testing.T) {
 		list[i] = fmt.Sprintf(`%q: {"max": %d}`, key, i%1000)
 	}
 	path := filepath.Join(t.TempDir(), "limits.json")
-	if err := os.WriteFile(path, []byte(`{"rules": {"r": {"keys": {`+strings.Join(list, ",\n")+`}}}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.WriteFile(path, []byte(`{"rules": {"r": {"keys": {`+strings.Join(list, ",\n")+`}}}}`), 0o600))
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, ReadTimeout: 5 * time.Minute, WriteTimeout: 5 * time.Minute})
 	defer client.Close()
 	ctx := context.Background()
-	if err := client.HSet(ctx, "limits", fields).Err(); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, client.HSet(ctx, "limits", fields).Err())
 	var read []runtime.Overrides
 	for _, source := range []runtime.OverrideSource{File(path), Redis(client, "limits")} {
 		o, err := look(source)

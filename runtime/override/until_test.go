@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
 )
@@ -32,9 +33,7 @@ func TestUntil(t *testing.T) {
 		`["r","l"]`: `{"max": 1}`,
 		"s":         `{"max": 1, "until": "2026-11-22T14:00:03Z"}`,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	fromFile, err := parseFile("a.yaml", []byte(`
 rules:
   r:
@@ -45,9 +44,7 @@ rules:
       m: {max: 1, until: "2026-11-22T14:00:01Z"}
   s: {max: 1, until: 2026-11-22T14:00:03Z}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	before := fromHash.at(start)
 	for _, test := range []struct {
 		after    time.Duration
@@ -92,9 +89,7 @@ func TestUntilWithoutSource(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "limits.json")
 		until := time.Now().Add(10 * time.Second).UTC().Format(time.RFC3339)
 		text := `{"rules": {"r": {"max": 0, "until": "` + until + `"}, "s": {"max": 0}}}`
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		source := File(path)
 		var limiters []*runtime.Limiter
 		failures := make([]int, 2)
@@ -113,9 +108,7 @@ func TestUntilWithoutSource(t *testing.T) {
 			d, err := l.Peek(context.Background(), (&runtime.Rule{Name: rule, Window: time.Minute, Max: 5}).Limit(nil))
 			return d.Allowed && err == nil
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, os.Remove(path))
 		time.Sleep(9 * time.Second)
 		for i, l := range limiters {
 			if allowed(l, "r") || allowed(l, "s") {

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
 )
@@ -49,9 +50,7 @@ func sends(t testing.TB, peer rateclient.Peer, response func() *http.Response) *
 	t.Cleanup(func() { _ = limiter.Close() })
 	transport, err := rateclient.New(limiter, []rateclient.Peer{peer}, rateclient.WithLogger(slog.New(slog.DiscardHandler)),
 		rateclient.WithNext(roundTripper(func(r *http.Request) (*http.Response, error) { return response(), nil })))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	return transport
 }
 
@@ -67,9 +66,7 @@ func TestStalledRefusal(t *testing.T) {
 		start := time.Now()
 		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://a.test/", nil)
 		response, err := transport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		if took := time.Since(start); took > 4*time.Second || response.StatusCode != 429 || sent < 2 {
 			t.Errorf("%d after %v, sent %d times", response.StatusCode, took, sent)
 		}
@@ -99,14 +96,10 @@ func TestStalledServer(t *testing.T) {
 	defer next.CloseIdleConnections()
 	transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "127.0.0.1/", Limits: perSecond(1000), Unsaid: time.Millisecond, Wait: time.Minute, Retries: 1, Body: rateclient.TelegramBody()}},
 		rateclient.WithLogger(slog.New(slog.DiscardHandler)), rateclient.WithNext(next))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 	response, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	_ = response.Body.Close()
 	if _, err := response.Body.Read(make([]byte, 1)); err == nil {
 		t.Error("a closed body was read")
@@ -151,9 +144,7 @@ func TestBody(t *testing.T) {
 				})
 				r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://a.test/", nil)
 				response, err := transport.RoundTrip(r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				limittest.OK(t, err)
 				text, err := io.ReadAll(response.Body)
 				if !errors.Is(err, c.err) || seen != c.seen || c.want != "" && string(text) != c.want || response.ContentLength != c.length {
 					t.Errorf("%d bytes were seen, want %d; read %d bytes, %v", seen, c.seen, len(text), err)

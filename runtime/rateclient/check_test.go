@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
 )
@@ -117,9 +118,7 @@ func TestOthers(t *testing.T) {
 		s, limiter := new(service), runtime.New(runtime.NewMemoryStore())
 		transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "a.test/", Limits: perSecond(10)}},
 			append(c.opts, rateclient.WithNext(s), rateclient.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		for range 3 {
 			r, _ := http.NewRequest(http.MethodPost, "http://b.test/private?secret=1", s.body("x"))
 			response, err := transport.RoundTrip(r)
@@ -167,9 +166,7 @@ func TestContradictionTold(t *testing.T) {
 	defer limiter.Close()
 	transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "a.test/", Limits: perSecond(10)}},
 		rateclient.WithNext(s), rateclient.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	for range 5 {
 		if status, err := get(t.Context(), transport, "http://a.test/"); status != 200 || err != nil {
 			t.Fatal(status, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/peerstate"
@@ -86,9 +87,7 @@ func TestPeerStateEnds(t *testing.T) {
 	if got := most(one, long, peerstate.Said{Max: 3}); got != 3 {
 		t.Errorf("max %d", got)
 	}
-	if err := client.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, client.FlushAll(t.Context()).Err())
 	time.Sleep(1100 * time.Millisecond)
 	for name, l := range map[string]*runtime.Limiter{"who knew": one, "another": other} {
 		if got := most(l, long, peerstate.Said{}); got != 0 {
@@ -220,9 +219,7 @@ func TestUnnamedLimit(t *testing.T) {
 	transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "a.test/", Limits: []rateclient.PeerLimit{{
 		Rule: runtime.Rule{Name: rule, Window: time.Minute, Max: 1000}, Least: 1, Most: 1000}}}},
 		rateclient.WithNext(s), rateclient.WithLogger(quiet))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	send := func(n int) {
 		for range n {
 			if _, err := get(t.Context(), transport, "http://a.test/"); err != nil {

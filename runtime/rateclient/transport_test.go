@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/strictpeer"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
@@ -77,9 +78,7 @@ func newTransport(t testing.TB, s *service, store runtime.Store, peer rateclient
 	limiter := runtime.New(store, append(opts, runtime.WithLogger(quiet))...)
 	t.Cleanup(func() { _ = limiter.Close() })
 	transport, err := rateclient.New(limiter, []rateclient.Peer{peer}, rateclient.WithNext(s), rateclient.WithLogger(quiet))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	return transport
 }
 
@@ -117,9 +116,7 @@ func TestPatterns(t *testing.T) {
 	transport, err := rateclient.New(limiter, []rateclient.Peer{
 		peer("a.test/"), peer("POST a.test/v1/"), peer("a.test/v2/{model}/chat"), peer("/everywhere"),
 	}, rateclient.WithNext(s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	for _, c := range []struct{ method, url, host, token, rule string }{
 		{"GET", "http://a.test/", "", "", "a.test/"},
 		{"GET", "https://A.test:8443", "", "", "a.test/"}, // the same host
@@ -244,9 +241,7 @@ func TestWaitIsBounded(t *testing.T) {
 			return err
 		}
 		start := time.Now()
-		if err := post(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, post(t.Context()))
 		short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		var limited *runtime.LimitedError
@@ -308,13 +303,9 @@ func TestHoldWhileWaiting(t *testing.T) {
 		other, rule := runtime.New(store), limits[0].Rule
 		rule.Hold = true
 		time.Sleep(500 * time.Millisecond)
-		if err := other.Hold(t.Context(), rule.Limit(nil), 10*time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, other.Hold(t.Context(), rule.Limit(nil), 10*time.Minute))
 		time.Sleep(time.Minute)
-		if err := other.Release(t.Context(), rule.Limit(nil)); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, other.Release(t.Context(), rule.Limit(nil)))
 		wg.Wait()
 		var limited *runtime.LimitedError
 		if !errors.As(errs[1], &limited) || limited.RetryAfter < 9*time.Minute || done[1] > 2*time.Second {
@@ -509,9 +500,7 @@ func TestUntruePeersInLog(t *testing.T) {
 		defer limiter.Close()
 		transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "a.test/", Limits: limits, Wait: time.Hour}},
 			rateclient.WithNext(s), rateclient.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		for range 500 { // 10 seconds
 			r, _ := http.NewRequest(http.MethodGet, "http://a.test/private?secret=1", nil)
 			r.Header.Set("Authorization", "Bearer private")
@@ -565,14 +554,10 @@ func TestRetries(t *testing.T) {
 				}
 				transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: perSecond(100), Wait: c.wait, Retries: 3})
 				r, err := c.request()
-				if err != nil {
-					t.Fatal(err)
-				}
+				limittest.OK(t, err)
 				start := time.Now()
 				response, err := transport.RoundTrip(r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				limittest.OK(t, err)
 				text, _ := io.ReadAll(response.Body)
 				_ = response.Body.Close()
 				if s.seen() != c.sent || response.StatusCode != c.status || string(text) != "answer" || s.unclosed.Load() != 0 {

@@ -8,6 +8,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateconnect"
 	"github.com/rategen/rategen/runtime/raterpc"
@@ -49,9 +50,7 @@ func TestServerStream(t *testing.T) {
 				c := client(t, w, serve(t, &orders{list: list}, limits(t, test.budget, test.on)), serverStream)
 				for i, want := range test.received {
 					stream, err := c.CallServerStream(t.Context(), connect.NewRequest(&text{}))
-					if err != nil {
-						t.Fatal(err)
-					}
+					limittest.OK(t, err)
 					n := 0
 					for stream.Receive() {
 						n++
@@ -130,9 +129,7 @@ func TestBidiStream(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			stream := client(t, w, serve(t, &orders{echo: echo}, limits(t, 2, raterpc.OnReceive)), bidiStream).CallBidiStream(t.Context())
 			for i, want := range []string{"ok", "ok", "slow down", "slow down"} {
-				if err := stream.Send(&text{}); err != nil {
-					t.Fatal(err)
-				}
+				limittest.OK(t, stream.Send(&text{}))
 				got, err := stream.Receive()
 				if err != nil || got.GetValue() != want {
 					t.Fatalf("message %d: %v, %v", i, got, err)

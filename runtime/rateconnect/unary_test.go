@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/raterpc"
 )
@@ -50,9 +51,7 @@ func TestExchange(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			c := client(t, w, serve(t, &orders{get: limitedBy(limiter(t), rule(1))}), unary)
 			resp, err := c.CallUnary(t.Context(), connect.NewRequest(&text{}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, err)
 			if got := []string{resp.Header().Get("RateLimit"), resp.Header().Get("RateLimit-Policy")}; !cmp.Equal(got, []string{`"Orders.Get";r=0;t=3600`, `"Orders.Get";q=1;w=3600`}) {
 				t.Errorf("fields %q", got)
 			}
@@ -159,9 +158,7 @@ func TestGRPC(t *testing.T) {
 		grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "retryPolicy": {
 			"maxAttempts": 3, "initialBackoff": "0.001s", "maxBackoff": "0.001s", "backoffMultiplier": 1,
 			"retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	defer conn.Close()
 	var header, trailer metadata.MD
 	for range 2 {
@@ -224,9 +221,7 @@ func TestOuterInterceptor(t *testing.T) {
 		mux := http.NewServeMux()
 		mux.Handle(unary, connect.NewUnaryHandler(unary, test.handler, rec, connect.WithInterceptors(outer, newInterceptor())))
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		server := &http.Server{Handler: mux}
 		done := make(chan error)
 		go func() { done <- server.Serve(listener) }()

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
 	"github.com/rategen/rategen/runtime/rategrpc"
@@ -33,9 +34,7 @@ func outgoing(t *testing.T, pattern string, max int64) ([]grpc.DialOption, *atom
 		Pattern: pattern,
 		Limits:  []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: max}, Key: rateclient.Credential}},
 	}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	return rategrpc.DialOptions(transport), held
 }
 
@@ -92,9 +91,7 @@ func TestClientLimit(t *testing.T) {
 func TestClientHeld(t *testing.T) {
 	retry := func(code codes.Code, d time.Duration) error {
 		s, err := status.New(code, "no").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(d)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		return s.Err()
 	}
 	for name, c := range map[string]struct {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rategrpc"
 	"github.com/rategen/rategen/runtime/raterpc"
@@ -50,9 +51,7 @@ func (s *service) FullDuplexCall(stream pb.TestService_FullDuplexCallServer) err
 func dial(t *testing.T, s *service, server []grpc.ServerOption, client ...grpc.DialOption) pb.TestServiceClient {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	srv := grpc.NewServer(server...)
 	pb.RegisterTestServiceServer(srv, s)
 	done := make(chan struct{})
@@ -61,9 +60,7 @@ func dial(t *testing.T, s *service, server []grpc.ServerOption, client ...grpc.D
 		_ = srv.Serve(listener) // ends when the server is stopped
 	}()
 	conn, err := grpc.Dial(listener.Addr().String(), append(client, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	t.Cleanup(func() {
 		_ = conn.Close()
 		srv.Stop()

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/raterpc"
 )
@@ -81,9 +82,7 @@ func TestServerStream(t *testing.T) {
 			client := dial(t, &service{server: respond(5)}, limits(t, budget, test.on))
 			for i, want := range test.received {
 				stream, err := client.StreamingOutputCall(t.Context(), &pb.StreamingOutputCallRequest{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				limittest.OK(t, err)
 				n, err := receive(stream)
 				if n != want {
 					t.Errorf("stream %d: %d messages, want %d", i, n, want)
@@ -111,9 +110,7 @@ func TestStreamHeaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := dial(t, &service{server: handler}, limits(t, 1, raterpc.OnOpen))
 			stream, err := client.StreamingOutputCall(t.Context(), &pb.StreamingOutputCallRequest{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, err)
 			if _, err := receive(stream); !errors.Is(err, io.EOF) {
 				t.Error(err)
 			}
@@ -138,9 +135,7 @@ func TestClientStream(t *testing.T) {
 		}
 	}}, limits(t, 3, raterpc.OnReceive))
 	stream, err := client.StreamingInputCall(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	for range 5 {
 		if err := stream.Send(&pb.StreamingInputCallRequest{}); err != nil {
 			break // the stream has ended, CloseAndRecv says why
@@ -171,24 +166,16 @@ func TestBidiStream(t *testing.T) {
 	}
 	client := dial(t, &service{bidi: echo}, limits(t, 2, raterpc.OnReceive))
 	stream, err := client.FullDuplexCall(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	for i := range 4 {
-		if err := stream.Send(&pb.StreamingOutputCallRequest{}); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, stream.Send(&pb.StreamingOutputCallRequest{}))
 		resp, err := stream.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		if got, want := resp.Payload.Body[0], bit(i >= 2); got != want {
 			t.Errorf("message %d: refused %d, want %d", i, got, want)
 		}
 	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, stream.CloseSend())
 	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
 		t.Errorf("the stream ended with %v", err)
 	}
@@ -210,9 +197,7 @@ func TestLimitInsideOfStream(t *testing.T) {
 	}}, options(raterpc.WithPushback(time.Minute)))
 	for i := range 2 {
 		stream, err := client.StreamingOutputCall(t.Context(), &pb.StreamingOutputCallRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		_, err = receive(stream)
 		if i > 0 {
 			exhausted(t, stream, err, true)

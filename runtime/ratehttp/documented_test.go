@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/ratehttp"
@@ -27,9 +28,7 @@ func TestDocumentedExchange(t *testing.T) {
 // documentedExchange wants some of the answers to calls of a limited method on a page.
 func documentedExchange(t *testing.T, path, name string, most int64, message string, shown ...int) {
 	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		rule := &runtime.Rule{Name: name, Window: 10 * time.Second, Max: most, Message: message}
 		limiter := newLimiter()
@@ -45,9 +44,7 @@ func documentedExchange(t *testing.T, path, name string, most int64, message str
 			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/orders", nil))
 			var text strings.Builder
 			text.WriteString("HTTP/1.1 " + w.Result().Status + "\n")
-			if err := w.Header().Write(&text); err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, w.Header().Write(&text))
 			want := strings.ReplaceAll(text.String(), "\r\n", "\n")
 			if w.Body.Len() > 0 {
 				want += "\n" + w.Body.String()
@@ -63,9 +60,7 @@ func documentedExchange(t *testing.T, path, name string, most int64, message str
 // other.
 func TestDocumentedCodes(t *testing.T) {
 	page, err := os.ReadFile("../../docs/troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	_, tables, _ := strings.Cut(string(page), "\n## Log lines\n")
 	tables, _, _ = strings.Cut(tables, "\n## A managed Redis\n")
 	documented, written := map[string]int{}, map[string]int{}

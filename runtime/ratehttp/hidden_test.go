@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
 	"github.com/rategen/rategen/runtime/ratefield"
@@ -243,9 +244,7 @@ func TestClientOfAPeer(t *testing.T) {
 	} {
 		transport, err := rateclient.New(newLimiter(), []rateclient.Peer{{Pattern: "/", Limits: []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "bank.api", Window: time.Minute, Max: 1}}}}},
 			rateclient.WithNext(peer(func(*http.Request) int { return 200 })))
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			out, _ := http.NewRequestWithContext(r.Context(), "GET", "http://bank.example/", nil)
 			if _, err := transport.RoundTrip(out); err != nil && !ratehttp.Error(w, r, err) {
@@ -271,9 +270,7 @@ func TestClientHasTheNameOfARule(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		transport, err := rateclient.New(newLimiter(), []rateclient.Peer{{Pattern: "/", Limits: []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "search", Window: time.Hour, Max: 1}}}}},
 			rateclient.WithNext(peer(func(*http.Request) int { return 200 })))
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		limiter, own := newLimiter(), &runtime.Rule{Name: "search", Window: time.Hour, Max: 2}
 		var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if _, err := limiter.Take(r.Context(), own.Limit(nil)); err != nil {

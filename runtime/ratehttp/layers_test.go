@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -96,9 +97,7 @@ func TestRequestOfOuterLayers(t *testing.T) {
 				_, _ = file.Write(make([]byte, 1<<20))
 				_ = form.Close()
 				resp, err := http.Post(server.URL+"/u/ann/f/x/y", form.FormDataContentType(), &body)
-				if err != nil {
-					t.Fatal(err)
-				}
+				limittest.OK(t, err)
 				_ = resp.Body.Close()
 				server.Close() // all requests have ended
 				if left, err := os.ReadDir(files); err != nil || len(left) > 0 {
@@ -187,9 +186,7 @@ func TestHijackPastLayers(t *testing.T) {
 	})))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(over{bare{w}}, r) }))
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	if got, err := io.ReadAll(conn); err != nil || string(got) != upgraded {

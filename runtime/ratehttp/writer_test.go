@@ -15,6 +15,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -99,13 +100,9 @@ func checkWay(t *testing.T, server *httptest.Server, proto, method string, statu
 		return nil
 	}})
 	r, err := http.NewRequestWithContext(ctx, method, server.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	resp, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	defer resp.Body.Close()
 	got := bodyOf(t, resp)
 	if resp.Proto != proto || resp.StatusCode != status || method == http.MethodGet && got != body || method == http.MethodHead && got != "" {
@@ -145,9 +142,7 @@ func TestReadFromFailsAtOnce(t *testing.T) {
 		}
 		server := httptest.NewServer(h)
 		resp, err := http.Get(server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		resp.Body.Close()
 		server.Close() // waits for the handler
 		if resp.StatusCode != want || refundStatus != want {
@@ -173,9 +168,7 @@ func TestHijack(t *testing.T) {
 	})))
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	if got, err := io.ReadAll(conn); err != nil || string(got) != answer {

@@ -78,15 +78,11 @@ func TestSixMistakes(t *testing.T) {
 			var answer struct {
 				Findings json.RawMessage
 			}
-			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, json.Unmarshal(w.Body.Bytes(), &answer))
 			var all []finding
 			if err := json.Unmarshal(answer.Findings, &all); err != nil { // a page has how many are left out, too
 				var view struct{ Findings []finding }
-				if err := json.Unmarshal(answer.Findings, &view); err != nil {
-					t.Fatal(err)
-				}
+				limittest.OK(t, json.Unmarshal(answer.Findings, &view))
 				all = view.Findings
 			}
 			for _, f := range all {

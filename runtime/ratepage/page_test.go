@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	engine "github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -229,9 +230,7 @@ func TestLookUp(t *testing.T) {
 			t.Errorf("a year of %s: %+v", key, got)
 		}
 	}
-	if err := limiter.Hold(t.Context(), peer.Limit(nil), time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, limiter.Hold(t.Context(), peer.Limit(nil), time.Minute))
 	if got := look("rule=peer&key=").Limits[0]; got.By != "peer" || got.Allowed || got.RetryMS == nil || *got.RetryMS > 60_000 || *got.RetryMS < 30_000 {
 		t.Errorf("a key that is held back: %+v", got)
 	}
@@ -308,9 +307,7 @@ func TestClosedLimiters(t *testing.T) {
 		l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(quiet), runtime.WithObserver(page.Observer()))
 		l.Register(&runtime.Rule{Name: "r", Max: 1, Window: time.Hour})
 		goruntime.AddCleanup(l, func(int) { gone.Add(1) }, 0)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, l.Close())
 	}
 	if got := decoded[rulesView](t, ask(page, "GET", "/api/rules", "")).Rules; len(got) != 0 {
 		t.Errorf("%d rules", len(got))

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
@@ -28,17 +29,13 @@ func TestProcesses(t *testing.T) {
 		defer l.Close()
 	}
 	version, err := editor.Version(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	report := func(name, hash, version string) {
 		text, err := json.Marshal(runtime.Process{Name: name, At: time.Now(), Overrides: hash, Version: version, Findings: []runtime.Finding{{Code: "x"}}})
 		if err == nil {
 			err = client.HSet(t.Context(), "rate_limit:{processes}:0", name, text).Err()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 	}
 	look := func() processesView {
 		page.processesCache.forget()
@@ -64,9 +61,7 @@ func TestProcesses(t *testing.T) {
 		{Name: "a", Overrides: "redis:other", Findings: 1}, {Name: "c", Overrides: "redis:limits", Findings: 1},
 		{Name: "b", Overrides: "redis:limits", Findings: 1, InForce: true},
 	}})
-	if err := client.HSet(t.Context(), "limits", "r", `{"max":7}`).Err(); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, client.HSet(t.Context(), "limits", "r", `{"max":7}`).Err())
 	if v := look(); v.InForce != 0 || v.Follow != 2 {
 		t.Errorf("%+v", v)
 	}
@@ -95,9 +90,7 @@ func TestRefusedSpans(t *testing.T) {
 	now := time.Now().Unix() / 60
 	tell := func(ago int64, lines ...string) {
 		text := fmt.Sprint(now-ago, "\n", strings.Join(lines, "\n"), "\n")
-		if err := client.ZAdd(t.Context(), "rate_limit:{processes}:refused", redis.Z{Score: float64(now - ago), Member: text}).Err(); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, client.ZAdd(t.Context(), "rate_limit:{processes}:refused", redis.Z{Score: float64(now - ago), Member: text}).Err())
 	}
 	tell(5, "r\tannabel\t10", "\t3")
 	tell(9, "r\tannabel\t1")

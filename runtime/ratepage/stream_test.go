@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -57,9 +58,7 @@ func open(t *testing.T, server *httptest.Server) *viewer {
 	t.Cleanup(leave)
 	r, _ := http.NewRequestWithContext(ctx, "GET", server.URL+"/api/stream", nil)
 	answer, err := server.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	t.Cleanup(func() { _ = answer.Body.Close() })
 	return &viewer{t, lines(answer.Body), leave, answer.StatusCode, answer.Header}
 }
@@ -195,9 +194,7 @@ func TestHiddenFlush(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { page.ServeHTTP(hidden{w}, r) }))
 	defer server.Close()
 	answer, err := server.Client().Get(server.URL + "/api/stream")
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	defer answer.Body.Close()
 	body, _ := io.ReadAll(answer.Body)
 	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != 500 || !strings.HasPrefix(kind, "application/json") || !strings.Contains(string(body), "Unwrap") {
@@ -240,9 +237,7 @@ func TestSampler(t *testing.T) {
 		at = at.Add(after)
 		e := page.sampler.next(page, at)
 		var f frame
-		if err := json.Unmarshal(e.data, &f); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, json.Unmarshal(e.data, &f))
 		return e.number, f
 	}
 	take(3)

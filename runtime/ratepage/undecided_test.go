@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	engine "github.com/rategen/rategen/runtime/internal/terms"
@@ -99,9 +100,7 @@ func TestBrokenOverrides(t *testing.T) {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/ratectl.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	_, rest, _ := strings.Cut(string(text), "<!-- rights -->")
 	rights, _, _ := strings.Cut(rest, "<!-- /rights -->")
 	args := []any{"ACL", "SETUSER", "editor", "on", ">secret", "~limits", "~{limits}:history", "+hello", "+client", "+ping", "+hlen", "+hgetall", "+lrange", "+time"}
@@ -109,9 +108,7 @@ func TestRights(t *testing.T) {
 		args = append(args, right)
 	}
 	server := redistest.Start(t)
-	if err := server.Client(t).Do(t.Context(), args...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, server.Client(t).Do(t.Context(), args...).Err())
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "editor", Password: "secret"})
 	defer client.Close()
 	page := New(WithLogger(quiet), WithActions(func(*http.Request, Action) (string, error) { return "ada", nil }, override.NewEditor(client, "limits")))

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratetest"
 )
@@ -76,16 +77,12 @@ func run(t *testing.T, steps []step, rule *runtime.Rule, l *runtime.Limiter, adv
 		advance(s.advance)
 		limit := rule.Limit(key(s.key)).WithCost(s.cost)
 		if s.reset {
-			if err := l.Reset(t.Context(), limit); err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, l.Reset(t.Context(), limit))
 			continue
 		}
 		d, _ := l.Take(t.Context(), limit)
 		if s.settled >= 0 {
-			if err := l.Settle(t.Context(), d, s.settled); err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, l.Settle(t.Context(), d, s.settled))
 		}
 		got = append(got, d)
 	}
@@ -148,9 +145,7 @@ func TestWaitInBubble(t *testing.T) {
 
 		permit := &runtime.Rule{Name: "permit", Window: time.Minute, Max: 1, Algorithm: runtime.Concurrency, Wait: time.Hour}
 		d, err := take(t, l, permit.Limit(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		var waited time.Duration
 		go func() {
 			begin := time.Now()
@@ -229,25 +224,19 @@ func TestPermitsAndAdvance(t *testing.T) {
 	both(t, "permits", func(t *testing.T) {
 		l := ratetest.New(t)
 		d, err := take(t, l, jobs.Limit(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		for _, by := range []time.Duration{0, time.Millisecond, time.Second, 100 * time.Second} {
 			l.Advance(by)
 			if _, err := take(t, l, jobs.Limit(nil)); !errors.Is(err, runtime.ErrLimited) {
 				t.Errorf("after %v: %v", by, err)
 			}
 		}
-		if err := l.Settle(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, l.Settle(t.Context(), d))
 		if _, err := take(t, l, jobs.Limit(nil)); err != nil {
 			t.Error(err)
 		}
 		// A permit that was reset is gone, and does not come back.
-		if err := l.Reset(t.Context(), jobs.Limit(nil)); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, l.Reset(t.Context(), jobs.Limit(nil)))
 		l.Advance(time.Hour)
 		if _, err := take(t, l, jobs.Limit(nil)); err != nil {
 			t.Error(err)
@@ -285,9 +274,7 @@ func TestLocalCountsAndAdvance(t *testing.T) {
 // A decision of another limiter, and so by another clock, is not settled.
 func TestOtherLimiter(t *testing.T) {
 	d, err := runtime.New(runtime.NewMemoryStore()).Take(context(t), reports.Limit(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	if err := ratetest.New(t).Refund(context(t), d); !errors.Is(err, runtime.ErrOtherLimiter) {
 		t.Errorf("got %v", err)
 	}

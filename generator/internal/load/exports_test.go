@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/internal/testkit/scratch"
 )
 
 // TestUnknownExports has the go command give export data of a kind, or of a version, that
@@ -22,13 +23,7 @@ func TestUnknownExports(t *testing.T) {
 		"plain/a.go":   "package plain\n\nimport (\n\t\"context\"\n\t\"time\"\n)\n\ntype A interface {\n\t//ratelimit:key=#at.Unix()\n\tDo(ctx context.Context, at time.Time) error\n}\n",
 		"withcgo/a.go": "package withcgo\n\nimport (\n\t\"C\"\n\t\"context\"\n\t\"time\"\n)\n\ntype A interface {\n\t//ratelimit:key=#at.Unix()\n\tDo(ctx context.Context, at time.Time) error\n}\n",
 	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		scratch.Write(t, filepath.Join(dir, name), content)
 	}
 	known, err := exec.Command("go", "list", "-export", "-f", "{{.Export}}", "internal/goarch").Output()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/internal/testkit/scratch"
 )
 
 // TestReadOnce checks a package whose dependencies must be read from source,
@@ -19,13 +20,7 @@ func TestReadOnce(t *testing.T) {
 	const deps = 3 * readAhead
 	dir := t.TempDir()
 	write := func(name, content string) {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		scratch.Write(t, filepath.Join(dir, name), content)
 	}
 	write("go.mod", "module example.com/m\n\ngo 1.26.0\n")
 	var imports, uses strings.Builder

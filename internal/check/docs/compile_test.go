@@ -17,6 +17,7 @@ import (
 	"github.com/rategen/rategen/internal/check/docs"
 	"github.com/rategen/rategen/internal/check/workspace"
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/scratch"
 	"github.com/rategen/rategen/internal/testkit/typecheck"
 )
@@ -120,9 +121,7 @@ func TestGoCode(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	if effort.Full() {
 		path := filepath.Join(module, "go.work")
-		if err := workspace.Write(path, root, modules, "."); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, workspace.Write(path, root, modules, "."))
 		t.Setenv("GOWORK", path)
 	}
 	dirs := map[string]bool{} // those that need no other module
@@ -166,18 +165,14 @@ func TestGoCode(t *testing.T) {
 	for dir, alone := range dirs {
 		if !alone && !effort.Full() {
 			left--
-			if err := os.RemoveAll(filepath.Join(module, dir)); err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, os.RemoveAll(filepath.Join(module, dir)))
 		}
 	}
 	if left < 20 {
 		t.Errorf("%d packages of %d are compiled", left, len(dirs))
 	}
 	result, err := generator.Run(generator.Config{Dir: module, Patterns: []string{"./..."}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	if len(result.Files) < 3 {
 		t.Errorf("%d files were generated", len(result.Files))
 	}

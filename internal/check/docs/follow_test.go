@@ -14,6 +14,7 @@ import (
 
 	"github.com/rategen/rategen/internal/check/docs"
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 )
 
 // varying is what differs from run to run in what the tutorial shows.
@@ -31,13 +32,9 @@ func TestTutorial(t *testing.T) {
 		}
 	}
 	checkout, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	dir := t.TempDir()
-	if err := os.Symlink(checkout, filepath.Join(dir, "rategen")); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.Symlink(checkout, filepath.Join(dir, "rategen")))
 	port := freePort(t) // of the tutorial's server
 	blocks := page(t, "docs/tutorial.md").Blocks
 	for i := range blocks {
@@ -71,9 +68,7 @@ func TestTutorial(t *testing.T) {
 	}
 	for i, b := range want {
 		out, err := os.ReadFile(filepath.Join(dir, "out"+strconv.Itoa(i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		got := strings.ReplaceAll(string(out), "\r\n", "\n")
 		if diff := cmp.Diff(varying.ReplaceAllString(b.Text, "$1$2$3$4"), varying.ReplaceAllString(got, "$1$2$3$4")); diff != "" {
 			t.Errorf("docs/tutorial.md:%d: the command before prints (-page +output):\n%s", b.Line, diff)
@@ -85,9 +80,7 @@ func TestTutorial(t *testing.T) {
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "localhost:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	defer func() { _ = l.Close() }()
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/rategen/rategen/internal/ratetally"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -125,9 +126,7 @@ func TestQueries(t *testing.T) {
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal([]byte(content(t, "docs/monitoring/dashboard.json")), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, json.Unmarshal([]byte(content(t, "docs/monitoring/dashboard.json")), &dashboard))
 	for _, p := range dashboard.Panels {
 		for i, target := range p.Targets {
 			queries[fmt.Sprintf("panel %s, query %d", p.Title, i+1)] = target.Expr
@@ -141,9 +140,7 @@ func TestQueries(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal([]byte(content(t, "docs/monitoring/alerts.yaml")), &alerts); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, yaml.Unmarshal([]byte(content(t, "docs/monitoring/alerts.yaml")), &alerts))
 	for _, group := range alerts.Groups {
 		for _, rule := range group.Rules {
 			queries["alert "+rule.Alert] = rule.Expr

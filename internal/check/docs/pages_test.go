@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/internal/check/docs"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 )
 
 const root = "../../.."
@@ -26,9 +27,7 @@ func pages(t *testing.T) map[string]*docs.Page {
 		}
 		for _, path := range found {
 			path, err := filepath.Rel(root, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, err)
 			paths = append(paths, filepath.ToSlash(path))
 		}
 	}
@@ -42,18 +41,14 @@ func pages(t *testing.T) map[string]*docs.Page {
 func page(t *testing.T, path string) *docs.Page {
 	t.Helper()
 	p, err := docs.Read(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	return p
 }
 
 func content(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	return string(text)
 }
 

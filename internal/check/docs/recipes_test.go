@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/internal/check/docs"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 )
 
 // recipes shows code of the examples.
@@ -21,9 +22,7 @@ func TestRecipes(t *testing.T) {
 		files[file] = content(t, file)
 	}
 	dirs, err := filepath.Glob(filepath.Join(root, "examples/recipes/[a-z]*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	for _, dir := range dirs {
 		name := filepath.Base(dir)
 		if name == "internal" {
@@ -50,9 +49,7 @@ func TestRecipes(t *testing.T) {
 		t.Errorf("the recipes have %d directives", directives)
 	}
 	sources, err := docs.ReadSources(filepath.Join(root, "examples"), ".go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	for _, b := range page(t, recipes).Blocks {
 		if strings.HasPrefix(b.Language, "go") && len(sources.With(b.Text)) == 0 {
 			t.Errorf("%s:%d: no recipe holds this code", recipes, b.Line)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
@@ -90,18 +91,14 @@ func text(table map[string][]string) string {
 func compare(t *testing.T, want string) {
 	t.Helper()
 	content, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	before, rest, found := strings.Cut(string(content), begin)
 	got, after, ended := strings.Cut(rest, end)
 	switch {
 	case !found || !ended:
 		t.Fatalf("%s has no table between %q and %q", page, begin, end)
 	case *write:
-		if err := os.WriteFile(page, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, os.WriteFile(page, []byte(before+begin+want+end+after), 0o644))
 	case got != want:
 		t.Errorf("the table of files in %s is not true: run go test ./internal/check/ways -write. It has to be\n%s\nand is\n%s", page, want, got)
 	}
@@ -117,9 +114,7 @@ func entered(t *testing.T, binary, address, kind string) (files []string) {
 		text := filepath.Join(dir, "text")
 		run(t, "go", "tool", "covdata", "textfmt", "-i="+filepath.Join(dir, strconv.Itoa(i)), "-o="+text)
 		content, err := os.ReadFile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		found := map[string]bool{}
 		for line := range strings.Lines(string(content)) { // file:from,to statements count
 			file, block, _ := strings.Cut(strings.TrimSpace(line), ":")

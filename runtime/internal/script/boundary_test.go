@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/internal/testkit/zones"
 	"github.com/rategen/rategen/runtime/internal/calendar"
@@ -63,16 +64,12 @@ type boundary struct {
 // how many there are.
 func everyBoundary(t *testing.T, decide decider, zone string, from, to int) (n int) {
 	table, err := zones.Read(zone, from, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	charges := make([]terms.Charge, len(zones.All)) // by series
 	var all []boundary
 	for i, s := range zones.All {
 		period, err := calendar.Load(s.Unit, zone, s.Anchor)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		charges[i] = terms.Charge{Terms: terms.Terms{Algorithm: terms.Calendar, Max: 10, Period: period}, Key: fmt.Append(nil, "{", zone, "}", i), Cost: 1}
 		begins := table.Begins(s)
 		for j := range len(begins) - 1 {
@@ -156,9 +153,7 @@ func onRedis(t *testing.T, client redis.UniversalClient, nodes ...*redis.Client)
 		"(at - clock) / 1000) + 100", "(at - clock) / 1000) + 1000000",
 	).Replace}
 	load := func(server rediswire.Server) {
-		if err := library.Load(t.Context(), server, []terms.Terms{{Algorithm: terms.Calendar}}); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, library.Load(t.Context(), server, []terms.Terms{{Algorithm: terms.Calendar}}))
 	}
 	if len(nodes) == 0 {
 		load(server)
@@ -170,9 +165,7 @@ func onRedis(t *testing.T, client redis.UniversalClient, nodes ...*redis.Client)
 	// send has Redis execute scripts, and those once more whose periods are not those of its clock.
 	var send func(slot string, executions []*script.Execution, times []any)
 	send = func(slot string, executions []*script.Execution, times []any) {
-		if err := client.RPush(t.Context(), slot+clocks, times...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, client.RPush(t.Context(), slot+clocks, times...).Err())
 		library.Send(t.Context(), server, executions)
 		for i, e := range executions {
 			if clock, elsewhen := script.Elsewhen(e.Err); elsewhen {
