@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
@@ -31,9 +32,7 @@ func TestHistory(t *testing.T) {
 		}
 		says := func(want map[string]string) {
 			t.Helper()
-			if diff := cmp.Diff(want, client.HGetAll(ctx, key).Val()); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", key, diff)
-			}
+			limittest.Same(t, key, want, client.HGetAll(ctx, key).Val())
 		}
 		undo := func(id, undone int64) {
 			t.Helper()

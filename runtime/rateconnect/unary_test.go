@@ -75,13 +75,9 @@ func TestExchange(t *testing.T) {
 			want := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
 				{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: runtime.DefaultMessage, QuotaValue: 1},
 			}}
-			if diff := cmp.Diff(want, found["google.rpc.QuotaFailure"], protocmp.Transform()); diff != "" {
-				t.Errorf("QuotaFailure (-want +got):\n%s", diff)
-			}
+			limittest.Same[any](t, "QuotaFailure", want, found["google.rpc.QuotaFailure"], protocmp.Transform())
 			info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "shop.v1.Orders", Metadata: map[string]string{"policy": "Orders.Get", "limit": "1", "retry_after": "3600"}}
-			if diff := cmp.Diff(info, found["google.rpc.ErrorInfo"], protocmp.Transform()); diff != "" {
-				t.Errorf("ErrorInfo (-want +got):\n%s", diff)
-			}
+			limittest.Same[any](t, "ErrorInfo", info, found["google.rpc.ErrorInfo"], protocmp.Transform())
 		})
 	}
 }

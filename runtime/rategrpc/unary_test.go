@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rategrpc"
 	"github.com/rategen/rategen/runtime/raterpc"
@@ -50,13 +51,9 @@ func TestExchange(t *testing.T) {
 	want := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
 		{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: runtime.DefaultMessage, QuotaValue: 1},
 	}}
-	if diff := cmp.Diff(want, detail[*errdetails.QuotaFailure](refused.status), protocmp.Transform()); diff != "" {
-		t.Errorf("QuotaFailure (-want +got):\n%s", diff)
-	}
+	limittest.Same(t, "QuotaFailure", want, detail[*errdetails.QuotaFailure](refused.status), protocmp.Transform())
 	info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "grpc.testing.TestService", Metadata: map[string]string{"policy": "Orders.Get", "limit": "1", "retry_after": "3600"}}
-	if diff := cmp.Diff(info, detail[*errdetails.ErrorInfo](refused.status), protocmp.Transform()); diff != "" {
-		t.Errorf("ErrorInfo (-want +got):\n%s", diff)
-	}
+	limittest.Same(t, "ErrorInfo", info, detail[*errdetails.ErrorInfo](refused.status), protocmp.Transform())
 	if len(refused.trailer.Get("ratelimit")) != 1 || len(refused.trailer.Get("ratelimit-policy")) != 1 || len(refused.trailer.Get("grpc-retry-pushback-ms")) != 0 {
 		t.Errorf("trailers %v", refused.trailer)
 	}
@@ -70,9 +67,7 @@ func TestStatus(t *testing.T) {
 	limited := &runtime.LimitedError{Rule: "shop.Orders.Get", Limit: 1, RetryAfter: time.Second}
 	own := status.New(codes.ResourceExhausted, "the application's own")
 	own, err := own.WithDetails(&errdetails.DebugInfo{Detail: "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	for _, test := range []struct {
 		name    string
 		err     error

@@ -12,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -71,9 +70,7 @@ func TestWithAnswer(t *testing.T) {
 	if !errors.Is(got.Err, runtime.ErrLimited) || got.Status != 429 || got.RetryAfter != 3600 || got.Detail != runtime.DefaultMessage {
 		t.Errorf("%+v", got)
 	}
-	if diff := cmp.Diff([]string{"Orders.Place", "another"}, got.Policies); diff != "" {
-		t.Errorf("policies (-want +got):\n%s", diff)
-	}
+	limittest.Same(t, "policies", []string{"Orders.Place", "another"}, got.Policies)
 }
 
 // A function that writes nothing does not turn a refusal into a success.
@@ -125,9 +122,7 @@ func TestHandlerThatGoesOn(t *testing.T) {
 			server := httptest.NewServer(around(goesOn))
 			defer server.Close()
 			resp, err := server.Client().Get(server.URL + "/" + name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, err)
 			defer resp.Body.Close()
 			if doc := problemOf(t, resp); resp.StatusCode != 429 || doc["status"] != 429. {
 				t.Error(resp.StatusCode, doc)

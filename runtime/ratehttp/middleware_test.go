@@ -7,8 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -91,12 +90,8 @@ func TestFields(t *testing.T) {
 				for range c.calls {
 					resp = answerOf(h)
 				}
-				if diff := cmp.Diff(c.policies, parse(t, resp.Header, "RateLimit-Policy")); diff != "" {
-					t.Errorf("RateLimit-Policy (-want +got):\n%s", diff)
-				}
-				if diff := cmp.Diff(c.limits, parse(t, resp.Header, "RateLimit")); diff != "" {
-					t.Errorf("RateLimit (-want +got):\n%s", diff)
-				}
+				limittest.Same(t, "RateLimit-Policy", c.policies, parse(t, resp.Header, "RateLimit-Policy"))
+				limittest.Same(t, "RateLimit", c.limits, parse(t, resp.Header, "RateLimit"))
 			})
 		})
 	}

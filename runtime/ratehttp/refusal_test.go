@@ -12,8 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/ratehttp"
@@ -29,9 +28,7 @@ func accept(value string) func(*http.Request) {
 func bodyOf(t testing.TB, resp *http.Response) string {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	return string(body)
 }
 
@@ -112,9 +109,7 @@ func TestError(t *testing.T) {
 					if resp.StatusCode != c.status || resp.Header.Get("Retry-After") != c.retry || resp.Header.Get("Cache-Control") != "no-store" {
 						t.Errorf("%d %v", resp.StatusCode, resp.Header)
 					}
-					if diff := cmp.Diff(c.problem, problemOf(t, resp)); diff != "" {
-						t.Errorf("problem (-want +got):\n%s", diff)
-					}
+					limittest.Same(t, "problem", c.problem, problemOf(t, resp))
 					limits := parse(t, resp.Header, "RateLimit")
 					if want := c.retry != ""; want != (len(limits) == 1) {
 						t.Errorf("RateLimit: %v", limits)

@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/rategen/rategen/internal/ratetally"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
@@ -58,9 +56,7 @@ func TestSixMistakes(t *testing.T) {
 			t.Helper()
 			// Those of no limiter are of other tests, too.
 			got = slices.DeleteFunc(got, func(f string) bool { return !slices.Contains(want, f) && slices.Contains(ofNone, f) })
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", where, diff)
-			}
+			limittest.Same(t, where, want, got)
 		}
 		for _, f := range findings.Process.All() {
 			ofNone = append(ofNone, strings.TrimSpace(f.Code+" "+f.Rule))

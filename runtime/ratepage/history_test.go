@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -52,9 +53,7 @@ func TestHistory(t *testing.T) {
 				got = append(got, strings.Join(strings.Fields(text), " "))
 			}
 			seen = len(history)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", what, diff)
-			}
+			limittest.Same(t, what, want, got)
 		}
 		time.Sleep(500 * time.Millisecond) // or a change is made while the source is asked
 		check("nothing", func(*runtime.Overrides) {})

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 )
 
 // TestAPI compares the lists in api with the code. Nested modules, which need
@@ -26,13 +27,9 @@ func apiOf(t *testing.T, source string) []string {
 	t.Helper()
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, "p.go", "package p\n"+source, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	p, err := new(types.Config).Check("example.com/p", fset, []*ast.File{file}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	return api(p)
 }
 
@@ -80,13 +77,9 @@ func hidden() {}
 			t.Fatalf("%s: nothing is replaced", name)
 		}
 		path := filepath.Join(t.TempDir(), "p.txt")
-		if err := os.WriteFile(path, []byte(strings.Join(apiOf(t, base), "\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, os.WriteFile(path, []byte(strings.Join(apiOf(t, base), "\n")+"\n"), 0o600))
 		difference, err := compare(path, apiOf(t, source))
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		var got []string
 		if strings.Contains(difference, "INCOMPATIBLE") {
 			got = append(got, "gone")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 )
 
 // A clone is a repository with some files of this checkout, and where it pushes to.
@@ -36,9 +37,7 @@ func newClone(t *testing.T) *clone {
 	}
 	for _, name := range files {
 		text, err := os.ReadFile(filepath.Join("../../..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		c.write(name, string(text))
 	}
 	c.write("CHANGELOG.md", "# Changelog\n\n## Unreleased\n\n## 0.1.0 - 2026-12-01\n\n### Added\n\n- All.\n\n## 0.0.9\n\n- Old.\n")
@@ -58,9 +57,7 @@ func (c *clone) copy(t *testing.T) *clone {
 	t.Helper()
 	own := &clone{t, t.TempDir(), t.TempDir()}
 	for from, to := range map[string]string{c.dir: own.dir, c.origin: own.origin} {
-		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, os.CopyFS(to, os.DirFS(from)))
 	}
 	own.git("remote", "set-url", "origin", own.origin)
 	return own
