@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/ratehttp"
@@ -231,8 +232,6 @@ func TestMessages(t *testing.T) {
 	call(t, client)
 	for accept, want := range map[string]string{"de": "come back in 1m", "de, zh-CN;q=0.5": "请 1m 后再来"} {
 		_, err := client.UnaryCall(metadata.AppendToOutgoingContext(t.Context(), "accept-language", accept), &pb.SimpleRequest{})
-		if got := status.Convert(err).Message(); got != want {
-			t.Errorf("%s: %q", accept, got)
-		}
+		limittest.Equal(t, accept, status.Convert(err).Message(), want)
 	}
 }

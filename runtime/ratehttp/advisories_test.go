@@ -3,6 +3,7 @@ package ratehttp_test
 import (
 	"testing"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
@@ -57,8 +58,6 @@ func TestClientIPAdvisories(t *testing.T) {
 		{"a name in place of an address, to have no key",
 			proxy, []string{"X-Forwarded-For: unknown"}, []ratehttp.Option{proxies(xff)}, "10.0.0.1"},
 	} {
-		if got := clientOf(c.peer, c.lines, c.opts...); got != c.want {
-			t.Errorf("%s: the client is %s, not %s", c.report, got, c.want)
-		}
+		limittest.Equal(t, c.report, clientOf(c.peer, c.lines, c.opts...), c.want)
 	}
 }

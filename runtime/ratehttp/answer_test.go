@@ -43,9 +43,7 @@ func TestAccept(t *testing.T) {
 		strings.Repeat("a/b,", 1000):      document,
 	} {
 		resp := answerOf(h, accept(value))
-		if got := resp.Header.Get("Content-Type"); got != want {
-			t.Errorf("%q gets %q, not %q", value, got, want)
-		}
+		limittest.Equal(t, value, resp.Header.Get("Content-Type"), want)
 	}
 	rule := &runtime.Rule{Name: "x", Window: time.Minute, Message: "tea \xff\n"}
 	resp := answerOf(ratehttp.RequestLimit{Limiter: newLimiter(), Rule: rule}.Wrap(http.NotFoundHandler()), accept("text/plain"))
@@ -128,13 +126,9 @@ func TestHandlerThatGoesOn(t *testing.T) {
 				t.Error(resp.StatusCode, doc)
 			}
 			for _, field := range append(fall, "Content-Encoding") {
-				if got := resp.Header.Get(field); got != "" {
-					t.Errorf("%s: %s", field, got)
-				}
+				limittest.Equal(t, field, resp.Header.Get(field), "")
 			}
-			if got := resp.Header.Get("Cache-Control") + resp.Header.Get("Set-Cookie"); got != "no-storea=b" {
-				t.Errorf("Cache-Control and Set-Cookie: %s", got)
-			}
+			limittest.Equal(t, "Cache-Control and Set-Cookie", resp.Header.Get("Cache-Control")+resp.Header.Get("Set-Cookie"), "no-storea=b")
 		})
 	}
 	resp := answerOf(ratehttp.Middleware()(late))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/ratehttp"
@@ -103,9 +104,7 @@ func TestChecks(t *testing.T) {
 	log.Reset()
 	ratehttp.SetStandard(t, logger)
 	for range 3 {
-		if got := ratehttp.ClientIP(t.Context()); got != "unknown" {
-			t.Errorf("no client is %q", got)
-		}
+		limittest.Equal(t, "no client", ratehttp.ClientIP(t.Context()), "unknown")
 	}
 	checkLog(t, log.String(), "no_client", mark)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -140,24 +141,14 @@ func TestLineAsLongAsTheBound(t *testing.T) {
 func TestClientIPOfUnixSocket(t *testing.T) {
 	lines := []string{"X-Forwarded-For: 203.0.113.7"}
 	for _, peer := range []string{"", "@", "/run/app.sock"} {
-		if got := clientOf(peer, lines); got != "unknown" {
-			t.Errorf("%q: %s", peer, got)
-		}
-		if got := clientOf(peer, lines, proxies(ratehttp.XForwardedFor)); got != "unknown" {
-			t.Errorf("%q: %s", peer, got)
-		}
+		limittest.Equal(t, peer, clientOf(peer, lines), "unknown")
+		limittest.Equal(t, peer+", proxies", clientOf(peer, lines, proxies(ratehttp.XForwardedFor)), "unknown")
 		for _, opts := range [][]ratehttp.Option{{ratehttp.WithTrustedUnixSocket()}, {ratehttp.WithTrustedUnixSocket(), proxies(ratehttp.XForwardedFor)}} {
-			if got := clientOf(peer, lines, opts...); got != "203.0.113.7" {
-				t.Errorf("%q, trusted: %s", peer, got)
-			}
-			if got := clientOf(peer, nil, opts...); got != "unknown" {
-				t.Errorf("%q, trusted, no header: %s", peer, got)
-			}
+			limittest.Equal(t, peer+", trusted", clientOf(peer, lines, opts...), "203.0.113.7")
+			limittest.Equal(t, peer+", trusted, no header", clientOf(peer, nil, opts...), "unknown")
 		}
 	}
-	if got := clientOf("203.0.113.8:1", lines, ratehttp.WithTrustedUnixSocket()); got != "203.0.113.8" {
-		t.Errorf("a peer with an address: %s", got)
-	}
+	limittest.Equal(t, "a peer with an address", clientOf("203.0.113.8:1", lines, ratehttp.WithTrustedUnixSocket()), "203.0.113.8")
 }
 
 func TestIPv6Prefix(t *testing.T) {
@@ -178,22 +169,16 @@ func TestWithClientIP(t *testing.T) {
 	for addr, want := range map[string]string{
 		"203.0.113.7": "203.0.113.7", "::ffff:203.0.113.7": "203.0.113.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1::/56", "fe80::1%eth0": "fe80::/56",
 	} {
-		if got := ratehttp.ClientIP(ratehttp.WithClientIP(t.Context(), netip.MustParseAddr(addr))); got != want {
-			t.Errorf("%s counts against %s, not %s", addr, got, want)
-		}
+		limittest.Equal(t, addr, ratehttp.ClientIP(ratehttp.WithClientIP(t.Context(), netip.MustParseAddr(addr))), want)
 	}
 	if got := ratehttp.ClientIP(ratehttp.WithClientIP(t.Context(), netip.Addr{})); got != "unknown" {
 		t.Error(got)
 	}
-	if got := ratehttp.ClientIP(t.Context()); got != "unknown" {
-		t.Errorf("a call without a client counts against %q", got)
-	}
+	limittest.Equal(t, "a call without a client counts against", ratehttp.ClientIP(t.Context()), "unknown")
 	h := ratehttp.Middleware(ratehttp.WithIPv6Prefix(64))(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		ctx, end := context.WithCancel(ratehttp.WithClientIP(r.Context(), netip.MustParseAddr("2001:db8:1:2:3:4:5:6")))
 		defer end()
-		if got := ratehttp.ClientIP(ctx); got != "2001:db8:1:2::/64" {
-			t.Errorf("below a middleware: %s", got)
-		}
+		limittest.Equal(t, "below a middleware", ratehttp.ClientIP(ctx), "2001:db8:1:2::/64")
 	}))
 	answerOf(h)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -50,12 +51,8 @@ func TestNAT64(t *testing.T) {
 	if a != "203.0.113.7" || b != "203.0.113.8" {
 		t.Errorf("clients behind a translator are %s and %s", a, b)
 	}
-	if got := clientOf("[64:ff9b::10.0.0.1]:1", []string{"X-Forwarded-For: 64:ff9b::203.0.113.7"}, proxies(ratehttp.XForwardedFor)); got != "203.0.113.7" {
-		t.Errorf("behind a translated proxy: %s", got)
-	}
-	if got := clientOf("[64:ff9b:1::203.0.113.7]:1", nil); got != "64:ff9b:1::/56" {
-		t.Errorf("another prefix: %s", got)
-	}
+	limittest.Equal(t, "behind a translated proxy", clientOf("[64:ff9b::10.0.0.1]:1", []string{"X-Forwarded-For: 64:ff9b::203.0.113.7"}, proxies(ratehttp.XForwardedFor)), "203.0.113.7")
+	limittest.Equal(t, "another prefix", clientOf("[64:ff9b:1::203.0.113.7]:1", nil), "64:ff9b:1::/56")
 }
 
 // Networks are never limited or never served, from one request to the next.
@@ -163,9 +160,7 @@ func TestClients(t *testing.T) {
 		if out := limiter.TakeEach(ctx, none.Limit(nil)); out[0].Allowed != c.exempt {
 			t.Errorf("%v: %v", c.peer, out)
 		}
-		if got := ratehttp.ClientIP(ratehttp.WithClientIP(ctx, netip.MustParseAddr("64:ff9b::1.2.3.4"))); got != "1.2.3.4" {
-			t.Errorf("set to %s", got)
-		}
+		limittest.Equal(t, "a client that is set", ratehttp.ClientIP(ratehttp.WithClientIP(ctx, netip.MustParseAddr("64:ff9b::1.2.3.4"))), "1.2.3.4")
 	}
 	answerOf(ratehttp.Middleware()(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		ctx, err := clients.Begin(r.Context(), remote{addr: "203.0.113.66:5"})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/ratehttp"
@@ -30,9 +31,7 @@ func TestWithDraft(t *testing.T) {
 	for draft, want := range map[ratefield.Draft]string{ratefield.Draft11: `"Orders.Place";r=0;t=60`, ratefield.DraftProposed: `"Orders.Place";a=0;w=60`} {
 		h := ratehttp.Middleware(ratehttp.WithDraft(draft))(taking(newLimiter(), full.Limit(nil)))
 		answerOf(h)
-		if got := answerOf(h).Header.Get("RateLimit"); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		limittest.Equal(t, "RateLimit", answerOf(h).Header.Get("RateLimit"), want)
 	}
 }
 
@@ -126,9 +125,7 @@ func TestWithJitter(t *testing.T) {
 			t.Errorf("%v", seen)
 		}
 		never := ratehttp.Middleware(ratehttp.WithJitter(time.Hour))(taking(limiter, nobody.Limit(nil)))
-		if got := answerOf(never).Header.Get("Retry-After"); got != "" {
-			t.Errorf("a call that can never be admitted may come back after %s", got)
-		}
+		limittest.Equal(t, "a call that can never be admitted may come back after", answerOf(never).Header.Get("Retry-After"), "")
 	})
 }
 
@@ -160,7 +157,5 @@ func TestWithPartitionKey(t *testing.T) {
 			t.Errorf("%v", other)
 		}
 	}
-	if got := keyOf("secret", ""); got != nil {
-		t.Errorf("no value has the key %v", got)
-	}
+	limittest.Equal(t, "no value has the key", keyOf("secret", ""), nil)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -151,9 +152,7 @@ func TestConnect(t *testing.T) {
 	// A plain request that looks a little like one.
 	for _, query := range []string{"connect=v2", "xconnect=v1", "connect=v1x", "%zz&connect=v1;"} {
 		resp := refused(t, false, func(r *http.Request) { r.URL = &url.URL{Path: "/", RawQuery: query} })
-		if got := resp.Header.Get("Content-Type"); got != "application/problem+json" {
-			t.Errorf("%s: %s", query, got)
-		}
+		limittest.Equal(t, query, resp.Header.Get("Content-Type"), "application/problem+json")
 	}
 }
 

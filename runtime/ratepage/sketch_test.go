@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -52,9 +53,7 @@ func TestMaskKey(t *testing.T) {
 		"": "", "ann": "•••", "anna": "•••", "annabel": "a•••l", "acme:robot:7": "•••:r•••t:•••",
 		"203.0.113.7": "2•••7", "a%3Aabc": "•••", "日本語日本": "日•••本", "::": "::", "%sha256-00aa": "•••",
 	} {
-		if got := maskKey(key); got != want {
-			t.Errorf("%q: %q, want %q", key, got, want)
-		}
+		limittest.Equal(t, key, maskKey(key), want)
 	}
 }
 
