@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator"
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/scratch"
 	"golang.org/x/tools/txtar"
 )
@@ -34,9 +35,7 @@ func TestModules(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			t.Parallel()
 			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, err)
 			modules(t, archive)
 		})
 	}
@@ -44,17 +43,11 @@ func TestModules(t *testing.T) {
 
 func modules(t *testing.T, archive *txtar.Archive) {
 	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	dir, script, want := scratch.Dir(t, root), "", ""
 	fill := strings.NewReplacer("REQUIRE\n", scratch.Requirements(string(mod), root))
 	for _, f := range archive.Files {
@@ -112,9 +105,7 @@ func modules(t *testing.T, archive *txtar.Archive) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	if diff := cmp.Diff(strings.Fields(want), got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

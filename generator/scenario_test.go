@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator"
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/scratch"
 	"github.com/rategen/rategen/internal/testkit/typecheck"
 	"golang.org/x/tools/txtar"
@@ -106,9 +107,7 @@ func wantUnchanged(t *testing.T, config generator.Config) {
 	t.Helper()
 	config.Check = true
 	result, err := generator.Run(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	for _, f := range result.Files {
 		if f.Status != generator.Unchanged {
 			t.Errorf("-check: %s is %s", f.Path, f.Status)
@@ -159,9 +158,7 @@ func (s *scenario) compare(t *testing.T, found generator.Diagnostics) {
 	}
 	if *update {
 		archive, err := txtar.ParseFile(s.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		archive.Files = append(s.inputs, got...)
 		scratch.Write(t, s.path, string(txtar.Format(archive)))
 		return

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 )
 
 func TestCluster(t *testing.T) {
@@ -30,9 +31,7 @@ func TestCluster(t *testing.T) {
 				op(pipe, key)
 			}
 			cmds, err := pipe.Exec(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, err)
 			for i, cmd := range cmds {
 				if get, ok := cmd.(*redis.StringCmd); ok && get.Val() != keys[i] {
 					t.Fatalf("slot %d: got %q, want %q", i, get.Val(), keys[i])
@@ -48,9 +47,7 @@ func TestCluster(t *testing.T) {
 		if to == from {
 			to = c.Nodes[1]
 		}
-		if err := client.Set(ctx, "{move}old", 1, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, client.Set(ctx, "{move}old", 1, 0).Err())
 		direct := from.Client(t)
 
 		finish := c.StartMove(slot, to)
@@ -77,13 +74,9 @@ func TestCluster(t *testing.T) {
 			t.Skip("waits until a replica takes over")
 		}
 		slot := c.Slot("{fail}")
-		if err := client.Set(ctx, "{fail}", "over", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, client.Set(ctx, "{fail}", "over", 0).Err())
 		old := c.Master(slot)
-		if err := old.Client(t).Wait(ctx, 1, time.Second).Err(); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, old.Client(t).Wait(ctx, 1, time.Second).Err())
 		begin := time.Now()
 		old.Kill()
 		c.WaitReady()
@@ -118,9 +111,7 @@ func keyPerSlot(t *testing.T, c *Cluster) []string {
 			pipe.ClusterKeySlot(ctx, strconv.Itoa(next+i))
 		}
 		cmds, err := pipe.Exec(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		for i, cmd := range cmds {
 			slot := cmd.(*redis.IntCmd).Val()
 			for _, key := range []string{strconv.Itoa(next + i), "a{" + strconv.Itoa(next+i) + "}b}"} {
