@@ -10,7 +10,7 @@
 //
 // Usage:
 //
-//	go run ./compare [-quick] [-runs n] [-only regexp] [-cases regexp] [-callers n,n] [-rounds n] [-away duration] [-cores n] [-connections n] [-markdown] [-write directory]
+//	go run ./compare [-quick] [-runs n] [-only regexp] [-cases regexp] [-callers n,n] [-rounds n] [-away duration] [-cores n] [-write directory]
 //
 // It takes about five minutes. With -cores n this program and redis-server share n
 // cores; by default they use the whole machine. With -write the numbers go into
@@ -99,11 +99,7 @@ func run(ctx context.Context, o options) error {
 			faults = append(faults, fault)
 		}
 	}
-	style := report.Text
-	if o.markdown {
-		style = report.Markdown
-	}
-	report.Write(os.Stdout, style, runs)
+	report.Write(os.Stdout, report.Text, runs)
 	if len(faults) > 0 {
 		return errors.New("rategen did not do what it had to:\n" + strings.Join(faults, "\n"))
 	}

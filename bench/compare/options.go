@@ -18,7 +18,6 @@ type options struct {
 	plan     contest.Plan
 	runs     int
 	cores    int
-	markdown bool
 	checkout string // to write into, or empty
 }
 
@@ -31,10 +30,8 @@ func parse(args []string, w io.Writer) (options, error) {
 	flags.SetOutput(w)
 	quick := flags.Bool("quick", false, "one short round")
 	away := flags.Duration("away", 0, "how much later the answers of Redis come")
-	connections := flags.Int("connections", 0, "connections that each client may have, 0 for 64")
 	flags.IntVar(&o.runs, "runs", 1, "how often to measure all of it; the targets are the medians of all runs")
 	flags.IntVar(&o.cores, "cores", 0, "cores for this program and redis-server together, 0 for all")
-	flags.BoolVar(&o.markdown, "markdown", false, "print Markdown")
 	flags.StringVar(&o.checkout, "write", "", "checkout to write the numbers into")
 	flags.Func("only", "limiters to measure, a regular expression for their names; those that they are compared with are measured as well", set(&part.Only))
 	flags.Func("cases", "cases to measure, a regular expression for their headings, such as \"over Redis, 1 caller, 1,000 keys admitted\", \"in memory, 64 callers, 100,000 keys, all denied\" and \"size of a key in Redis\"", set(&part.Cases))
@@ -64,9 +61,6 @@ func parse(args []string, w io.Writer) (options, error) {
 	}
 	if *rounds > 0 {
 		o.plan.RoundsCurve = *rounds
-	}
-	if *connections > 0 {
-		o.plan.Connections = *connections
 	}
 	o.plan.Part, o.plan.Away = part, *away
 	switch {
