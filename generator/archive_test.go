@@ -13,7 +13,6 @@ import (
 
 	"github.com/rategen/rategen/generator"
 	"github.com/rategen/rategen/internal/testkit/effort"
-	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/scratch"
 	"golang.org/x/tools/txtar"
 )
@@ -43,7 +42,9 @@ type scenario struct {
 func unpack(t *testing.T, path, module string) *scenario {
 	t.Helper()
 	archive, err := txtar.ParseFile(path)
-	limittest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &scenario{name: strings.TrimSuffix(filepath.Base(path), ".txtar"), path: path, parent: "good", before: map[string]string{}}
 	s.config.Patterns = []string{"./..."}
 	for _, f := range archive.Files {
@@ -73,7 +74,9 @@ func unpack(t *testing.T, path, module string) *scenario {
 // write writes the files of a scenario, and removes what is generated.
 func (s *scenario) write(t *testing.T) {
 	t.Helper()
-	limittest.OK(t, os.RemoveAll(s.config.Dir))
+	if err := os.RemoveAll(s.config.Dir); err != nil {
+		t.Fatal(err)
+	}
 	for name, content := range s.before {
 		scratch.Write(t, filepath.Join(s.config.Dir, name), content)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator"
 	"github.com/rategen/rategen/internal/testkit/effort"
-	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/scratch"
 	"golang.org/x/tools/txtar"
 )
@@ -35,7 +34,9 @@ func TestModules(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			t.Parallel()
 			archive, err := txtar.ParseFile(path)
-			limittest.OK(t, err)
+			if err != nil {
+				t.Fatal(err)
+			}
 			modules(t, archive)
 		})
 	}
@@ -43,11 +44,17 @@ func TestModules(t *testing.T) {
 
 func modules(t *testing.T, archive *txtar.Archive) {
 	root, err := filepath.Abs("..")
-	limittest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	limittest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	limittest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir, script, want := scratch.Dir(t, root), "", ""
 	fill := strings.NewReplacer("REQUIRE\n", scratch.Requirements(string(mod), root))
 	for _, f := range archive.Files {
@@ -105,7 +112,9 @@ func modules(t *testing.T, archive *txtar.Archive) {
 		}
 		return err
 	})
-	limittest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff(strings.Fields(want), got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

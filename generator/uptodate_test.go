@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator/internal/cache"
 	"github.com/rategen/rategen/generator/internal/output"
-	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/scratch"
 )
 
@@ -58,7 +57,9 @@ func TestRecord(t *testing.T) {
 			}
 			return err
 		})
-		limittest.OK(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	recalled := func() bool {
 		return cache.Open(cacheDir, dir, config.Patterns, "").Recall(&Result{})
@@ -88,7 +89,9 @@ func TestRecord(t *testing.T) {
 			}
 		}
 		got, err := Run(config)
-		limittest.OK(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("a recalled run has another result after %s (-anew +recalled):\n%s", after, diff)
 		}
@@ -108,7 +111,9 @@ func TestRecord(t *testing.T) {
 	}
 	settle("start")
 	generated, err := os.ReadFile(filepath.Join(dir, "a_ratelimit.go"))
-	limittest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	files["a_ratelimit.go"] = string(generated)
 	after := "start"
 	for name, change := range map[string]func(){
@@ -175,7 +180,9 @@ func TestRecord(t *testing.T) {
 func hasCgo(t *testing.T) bool {
 	t.Helper()
 	out, err := exec.Command("go", "env", "CGO_ENABLED").Output()
-	limittest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, err = exec.LookPath("gcc")
 	return strings.TrimSpace(string(out)) == "1" && err == nil
 }
