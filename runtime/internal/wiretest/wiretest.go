@@ -1,7 +1,8 @@
-// Package wiretest holds what every [rediswire.Client] must do, as tests that run over any
-// of them, on servers of their own:
+// Package wiretest holds what every [rediswire.Client] must do, and a store over one, as tests
+// that run over any of them, on servers of their own:
 //
 //	func TestClient(t *testing.T) { wiretest.Run(t, connect) }
+//	func TestStore(t *testing.T)  { wiretest.RunStore(t, open) }
 package wiretest
 
 import (
