@@ -1,12 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/judge"
+	"github.com/rategen/rategen/internal/testkit/admission"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -16,7 +15,7 @@ import (
 // if more calls began and ended within a window than it admits. Denials are not
 // judged: other processes may hold what is left.
 func sweepLeased(limits []limit, records []judge.SharedRecord) (*judge.Result, error) {
-	keys := make([][]*judge.SharedRecord, len(limits))
+	keys := make([][]admission.Call, len(limits))
 	total := new(judge.Result)
 	for i := range records {
 		r := &records[i]
@@ -24,14 +23,14 @@ func sweepLeased(limits []limit, records []judge.SharedRecord) (*judge.Result, e
 		if r.At != 0 {
 			total.Admitted++
 			total.Recalled += int(r.Recalled)
-			keys[r.Limit] = append(keys[r.Limit], r)
+			keys[r.Limit] = append(keys[r.Limit], admission.Call{Begin: r.Start, End: r.End, Cost: int64(r.Cost)})
 		}
 	}
 	fullest, fullestRule := 0.0, &limits[0].rule
 	for i, key := range keys {
 		rule := &limits[i].rule
 		for _, b := range bounds(rule) {
-			used, over := fullestWindow(key, b.window.Microseconds(), b.max)
+			used, over := admission.Fullest(key, b.window.Microseconds(), b.max)
 			total.Over += over
 			if part := float64(used) / float64(b.max); part > fullest {
 				fullest, fullestRule = part, rule
@@ -64,33 +63,4 @@ func bounds(r *runtime.Rule) []bound {
 		all = append(all, bound{window, r.Burst + int64(drains) + 1})
 	}
 	return all
-}
-
-// fullestWindow returns how much the calls cost that began and ended within the
-// window for which that is most, and how many windows there are that begin with a
-// call and hold more than max.
-func fullestWindow(calls []*judge.SharedRecord, window, most int64) (used int64, over int) {
-	byEnd := slices.Clone(calls)
-	slices.SortFunc(byEnd, func(a, b *judge.SharedRecord) int { return cmp.Compare(a.End, b.End) })
-	byStart := slices.Clone(calls)
-	slices.SortFunc(byStart, func(a, b *judge.SharedRecord) int { return cmp.Compare(a.Start, b.Start) })
-	inside, next := int64(0), 0
-	counted := make(map[*judge.SharedRecord]bool)
-	for _, first := range byStart {
-		for ; next < len(byEnd) && byEnd[next].End < first.Start+window; next++ {
-			if r := byEnd[next]; r.Start >= first.Start {
-				inside += int64(r.Cost)
-				counted[r] = true
-			}
-		}
-		used = max(used, inside)
-		if inside > most {
-			over++
-		}
-		if counted[first] {
-			inside -= int64(first.Cost)
-			delete(counted, first)
-		}
-	}
-	return used, over
 }

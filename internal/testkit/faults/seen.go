@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/admission"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -179,26 +180,16 @@ func durationFrom(at, from time.Duration) time.Duration {
 
 // worst returns the most calls of one key that were admitted for certain in
 // one window: that began and ended in it, by whomever picks admits.
-func worst(records []record, pick func(*record) bool) int64 {
-	byKey := map[int][]*record{}
+func worst(records []record, pick func(*record) bool) (most int64) {
+	byKey := map[int][]admission.Call{}
 	for i := range records {
 		if r := &records[i]; r.fate == admitted && pick(r) {
-			byKey[r.key] = append(byKey[r.key], r)
+			byKey[r.key] = append(byKey[r.key], admission.Call{Begin: int64(r.begin), End: int64(r.end), Cost: 1})
 		}
 	}
-	var most int64
-	for _, all := range byKey {
-		for _, first := range all {
-			var n int64
-			for _, r := range all {
-				if r.begin >= first.begin && r.end < first.begin+window {
-					n++
-				}
-			}
-			if n > most {
-				most = n
-			}
-		}
+	for _, calls := range byKey {
+		used, _ := admission.Fullest(calls, int64(window), 0)
+		most = max(most, used)
 	}
 	return most
 }

@@ -1,20 +1,18 @@
-package main
+package admission
 
 import (
 	"math/rand/v2"
 	"testing"
-
-	"github.com/rategen/rategen/bench/internal/judge"
 )
 
-// TestFullestWindow compares fullestWindow with looking at every pair of calls.
-func TestFullestWindow(t *testing.T) {
+// TestFullest compares Fullest with looking at every pair of calls.
+func TestFullest(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for trial := range 200 {
-		var calls []*judge.SharedRecord
+		var calls []Call
 		for range random.IntN(60) {
 			start := random.Int64N(300)
-			calls = append(calls, &judge.SharedRecord{Start: start, End: start + random.Int64N(20)*random.Int64N(10), Cost: uint8(1 + random.IntN(3))})
+			calls = append(calls, Call{Begin: start, End: start + random.Int64N(20)*random.Int64N(10), Cost: int64(1 + random.IntN(3))})
 		}
 		window, most := 1+random.Int64N(100), random.Int64N(30)
 		var want int64
@@ -22,15 +20,15 @@ func TestFullestWindow(t *testing.T) {
 		for _, first := range calls {
 			inside := int64(0)
 			for _, r := range calls {
-				if r.Start >= first.Start && r.End < first.Start+window {
-					inside += int64(r.Cost)
+				if r.Begin >= first.Begin && r.End < first.Begin+window {
+					inside += r.Cost
 				}
 			}
 			if want = max(want, inside); inside > most {
 				over++
 			}
 		}
-		used, windows := fullestWindow(calls, window, most)
+		used, windows := Fullest(calls, window, most)
 		if used != want || windows > over || (windows > 0) != (over > 0) {
 			t.Fatalf("trial %d: got %d in %d windows, want %d in %d", trial, used, windows, want, over)
 		}
