@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +31,9 @@ type Cluster struct {
 
 	tb testing.TB
 	id map[*Server]string
+
+	nodeTimeout time.Duration
+	fails       sync.Once // when the first node does
 }
 
 // StartCluster starts a cluster and returns when all nodes agree that it is
@@ -62,7 +66,24 @@ func StartCluster(tb testing.TB) *Cluster {
 		})
 	}
 	c.WaitReady()
+	// A busy machine lets a node be silent for a second, and who takes over from it has not all
+	// of its writes. So nobody does before a test has a node fail.
+	c.nodeTimeout = clusterLimit
+	c.setNodeTimeout(c.nodeTimeout)
+	for _, node := range c.Nodes {
+		node.cluster = c
+	}
 	return c
+}
+
+// expectFailure has the nodes notice soon that one of them fails.
+func (c *Cluster) expectFailure() {
+	c.fails.Do(func() {
+		c.nodeTimeout = clusterNodeTimeout
+		for _, node := range c.Nodes {
+			_ = node.configure("cluster-node-timeout", fmt.Sprint(c.nodeTimeout.Milliseconds())) // some may be busy
+		}
+	})
 }
 
 // meet gives the masters their slots and introduces the nodes to each other.

@@ -35,7 +35,7 @@ func (c *Cluster) StartMove(slot int, to *Server) (finish func()) {
 		// The new owner first: it refuses nothing in between.
 		c.setSlot(to, slot, "NODE", c.id[to])
 		c.setSlot(from, slot, "NODE", c.id[to])
-		c.setNodeTimeout(clusterNodeTimeout)
+		c.setNodeTimeout(c.nodeTimeout)
 		c.WaitReady()
 		waitFor(c.tb, clusterLimit, "the slot's new owner", func() error { return c.ownedBy(slot, to) })
 	}

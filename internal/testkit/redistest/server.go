@@ -26,6 +26,8 @@ type Server struct {
 	log string
 	arg []string
 
+	cluster *Cluster // of which it is a node, or nil
+
 	mu     sync.Mutex
 	proc   *process
 	paused bool
@@ -113,6 +115,7 @@ func (s *Server) Follow(tb testing.TB, master *Server) {
 // Kill ends the server at once, as a power cut would: its port then refuses
 // connections. It does nothing to a server that is down.
 func (s *Server) Kill() {
+	s.expectFailure()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.proc.kill()
@@ -123,6 +126,7 @@ func (s *Server) Kill() {
 // answers on them: the fault that a timeout has to notice. On Linux Pause
 // returns when the server has really stopped.
 func (s *Server) Pause() {
+	s.expectFailure()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc.exited() {
@@ -130,6 +134,13 @@ func (s *Server) Pause() {
 	}
 	s.proc.pause()
 	s.paused = true
+}
+
+// expectFailure tells the cluster of the server, if it has one, that a node fails.
+func (s *Server) expectFailure() {
+	if s.cluster != nil {
+		s.cluster.expectFailure()
+	}
 }
 
 // Resume lets a paused server go on; it then answers what was sent meanwhile.
