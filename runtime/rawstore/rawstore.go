@@ -165,17 +165,6 @@ func (s *asked) Take(_ context.Context, calls []terms.Call) error {
 	return nil
 }
 
-// An Around is a store whose Take is done by a function around it.
-type Around struct {
-	runtime.Store
-	By func(take func() error) error
-}
-
-// Take decides calls.
-func (s Around) Take(ctx context.Context, calls []terms.Call) error {
-	return s.By(func() error { return s.Store.Take(ctx, calls) })
-}
-
 // A Changed store counts the calls of rules by others, which it finds by their names. A
 // limiter takes leases of it.
 type Changed struct {
