@@ -82,7 +82,7 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Deny(w, r, err)
 		return
 	}
-	if l.Refund == nil && l.Rule.Algorithm != runtime.Concurrency && l.Rule.Reserve == 0 {
+	if l.Refund == nil && !l.Rule.Lapses() {
 		l.next.ServeHTTP(w, r)
 		return
 	}

@@ -94,7 +94,7 @@ func (c *Call) charge(ctx context.Context, by *limited, on Event, msg any) error
 	for i := range by.limits {
 		if l := &by.limits[i]; l.charges(on) && l.matches(c.method) {
 			limits = append(limits, l.applied(ctx, msg))
-			permits = permits || l.Rule.Algorithm == runtime.Concurrency || l.Rule.Reserve > 0
+			permits = permits || l.Rule.Lapses()
 		}
 	}
 	if len(limits) == 0 {

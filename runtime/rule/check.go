@@ -80,6 +80,10 @@ func (r *Rule) check(p *calendar.Period, max, cost int64) error {
 	return fit.Check()
 }
 
+// Lapses reports whether a call has what it is charged only while it runs: permits, and what is
+// reserved. It lapses unless the limiter renews it, so such a decision has to be settled.
+func (r *Rule) Lapses() bool { return r.Algorithm == Concurrency || r.Reserve > 0 }
+
 // isQueue reports whether calls leave the rule evenly spaced.
 func (r *Rule) isQueue() bool { return r.Algorithm == LeakyBucket && r.Wait > 0 }
 

@@ -85,7 +85,7 @@ func (s *Plans) ForHold(limit *rule.Limit) (*Plan, error) {
 func (s *Plans) Charged(limit *rule.Limit) (*Plan, error) {
 	r, max, _ := s.applyOverrides(limit)
 	p, err := s.planFor(limit, r, max)
-	if err != nil && r != nil && (r.Algorithm == rule.Concurrency || r.Reserve > 0) {
+	if err != nil && r != nil && r.Lapses() {
 		// The call's own max may be invalid, which an override has replaced before.
 		if err = rule.CheckCall(r, 1, limit.Cost); err == nil {
 			return s.find(limit.Rule, Key{r, limit.Cost, rule.PeriodOf(limit)}), nil
