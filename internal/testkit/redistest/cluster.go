@@ -76,6 +76,10 @@ func StartCluster(tb testing.TB) *Cluster {
 	return c
 }
 
+// KeepMasters has no replica take over, whatever fails, and the others serve their slots. Else all
+// nodes refuse, from when they know that a master has failed until a replica has its place.
+func (c *Cluster) KeepMasters() { c.fails.Do(func() {}) }
+
 // expectFailure has the nodes notice soon that one of them fails.
 func (c *Cluster) expectFailure() {
 	c.fails.Do(func() {
