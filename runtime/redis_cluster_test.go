@@ -21,6 +21,7 @@ import (
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
+	cluster.KeepMasters() // one does not answer for a while
 	client := cluster.Client(t)
 	count := new(commands)
 	client.OnNewNode(func(node *redis.Client) { node.AddHook(redistest.Hook(count.count)) })
