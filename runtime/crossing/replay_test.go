@@ -2,6 +2,7 @@ package crossing
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"testing"
 
@@ -48,7 +49,7 @@ func TestReplay(t *testing.T) {
 			return false
 		})
 		for i := range p.Steps {
-			p.Steps[i].Do = p.withRulesMax(p.Steps[i].Do)
+			p.Steps[i].Do = p.asDeclared(p.Steps[i].Do)
 		}
 		// Calls that are decided in one moment may come into the record in another order than the
 		// store had. It does not happen again and again.
@@ -71,21 +72,25 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// withRulesMax returns a step whose calls have the max of each rule that lets them wait. Such a
-// call is tried several times, and a record has its last try: an earlier one at a lower max has
-// the store keep the key for longer.
-func (p *program) withRulesMax(do action) action {
-	c, ok := do.(call)
-	if !ok {
+// asDeclared returns a step that does not change the numbers of rules which let calls wait. Such a
+// call is tried several times, and a record has its last try: an earlier one at a lower max or in a
+// longer window has the store keep the key for longer.
+func (p *program) asDeclared(do action) action {
+	switch do := do.(type) {
+	case call:
+		do.Uses = slices.Clone(do.Uses)
+		for i := range do.Uses {
+			if p.Rules[do.Uses[i].Rule].Wait > 0 {
+				do.Uses[i].Max = 0
+			}
+		}
+		return do
+	case change:
+		do.Rules = maps.Clone(do.Rules)
+		maps.DeleteFunc(do.Rules, func(i int, _ runtime.Override) bool { return p.Rules[i].Wait > 0 })
 		return do
 	}
-	c.Uses = slices.Clone(c.Uses)
-	for i := range c.Uses {
-		if p.Rules[c.Uses[i].Rule].Wait > 0 {
-			c.Uses[i].Max = 0
-		}
-	}
-	return c
+	return do
 }
 
 // replayed runs a program, and replays its record. It returns nil if that has no call.
