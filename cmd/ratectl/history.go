@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -145,72 +144,4 @@ func (c *undoCommand) run(ctx context.Context, args []string) (err error) {
 	}
 	c.printf("%s: the override %s %s again; %d, by %s, had made it %s%s", e.of, verb, cmp.Or(undone.Before, "gone"), e.ID, cmp.Or(e.Who, "somebody"), cmp.Or(undone.After, "go"), end)
 	return c.awaited(ctx)
-}
-
-// A changing command asks before it changes something, and notes what it does in the history.
-type changing struct {
-	session
-	yes, dry bool
-	why      string
-}
-
-func (c *changing) yesFlag() cli.Flag {
-	return yesNo(&c.yes, "yes", "do not ask for confirmation")
-}
-
-// tryFlags are those of every change.
-func (c *changing) tryFlags() []cli.Flag {
-	return []cli.Flag{
-		yesNo(&c.dry, "n", "change nothing: print what would be changed"),
-		text(&c.why, "m", "`reason` of the change, for the history; who makes it is in RATECTL_WHO or USER"),
-	}
-}
-
-// confirm asks whether to do something, unless that is settled by -yes. An interrupt counts as no.
-func (c *changing) confirm(ctx context.Context, question string, args ...any) error {
-	if c.yes {
-		return nil
-	}
-	question = visible(fmt.Sprintf(question, args...))
-	if !c.asks {
-		return failure{unconfirmed, "nothing is changed: there is no terminal to ask on; say -yes to " + question}
-	}
-	fmt.Fprintf(c.err, "%s? [y/N] ", strings.ToUpper(question[:1])+question[1:])
-	lines, answers := bufio.NewReader(c.in), make(chan string, 1)
-	go func() { // an interrupt does not end the read: it lasts as long as the program
-		answer, _ := lines.ReadString('\n')
-		answers <- strings.ToLower(strings.TrimSpace(answer))
-	}()
-	select {
-	case answer := <-answers:
-		if (answer == "y" || answer == "yes") && ctx.Err() == nil {
-			return nil
-		}
-	case <-ctx.Done():
-		fmt.Fprintln(c.err)
-	}
-	return failure{unconfirmed, "nothing is changed"}
-}
-
-// author returns the author of a change, for the history.
-func (p *program) author() string {
-	who := cmp.Or(p.getenv("RATECTL_WHO"), p.getenv("USER"))
-	if who == "" {
-		p.logger().Print("the history does not say who this is: set RATECTL_WHO")
-	}
-	return who
-}
-
-// note adds to the history what is about to be done to counts.
-func (c *changing) note(ctx context.Context, t override.Target, did, before string) error {
-	editor, err := c.editor()
-	switch {
-	case err == nil:
-		_, err = editor.Note(ctx, override.Record{Target: t, Who: c.author(), Why: c.why, Did: did, Before: before})
-		return err
-	case c.why != "":
-		return usagef("-m is for the history, which is kept beside the overrides: name the hash with -overrides")
-	}
-	c.logger().Printf("this is in no history: that is kept beside the overrides, see -overrides")
-	return nil
 }

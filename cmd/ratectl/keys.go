@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,85 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
-
-	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/override"
 )
-
-// A ruleLine is a rule and what holds for it.
-type ruleLine struct {
-	Name      string   `json:"name"`
-	Declared  string   `json:"declared"` // file and line
-	Algorithm string   `json:"algorithm"`
-	Key       []string `json:"key"`
-	Enabled   bool     `json:"enabled"`
-	Max       *int64   `json:"max"` // null: each call brings its own
-	MaxText   string   `json:"max_text,omitempty"`
-	Window    string   `json:"window"`
-	Mode      string   `json:"mode"`
-	Prefix    string   `json:"prefix"`
-	Override  string   `json:"override,omitempty"` // of the rule
-	Keys      int      `json:"overridden_keys"`    // patterns
-}
-
-// A rulesCommand lists the rules.
-type rulesCommand struct{ session }
-
-func (c *rulesCommand) about() about {
-	return about{
-		name: "rules", short: "list the rules, with the overrides in force", needs: judgesKeys,
-		long: "Lists the rules of the listing. With -overrides it shows the override of each rule, and how many patterns of keys have one.",
-	}
-}
-
-func (c *rulesCommand) run(context.Context, []string) error {
-	lines := make([]ruleLine, len(c.known))
-	for i, d := range c.known {
-		lines[i] = c.line(d)
-	}
-	return printEach(&c.printer, "RULE LIMIT MODE ALGORITHM OVERRIDE KEYS DECLARED", lines, ruleLine.row)
-}
-
-func (c *rulesCommand) line(d declared) ruleLine {
-	of := c.modes.Rules[d.Name]
-	l := ruleLine{
-		Name: d.Name, Declared: d.place, Algorithm: d.Algorithm.String(), Key: append([]string{}, d.parts...),
-		MaxText: d.byCall, Window: d.per(), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix, Keys: len(of.Keys),
-	}
-	on := func(is *bool) bool { return is == nil || *is }
-	l.Enabled = on(c.modes.Enabled) && on(of.Enabled)
-	if d.shadow {
-		l.Mode = runtime.ModeShadow.String()
-	}
-	if d.byCall == "" {
-		l.Max = &d.Max
-	}
-	if of.Max != nil {
-		l.Max, l.MaxText = of.Max, ""
-	}
-	if of.Window != nil {
-		l.Window = shortDuration(*of.Window)
-	}
-	if of.Mode != nil {
-		l.Mode = of.Mode.String()
-	}
-	if own := (runtime.KeyOverride{Enabled: of.Enabled, Max: of.Max, Window: of.Window, Mode: of.Mode}); own != (runtime.KeyOverride{}) {
-		l.Override = override.Change{Values: override.Values{KeyOverride: own}}.String()
-	}
-	return l
-}
-
-func (l ruleLine) row() []string {
-	limit := l.MaxText
-	if l.Max != nil {
-		limit = fmt.Sprint(*l.Max)
-	}
-	limit += " per " + l.Window
-	if !l.Enabled {
-		limit = "off"
-	}
-	return rowOf(l.Name, limit, l.Mode, l.Algorithm, cmp.Or(l.Override, "-"), l.Keys, l.Declared)
-}
 
 // A keysCommand lists the keys of a rule, the most refused first.
 type keysCommand struct {
