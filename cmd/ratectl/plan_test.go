@@ -148,6 +148,10 @@ func TestPlanSources(t *testing.T) {
 			t.Errorf("%s: exit %d, %s", name, code, errs)
 		}
 	}
+	const unfit = "ratectl: orders.Service.Create at max=10: invalid rate limit: rule \"orders.Service.Create\": window 0s is not between 1ms and 366 days\n"
+	if _, _, errs := planned(t, "plan", "-window", orders.Name+"=0s", dir); errs != unfit {
+		t.Errorf("got %q", errs)
+	}
 	for name, path := range map[string]string{"missing": filepath.Join(dir, "none"), "empty": t.TempDir(), "no record": write("x.ratelog", "hello")} {
 		if code, _, errs := planned(t, "plan", path); code != wrongUsage || errs == "" {
 			t.Errorf("%s: exit %d, %s", name, code, errs)
@@ -179,7 +183,11 @@ func TestPropose(t *testing.T) {
 			t.Errorf("it does not say %q, exit %d: %s\n%s", want, code, errs, out)
 		}
 	}
-	for _, args := range [][]string{{"orders.Service.Crate", dir}, {"-max", orders.Name + "=3", orders.Name, dir}} {
+	gone := filepath.Join(t.TempDir(), "gone.json")
+	if err := os.WriteFile(gone, []byte(`{"rules":{"orders.Service.Create":{"enabled":false}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"-changed", gone, orders.Name, dir}, {"orders.Service.Crate", dir}, {"-max", orders.Name + "=3", orders.Name, dir}} {
 		if code, _, errs := planned(t, append([]string{"propose"}, args...)...); code != wrongUsage || errs == "" {
 			t.Errorf("exit %d: %s", code, errs)
 		}

@@ -163,6 +163,9 @@ func (s *search) at(ctx context.Context, max int64) (*replay.Rule, error) {
 	var names []string
 	for _, of := range result.Rules {
 		if names = append(names, of.Name); of.Name == s.rule {
+			if of.Changed() == nil {
+				return nil, usagef("%s refuses nobody after the changes: they remove it", s.rule)
+			}
 			s.found[max] = of
 			return of, nil
 		}

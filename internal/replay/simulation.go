@@ -136,7 +136,7 @@ func (sim *simulation) newTerms(rule uint32, max int64) (terms, error) {
 		var err error
 		t.Terms, err = rawstore.NewTerms(t.rule, now, string(binary.LittleEndian.AppendUint32(nil, group)))
 		if err != nil {
-			return t, fmt.Errorf("%s at max=%d: %sim", s.Rule.Name, now, err)
+			return t, fmt.Errorf("%s at max=%d: %w", s.Rule.Name, now, err)
 		}
 		t.keeps = t.Lasts() > 0 || sim.run.settled[s.Declared.Name]
 	}
