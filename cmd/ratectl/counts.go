@@ -31,7 +31,7 @@ type countsLine struct {
 	Tag     string     `json:"tag,omitempty"`     // what ends the Redis key: how its rule counts
 	Expires *time.Time `json:"expires,omitempty"` // by the clock of Redis; null: never
 
-	// What Redis keeps under a key, which no command but the scripts understands.
+	// The value of the Redis key. Only the scripts understand it.
 	String []byte   `json:"string,omitempty"`
 	Sorted []string `json:"sorted,omitempty"` // of a sorted set: each member, and its score
 
@@ -42,7 +42,7 @@ type countsLine struct {
 	Keys *int `json:"keys,omitempty"` // of the last line: how many lines there are beside it and the first
 
 	redisKey string
-	// Of a file that is imported:
+	// An import sets these while it reads a file.
 	number  int // of the line
 	of      declared
 	tried   *runtime.Key // which nobody uses

@@ -46,11 +46,9 @@ func (c *proposeCommand) fromRedis(ctx context.Context, name string) (err error)
 		calls += n + refused[key]
 	}
 	slices.Sort(demands)
-	var all []proposal
-	for _, of := range []string{"calls", "callers"} {
-		for _, share := range shares {
-			all = append(all, lowestOf(demands, share, of, d.Rule))
-		}
+	all, err := eachShare(func(share float64, of string) (proposal, error) { return lowestOf(demands, share, of, d.Rule) })
+	if err != nil {
+		return err
 	}
 	if err := printEach(&c.printer, proposalHead, all, proposal.row); err != nil || c.json() {
 		return err
@@ -108,7 +106,7 @@ func (c *proposeCommand) demands(ctx context.Context, d declared) (used, refused
 }
 
 // lowestOf returns the lowest max for callers that each ask for so much in a window, in ascending order.
-func lowestOf(demands []int64, share float64, of string, r *runtime.Rule) proposal {
+func lowestOf(demands []int64, share float64, of string, r *runtime.Rule) (proposal, error) {
 	p := proposal{Algorithm: r.Algorithm.String(), Share: share, Of: of}
 	total := int64(0)
 	for _, n := range demands {
@@ -120,21 +118,18 @@ func lowestOf(demands []int64, share float64, of string, r *runtime.Rule) propos
 		}
 		return calls, callers
 	}
-	low, high := int64(0), max(1, demands[len(demands)-1])
-	for high-low > 1 {
-		middle := low + (high-low)/2
-		calls, callers := over(middle)
-		if of == "calls" && ratio(calls, total) <= share || of == "callers" && ratio(int64(callers), int64(len(demands))) <= share {
-			high = middle
-		} else {
-			low = middle
+	high, err := lowestMax(func(limit int64) (bool, error) {
+		calls, callers := over(limit)
+		if of == "callers" {
+			return ratio(int64(callers), int64(len(demands))) <= share, nil
 		}
-	}
+		return ratio(calls, total) <= share, nil
+	})
 	p.Max = high
 	p.Refused, p.Hit = over(high)
 	p.AtMost = atMost(p.Hit, len(demands))
 	for _, n := range demands {
 		p.Bytes += replay.KeyBytes(r, min(n, high))
 	}
-	return p
+	return p, err
 }

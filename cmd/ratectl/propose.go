@@ -118,18 +118,14 @@ type search struct {
 
 // proposals returns the lowest max for each share, and whom the one for most calls refuses most.
 func (s *search) proposals(ctx context.Context) (all []proposal, outliers []*replay.Side, err error) {
-	for _, of := range []string{"calls", "callers"} {
-		for _, share := range shares {
-			p, sides, err := s.lowest(ctx, share, of)
-			if err != nil {
-				return nil, nil, err
-			}
-			if all = append(all, p); of == "calls" {
-				outliers = sides
-			}
+	all, err = eachShare(func(share float64, of string) (proposal, error) {
+		p, sides, err := s.lowest(ctx, share, of)
+		if of == "calls" {
+			outliers = sides
 		}
-	}
-	return all, outliers, nil
+		return p, err
+	})
+	return all, outliers, err
 }
 
 // at replays with a max.
@@ -186,11 +182,21 @@ func (s *search) lowest(ctx context.Context, share float64, of string) (proposal
 		}
 		return ratio(refused, all) <= share, nil
 	}
+	high, err := lowestMax(fits)
+	if err != nil {
+		return proposal{}, nil, err
+	}
+	best := s.found[high]
+	return proposal{best.Changed().Algorithm.String(), share, of, high, best.After.Refused, best.HitNow, atMost(best.HitNow, best.Callers), held(best, high)}, best.Sides, nil
+}
+
+// lowestMax returns the lowest max that fits. Each one above it fits, too.
+func lowestMax(fits func(int64) (bool, error)) (int64, error) {
 	low, high := int64(0), int64(1)
 	for {
 		ok, err := fits(high)
 		if err != nil {
-			return proposal{}, nil, err
+			return 0, err
 		}
 		if ok {
 			break
@@ -201,7 +207,7 @@ func (s *search) lowest(ctx context.Context, share float64, of string) (proposal
 		middle := low + (high-low)/2
 		ok, err := fits(middle)
 		if err != nil {
-			return proposal{}, nil, err
+			return 0, err
 		}
 		if ok {
 			high = middle
@@ -209,8 +215,21 @@ func (s *search) lowest(ctx context.Context, share float64, of string) (proposal
 			low = middle
 		}
 	}
-	best := s.found[high]
-	return proposal{best.Changed().Algorithm.String(), share, of, high, best.After.Refused, best.HitNow, atMost(best.HitNow, best.Callers), held(best, high)}, best.Sides, nil
+	return high, nil
+}
+
+// eachShare returns a proposal for each share of the calls, and then of the callers.
+func eachShare(propose func(share float64, of string) (proposal, error)) (all []proposal, err error) {
+	for _, of := range []string{"calls", "callers"} {
+		for _, share := range shares {
+			p, err := propose(share, of)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, p)
+		}
+	}
+	return all, nil
 }
 
 // atMost returns the share of all callers that is hit, by 95 %, if of some callers so many were.

@@ -44,7 +44,7 @@ type Rule struct {
 	Message    string   `json:"message,omitempty"`
 }
 
-// Of returns a rule of a running program.
+// Of returns the line for a rule of a running program.
 func Of(r *runtime.Rule) Rule {
 	l := Rule{
 		File: r.Source, Name: r.Name, Prefix: r.Prefix, AnyKey: true,

@@ -34,8 +34,8 @@ type Plans struct {
 	closed    atomic.Bool
 }
 
-// Of returns the plan for a limit of a call, and false if its rule is switched off. The error is
-// [rule.ErrInvalidLimit]. A plan with an error says which rule has it.
+// Of returns the plan for a limit of a call. It reports false if the rule is switched off. The error
+// is [rule.ErrInvalidLimit]. A plan that comes with an error names the rule that is wrong.
 func (s *Plans) Of(limit *rule.Limit) (p *Plan, on bool, err error) {
 	if r := limit.Rule; s.overrides.Load() == nil && r != nil && r.Adaptive == nil { // which change nothing
 		k := Key{r, limit.Max, rule.PeriodOf(limit)}
