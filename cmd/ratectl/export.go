@@ -97,7 +97,7 @@ func (c *exportCommand) write(ctx context.Context, d declared, prefix string, fo
 			c.foreign++
 			continue
 		}
-		lines = append(lines, &countsLine{Rule: c.reference(d), Key: new(key.Pattern()), Tag: f.Key[len(prefix)+len(f.Text):], redisKey: f.Key})
+		lines = append(lines, &countsLine{Rule: d.reference, Key: new(key.Pattern()), Tag: f.Key[len(prefix)+len(f.Text):], redisKey: f.Key})
 	}
 	replies := make([]*redis.Cmd, len(lines))
 	if _, err := c.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {

@@ -108,7 +108,7 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 	}
 	err = c.all(ctx, file)
 	for _, d := range c.known {
-		if l := c.results[c.reference(d)]; l != nil {
+		if l := c.results[d.reference]; l != nil {
 			lines = append(lines, *l)
 		}
 	}

@@ -120,12 +120,12 @@ func (c *importCommand) place(l *countsLine) (err error) {
 	}
 	c.named[l.Rule] = true
 	if d, is := c.renamed[l.Rule]; is {
-		l.Rule = c.reference(d)
+		l.Rule = d.reference
 	}
 	if l.of, err = c.rule(l.Rule); err != nil {
 		return err
 	}
-	if l.Rule != c.reference(l.of) {
+	if l.Rule != l.of.reference {
 		return fmt.Errorf("%.100q is not how a rule of the listing is named here", l.Rule)
 	}
 	key, err := runtime.ParseKey(*l.Key)

@@ -41,14 +41,6 @@ func (s *session) ruleNames() (names []string) {
 	return names
 }
 
-// reference returns by what [session.rule] finds a rule.
-func (s *session) reference(d declared) string {
-	if found, err := s.rule(d.Name); err == nil && found.Rule == d.Rule {
-		return d.Name
-	}
-	return d.Prefix
-}
-
 // keyNamed returns the rule that the first argument names, and the key that the others name.
 func (s *session) keyNamed(args []string) (d declared, key *runtime.Key, err error) {
 	if d, err = s.rule(args[0]); err != nil {

@@ -25,6 +25,7 @@ type declared struct {
 	parts         []string // of the key, as they are written
 	anyKey        bool     // the parts of the key are not known
 	byCall        string   // the expression that is the max of a call, or empty
+	reference     string   // by which [session.rule] finds it: its name, or its prefix if another has the name
 }
 
 // per returns the time that the max refers to.
@@ -96,7 +97,25 @@ func (s *session) listed(ctx context.Context) (rules []declared, err error) {
 	if err != nil {
 		return nil, wrong(err)
 	}
+	refer(rules)
 	return rules, nil
+}
+
+// refer says by what each rule is found.
+func refer(rules []declared) {
+	prefixes := make(map[string]map[string]bool) // by name
+	for _, d := range rules {
+		if prefixes[d.Name] == nil {
+			prefixes[d.Name] = make(map[string]bool)
+		}
+		prefixes[d.Name][d.Prefix] = true
+	}
+	for i, d := range rules {
+		rules[i].reference = d.Name
+		if len(prefixes[d.Name]) > 1 {
+			rules[i].reference = d.Prefix
+		}
+	}
 }
 
 // askPage returns what a page answers to a path of its own, if that is of a type. The

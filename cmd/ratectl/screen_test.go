@@ -84,6 +84,9 @@ func TestScreen(t *testing.T) {
 		{"jj", `.*acme:b [^\n]*\n>acme:c .*`}, // there is none below
 		{"k\x1b[A\x1b[A", `.*\n>acme:a .*`},
 		{"\x1b", all + `login.user .*>model.tokens .*`}, // which was left
+		{"/twin2\r", `.*\n>rate_limit:twin2: .*`},       // another rule has its name
+		{"\r", `0 of 0 keys of rate_limit:twin2:.*`},
+		{"\x1b", all + `login.user .*>rate_limit:twin2: .*`},
 	} {
 		if _, err := io.WriteString(press, step.keys); err != nil {
 			t.Fatal(err)

@@ -94,7 +94,7 @@ func (c *topCommand) ofRedis(ctx context.Context) error {
 
 // A topLine is how many callers of a rule are in which state.
 type topLine struct {
-	Rule    string `json:"rule"`
+	Rule    string `json:"rule"` // its name, or its prefix if another has the name
 	Keys    int    `json:"keys"`
 	Blocked int    `json:"blocked"`
 	Refused int    `json:"refused"`
@@ -112,7 +112,7 @@ func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
 	index := make(map[*runtime.Rule]*topLine)
 	lines := make([]topLine, len(c.known))
 	for i, d := range c.known {
-		lines[i] = topLine{Rule: d.Name, Worst: "-"}
+		lines[i] = topLine{Rule: d.reference, Worst: "-"}
 		index[d.Rule] = &lines[i]
 	}
 	err := c.walk(ctx, c.known, func(d declared, s keyState) {
@@ -136,16 +136,13 @@ func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
 	return lines, err
 }
 
-// opened prints the keys of a rule that somebody has opened, by the name that was shown.
-func (c *topCommand) opened(ctx context.Context, name string) error {
-	i := slices.IndexFunc(c.known, func(d declared) bool { return printable(d.Name) == name })
-	d, err := c.rule(c.known[max(0, i)].Name)
-	if err != nil {
-		return err
-	}
+// opened prints the keys of a rule that somebody has opened, by what was shown of it.
+func (c *topCommand) opened(ctx context.Context, shown string) error {
+	i := slices.IndexFunc(c.known, func(d declared) bool { return printable(d.reference) == shown })
+	d := c.known[i]
 	found, matched, _, err := c.keysOf(ctx, d, states, 1000)
 	if err != nil {
 		return err
 	}
-	return repeated(&c.live, fmt.Sprintf("%d of %d keys of %s", len(found), matched, printable(name)), keyHead, found, keyState.row)
+	return repeated(&c.live, fmt.Sprintf("%d of %d keys of %s", len(found), matched, shown), keyHead, found, keyState.row)
 }
