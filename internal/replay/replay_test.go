@@ -109,6 +109,24 @@ func TestPermits(t *testing.T) {
 	}
 }
 
+// Of calls that nobody settled no record says how long they took.
+func TestUnknownDuration(t *testing.T) {
+	rule := &runtime.Rule{Name: "rate", Window: time.Minute, Max: 5}
+	file := recorded(t, func(l *runtime.Limiter) { _, _ = l.Take(t.Context(), rule.Limit(nil)) })
+	records, err := Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = records.Run(func(s record.RuleState, max int64) (*runtime.Rule, int64, bool) {
+		permits := *s.Rule
+		permits.Algorithm = runtime.Concurrency
+		return &permits, max, true
+	})
+	if err == nil || !strings.Contains(err.Error(), "does not say how long calls took") {
+		t.Error(err)
+	}
+}
+
 // A record without a call is an error, and no result of nothing.
 func TestEmpty(t *testing.T) {
 	if _, err := Open(bytes.NewReader(nil)); err != ErrEmpty {

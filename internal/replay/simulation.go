@@ -138,6 +138,9 @@ func (sim *simulation) newTerms(rule uint32, max int64) (terms, error) {
 		if err != nil {
 			return t, fmt.Errorf("%s at max=%d: %w", s.Rule.Name, now, err)
 		}
+		if t.rule.Lapses() && !s.Rule.Lapses() && !sim.run.settled[s.Declared.Name] {
+			return t, fmt.Errorf("%s: permits and reservations last as long as a call, and this record does not say how long calls took: deploy the change with mode=shadow, and record that", s.Rule.Name)
+		}
 		t.keeps = t.Lasts() > 0 || sim.run.settled[s.Declared.Name]
 	}
 	sim.terms[k] = t
