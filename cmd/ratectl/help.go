@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -55,17 +54,14 @@ interrupted.
 // aboutKeys is part of the help of commands with a KEY.
 const aboutKeys = "KEY is the key as it stands in Redis after the prefix, its parts joined by colons, or all of the Redis key; a rule without a key has none. With -parts the parts are arguments of their own, without escapes: an IPv6 address, for instance."
 
-var backquoted = regexp.MustCompile("`([^`]*)`")
-
 // described returns how a flag is written, and what it is for.
 func described(flag cli.Flag) string {
 	f := flag.(cli.DocGenerationFlag)
 	name, usage := "-"+flag.Names()[0], f.GetUsage()
-	switch quoted := backquoted.FindStringSubmatch(usage); {
-	case quoted != nil:
-		name += " " + quoted[1]
-		usage = backquoted.ReplaceAllString(usage, "$1")
-	case f.TakesValue():
+	if before, rest, is := strings.Cut(usage, "`"); is {
+		value, after, _ := strings.Cut(rest, "`")
+		name, usage = name+" "+value, before+value+after
+	} else if f.TakesValue() {
 		name += " " + f.TypeName()
 	}
 	if value := strings.Trim(f.GetValue(), `"`); !slices.Contains([]string{"", "0", "0s", "false"}, value) {
