@@ -25,7 +25,7 @@ type declared struct {
 	parts         []string // of the key, as they are written
 	anyKey        bool     // the parts of the key are not known
 	byCall        string   // the expression that is the max of a call, or empty
-	reference     string   // by which [session.rule] finds it: its name, or its prefix if another has the name
+	reference     string   // by which [session.rule] finds it: its name, or its prefix if it has none or another has it
 }
 
 // per returns the time that the max refers to.
@@ -112,7 +112,7 @@ func refer(rules []declared) {
 	}
 	for i, d := range rules {
 		rules[i].reference = d.Name
-		if len(prefixes[d.Name]) > 1 {
+		if d.Name == "" || len(prefixes[d.Name]) > 1 {
 			rules[i].reference = d.Prefix
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/internal/replay"
+	"github.com/rategen/rategen/internal/rulelist"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
@@ -205,7 +206,7 @@ func (c *changes) change(ctx context.Context, s *session, records *replay.Record
 		}},
 		{"algorithm", c.algorithm, func(text string) (func(*runtime.Rule) bool, error) {
 			var a runtime.Algorithm
-			err := record.Named(text, &a)
+			err := rulelist.Named(text, &a)
 			return func(r *runtime.Rule) bool {
 				countBy(r, a)
 				return false
@@ -213,7 +214,7 @@ func (c *changes) change(ctx context.Context, s *session, records *replay.Record
 		}},
 		{"mode", c.modes, func(text string) (func(*runtime.Rule) bool, error) {
 			var m runtime.Mode
-			err := record.Named(text, &m)
+			err := rulelist.Named(text, &m)
 			return func(r *runtime.Rule) bool { r.Mode = m; return false }, err
 		}},
 	} {

@@ -151,6 +151,8 @@ func TestRuleText(t *testing.T) {
 		{Name: "c", Period: runtime.Month, Zone: "Europe/Berlin", Anchor: 15, Max: 1 << 50, Algorithm: runtime.FixedWindow, Keep: 3, Debt: runtime.DebtCarry},
 		{Name: "d", Window: time.Second, Max: 5, Burst: 9, Algorithm: runtime.LeakyBucket, Wait: time.Second, Mode: runtime.ModeSoft},
 		{Name: "e", Window: time.Second, Max: 5, Storage: runtime.StoragePacked, Resolution: time.Millisecond, Hold: true},
+		{Prefix: "p:", Window: time.Second, Max: 5, Algorithm: runtime.Concurrency, Mode: runtime.ModeShadow},
+		{Name: "g", Period: runtime.Year, Anchor: 229, Max: 7, Algorithm: runtime.FixedWindow, Reserve: time.Hour},
 	} {
 		text, err := RuleText(&r, &r, "", 0)
 		if err != nil {
@@ -160,8 +162,15 @@ func TestRuleText(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, s.Rule, err)
 		}
 	}
-	if _, err := parseRule([]byte(`{"name":"x","algorithm":"sliding-log","max":-1,"window_ns":1000000000}`)); err == nil {
-		t.Error("a rule that nobody can declare is read")
+	for _, text := range []string{
+		`{"name":"x","any_key":true,"algorithm":"sliding-log","mode":"enforce","max":"-1","window":"1s"}`,
+		`{"name":"x","any_key":true,"algorithm":"sliding-log","mode":"enforce","max":"one","window":"1s"}`,
+		`{"name":"x","any_key":true,"algorithm":"fixed-window","mode":"enforce","max":"1","window":"month","tz":"Europe/Nowhere"}`,
+		`{"name":"x","any_key":true,"algorithm":"fixed-window","mode":"enforce","max":"1","window":"month","anchor":"32"}`,
+	} {
+		if s, err := parseRule([]byte(text)); err == nil {
+			t.Errorf("a rule that nobody can declare is read: %s: %+v", text, s.Rule)
+		}
 	}
 }
 
@@ -169,11 +178,11 @@ func TestRuleText(t *testing.T) {
 func TestTooMuch(t *testing.T) {
 	names := newNames()
 	for i := range MaxRules {
-		if _, err := names.rule(fmt.Appendf(nil, `{"name":"%d","algorithm":"sliding-log","mode":"enforce","max":1,"window_ns":1000000000}`, i)); err != nil {
+		if _, err := names.rule(fmt.Appendf(nil, `{"name":"%d","any_key":true,"algorithm":"sliding-log","mode":"enforce","max":"1","window":"1s"}`, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := names.rule([]byte(`{"name":"more","algorithm":"sliding-log","mode":"enforce","max":1,"window_ns":1000000000}`))
+	_, err := names.rule([]byte(`{"name":"more","any_key":true,"algorithm":"sliding-log","mode":"enforce","max":"1","window":"1s"}`))
 	if too := (TooMuch{}); !errors.As(err, &too) || !strings.Contains(err.Error(), "10000") {
 		t.Error(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 )
@@ -81,7 +80,7 @@ func (l *Rule) durations(r *runtime.Rule) map[*string]*time.Duration {
 
 // Rule returns the rule that a line describes. Its max is 0 if each call brings its own.
 func (l *Rule) Rule() (*runtime.Rule, error) {
-	if l.Name == "" || l.Prefix == "" && !l.AnyKey || l.Window == "" {
+	if !l.AnyKey && (l.Name == "" || l.Prefix == "") || l.Window == "" {
 		return nil, errors.New("it has no name, prefix or window")
 	}
 	r := &runtime.Rule{Name: l.Name, Prefix: l.Prefix, Burst: l.Burst, Keep: l.Keep, Hold: l.Hold != nil, Message: l.Message, Source: l.File}
@@ -110,8 +109,8 @@ func (l *Rule) Rule() (*runtime.Rule, error) {
 		}
 	}
 	var err error
-	r.Buckets, err = record.BucketsOf(l.Buckets)
-	return r, cmp.Or(err, record.Named(l.Algorithm, &r.Algorithm), record.Named(l.Storage, &r.Storage), record.Named(l.Debt, &r.Debt), record.Named(l.Mode, &r.Mode))
+	r.Buckets, err = bucketsOf(l.Buckets)
+	return r, cmp.Or(err, Named(l.Algorithm, &r.Algorithm), Named(l.Storage, &r.Storage), Named(l.Debt, &r.Debt), Named(l.Mode, &r.Mode))
 }
 
 // ByCall reports whether the max is an expression, which each call evaluates.

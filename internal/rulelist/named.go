@@ -1,0 +1,45 @@
+package rulelist
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// Named sets the value that has a name; the zero one for an empty name.
+func Named[T interface {
+	~uint8
+	String() string
+}](name string, to *T) error {
+	for v := range T(16) {
+		if v.String() == name {
+			*to = v
+			return nil
+		}
+	}
+	if name == "" {
+		return nil
+	}
+	return fmt.Errorf("this version does not know %q", name)
+}
+
+// bucketsOf returns the buckets that a text says.
+func bucketsOf(text string) (runtime.Buckets, error) {
+	coarse, fine, layered := strings.Cut(text, "x")
+	n, err := strconv.Atoi(coarse)
+	switch {
+	case text == "":
+		return runtime.Buckets{}, nil
+	case text == "auto":
+		return runtime.AdaptiveBuckets(), nil
+	case err == nil && !layered:
+		return runtime.EqualBuckets(n), nil
+	}
+	m, err2 := strconv.Atoi(fine)
+	if err != nil || err2 != nil {
+		return runtime.Buckets{}, fmt.Errorf("unknown buckets %q", text)
+	}
+	return runtime.LayeredBuckets(n, m), nil
+}
