@@ -95,6 +95,7 @@ func (b *browser) tab() string {
 // TestAccessible goes over the page by the tabulator, and checks it in the states that an
 // operator sees: calm, with a rule and a key opened, with a refusal and without Redis.
 func TestAccessible(t *testing.T) {
+	t.Parallel()
 	b := withHands(t)
 	p := start(t)
 	b.visit(p.url, len(rules))

@@ -40,6 +40,7 @@ func (b *browser) visit(url string, rows int) {
 // TestQuota blocks, unblocks and undoes: a customer's own quota is there all the time,
 // and an edit keeps the end that it does not name.
 func TestQuota(t *testing.T) {
+	t.Parallel()
 	b := withHands(t)
 	p := start(t)
 	const field = `["orders.Service.Create","acme"]`
@@ -123,6 +124,7 @@ func TestQuota(t *testing.T) {
 // TestTwoLimiters shows the rules of two limiters of one service on one page, while
 // calls are made: somebody who types keeps the focus, also over a lost connection.
 func TestTwoLimiters(t *testing.T) {
+	t.Parallel()
 	b := withHands(t)
 	p := start(t)
 	second := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))), runtime.WithObserver(p.page.Observer()))
@@ -161,6 +163,7 @@ func TestTwoLimiters(t *testing.T) {
 
 // TestLoadBalancer reaches the pages of two processes by turns, without an affinity.
 func TestLoadBalancer(t *testing.T) {
+	t.Parallel()
 	b := withHands(t)
 	p, q := start(t), start(t)
 	q.limiter.Register(&runtime.Rule{Name: "another", Max: 1, Window: time.Hour})
@@ -201,6 +204,7 @@ func TestLoadBalancer(t *testing.T) {
 
 // TestHidden wants a page that is hidden to hold no connection, and to be live when it is seen again.
 func TestHidden(t *testing.T) {
+	t.Parallel()
 	b := withHands(t)
 	p := start(t)
 	b.visit(p.url, len(rules))
@@ -225,6 +229,7 @@ func TestHidden(t *testing.T) {
 // rules say how many of their calls nobody decides, and a
 // filter finds them.
 func TestUndecided(t *testing.T) {
+	t.Parallel()
 	b := withHands(t)
 	p := start(t)
 	b.visit(p.url, len(rules))
@@ -256,6 +261,7 @@ func TestUndecided(t *testing.T) {
 // TestHeldBack has a peer hold calls back, which the page says, with the reason and the end
 // of it, and an operator release them.
 func TestHeldBack(t *testing.T) {
+	t.Parallel()
 	b := withHands(t)
 	p := start(t)
 	peer := &runtime.Rule{Name: "payments" + strings.Repeat(".Customers", 12), Source: "api.example.com/", Max: 100, Window: time.Minute, Hold: true, Wait: time.Hour}

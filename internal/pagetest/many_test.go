@@ -11,6 +11,7 @@ import (
 // TestManyRules wants a page of 200 rules to have the store and the look-up near, in
 // windows from a telephone to a wide screen, and names to break at their dots.
 func TestManyRules(t *testing.T) {
+	t.Parallel()
 	b := withHands(t)
 	p := start(t)
 	for i := range 200 {

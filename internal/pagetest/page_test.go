@@ -13,6 +13,7 @@ import (
 // TestPage does what an operator does: looks, looks a key up, resets it, blocks it,
 // and overrides a rule. In a quick run it looks once.
 func TestPage(t *testing.T) {
+	t.Parallel()
 	b := openBrowser(t)
 	p := start(t)
 	caller := runtime.NewKey().AddString("acme").AddString("ann")
