@@ -145,41 +145,6 @@ func TestHiddenRefusals(t *testing.T) {
 	}
 }
 
-// A limit on calls that go out, an error without a refusal, and an invalid limit hide
-// nothing. A failure of the store, or a key that is none, is told where it is forced, and
-// is not reported as hidden: it is in the log already.
-func TestNotReported(t *testing.T) {
-	hidden := func(context.Context, runtime.HiddenEvent) { t.Error("reported") }
-	observer := runtime.WithObserver(&runtime.Observer{Hidden: hidden})
-	outgoing := ratehttp.WithPolicy("outgoing", ratefield.Policy{Audience: ratefield.Outgoing})
-	for _, c := range []struct {
-		name    string
-		limiter *runtime.Limiter
-		limit   runtime.Limit
-		forced  int
-	}{
-		{"outgoing", newLimiter(observer), (&runtime.Rule{Name: "outgoing", Window: time.Hour, Max: 0}).Limit(nil), 500},
-		{"admitted", newLimiter(observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9}).Limit(nil), 500},
-		{"negative cost", newLimiter(observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9}).Limit(nil).WithCost(-1), 500},
-		{"unavailable", runtime.New(failing{}, runtime.WithLogger(silent), observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9, Fail: runtime.FailClosed}).Limit(nil), 503},
-		{"open", runtime.New(failing{}, runtime.WithLogger(silent), observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9}).Limit(nil), 500},
-	} {
-		for _, force := range []bool{false, true} {
-			opts, want := []ratehttp.Option{outgoing}, 500
-			if force {
-				opts, want = append(opts, ratehttp.WithForcedRefusals()), c.forced
-			}
-			resp := answerOf(ratehttp.Middleware(opts...)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				_, _ = c.limiter.Take(r.Context(), c.limit)
-				http.Error(w, "internal error", 500)
-			})))
-			if resp.StatusCode != want {
-				t.Errorf("%s, forced %t: status %d, want %d", c.name, force, resp.StatusCode, want)
-			}
-		}
-	}
-}
-
 // Of a request that was denied and, by another limit, not decided, the client is told of
 // the denial, which says when to come back.
 func TestDenialBeforeOutage(t *testing.T) {
@@ -224,42 +189,6 @@ func TestAudience(t *testing.T) {
 		_, named := doc["violated-policies"]
 		if resp.StatusCode != want.status || told != want.told || named != want.told || doc["detail"] != want.detail || resp.Header.Get("Retry-After") != "60" {
 			t.Errorf("%v: %d %v %v", audience, resp.StatusCode, resp.Header, doc)
-		}
-	}
-}
-
-// The limits of a client that calls a peer are outgoing without a word, whatever holds for
-// all other limits, and with the middleware or without; a policy for one's name counts.
-func TestClientOfAPeer(t *testing.T) {
-	for name, c := range map[string]struct {
-		opts   []ratehttp.Option
-		bare   bool
-		want   int
-		fields bool
-	}{
-		"middleware":        {want: 503},
-		"no middleware":     {bare: true, want: 503},
-		"all others hidden": {opts: []ratehttp.Option{ratehttp.WithPolicy("*", ratefield.Policy{Audience: ratefield.Internal})}, want: 503},
-		"named":             {opts: []ratehttp.Option{ratehttp.WithPolicy("bank.api", ratefield.Policy{})}, want: 429, fields: true},
-	} {
-		transport, err := rateclient.New(newLimiter(), []rateclient.Peer{{Pattern: "/", Limits: []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "bank.api", Window: time.Minute, Max: 1}}}}},
-			rateclient.WithNext(peer(func(*http.Request) int { return 200 })))
-		limittest.OK(t, err)
-		var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			out, _ := http.NewRequestWithContext(r.Context(), "GET", "http://bank.example/", nil)
-			if _, err := transport.RoundTrip(out); err != nil && !ratehttp.Error(w, r, err) {
-				t.Error(err)
-			}
-		})
-		if !c.bare {
-			h = ratehttp.Middleware(c.opts...)(h)
-		}
-		for _, want := range []int{200, c.want} {
-			resp := answerOf(h)
-			text := fmt.Sprint(resp.Header, bodyOf(t, resp))
-			if resp.StatusCode != want || strings.Contains(text, "bank") != c.fields || want != 200 && resp.Header.Get("Retry-After") == "" {
-				t.Errorf("%s: %d %s", name, resp.StatusCode, text)
-			}
 		}
 	}
 }

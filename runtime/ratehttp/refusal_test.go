@@ -122,24 +122,6 @@ func TestError(t *testing.T) {
 	}
 }
 
-// An error that is no refusal is left to the program, also after a refusal that the
-// program has dealt with itself.
-func TestErrorIsNoRefusal(t *testing.T) {
-	limiter := newLimiter(runtime.WithRefusalError(func(context.Context, error) error { return errors.New("domain error") }))
-	h := ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = limiter.Take(r.Context(), nobody.Limit(nil))
-		for _, err := range []error{nil, errors.New("domain error"), context.Canceled, context.DeadlineExceeded, io.EOF} {
-			if ratehttp.Error(w, r, err) {
-				t.Errorf("%v is a refusal", err)
-			}
-		}
-		w.WriteHeader(http.StatusTeapot)
-	}))
-	if resp := answerOf(h); resp.StatusCode != http.StatusTeapot || resp.Header.Get("Cache-Control") != "" {
-		t.Error(resp.StatusCode, resp.Header)
-	}
-}
-
 type statusError int
 
 func (e statusError) Error() string   { return "10.1.2.3: secret" }
