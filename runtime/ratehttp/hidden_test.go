@@ -193,6 +193,42 @@ func TestAudience(t *testing.T) {
 	}
 }
 
+// The limits of a client that calls a peer are outgoing without a word, whatever holds for
+// all other limits, and with the middleware or without; a policy for one's name counts.
+func TestClientOfAPeer(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts   []ratehttp.Option
+		bare   bool
+		want   int
+		fields bool
+	}{
+		"middleware":        {want: 503},
+		"no middleware":     {bare: true, want: 503},
+		"all others hidden": {opts: []ratehttp.Option{ratehttp.WithPolicy("*", ratefield.Policy{Audience: ratefield.Internal})}, want: 503},
+		"named":             {opts: []ratehttp.Option{ratehttp.WithPolicy("bank.api", ratefield.Policy{})}, want: 429, fields: true},
+	} {
+		transport, err := rateclient.New(newLimiter(), []rateclient.Peer{{Pattern: "/", Limits: []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "bank.api", Window: time.Minute, Max: 1}}}}},
+			rateclient.WithNext(peer(func(*http.Request) int { return 200 })))
+		limittest.OK(t, err)
+		var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			out, _ := http.NewRequestWithContext(r.Context(), "GET", "http://bank.example/", nil)
+			if _, err := transport.RoundTrip(out); err != nil && !ratehttp.Error(w, r, err) {
+				t.Error(err)
+			}
+		})
+		if !c.bare {
+			h = ratehttp.Middleware(c.opts...)(h)
+		}
+		for _, want := range []int{200, c.want} {
+			resp := answerOf(h)
+			text := fmt.Sprint(resp.Header, bodyOf(t, resp))
+			if resp.StatusCode != want || strings.Contains(text, "bank") != c.fields || want != 200 && resp.Header.Get("Retry-After") == "" {
+				t.Errorf("%s: %d %s", name, resp.StatusCode, text)
+			}
+		}
+	}
+}
+
 // A rule of the server and one of a client may have one name, in one program and in one
 // request: each is told as it is, with the middleware or without.
 func TestClientHasTheNameOfARule(t *testing.T) {
