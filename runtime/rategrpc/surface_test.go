@@ -95,23 +95,6 @@ func TestHiddenRefusals(t *testing.T) {
 	}
 }
 
-// An option has a handler's error that hides what was not decided be UNAVAILABLE. It is
-// no denial, so nothing is reported as hidden.
-func TestHiddenOutage(t *testing.T) {
-	l := runtime.New(nil, runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithObserver(&runtime.Observer{Hidden: func(context.Context, runtime.HiddenEvent) { t.Error("reported") }}))
-	closed := &runtime.Rule{Name: "closed", Window: time.Hour, Max: 9, Fail: runtime.FailClosed}
-	hide := func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-		_, err := l.Take(ctx, closed.Limit(nil))
-		return nil, status.Errorf(codes.Internal, "secret: %v", err)
-	}
-	for want, opts := range map[codes.Code][]raterpc.Option{codes.Internal: nil, codes.Unavailable: {raterpc.WithForcedRefusals()}} {
-		got := call(t, dial(t, &service{unary: hide}, options(opts...)))
-		if got.status.Code() != want || strings.Contains(got.status.Message(), "secret") != (want == codes.Internal) {
-			t.Errorf("want %v: %v", want, got.status)
-		}
-	}
-}
-
 // What fails without a refusal has the fields of the limits that it has met.
 func TestFieldsOfOtherErrors(t *testing.T) {
 	l := limiter(t)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
@@ -103,47 +101,6 @@ type coded struct{ error }
 func (coded) GRPCStatus() *status.Status { return status.New(codes.AlreadyExists, "coded") }
 func (c coded) Unwrap() error            { return c.error }
 
-// Limits without a directive: for a method, by a key from the call, at a cost.
-func TestLimits(t *testing.T) {
-	tenant := func(ctx context.Context, _ any) *runtime.Key {
-		md, _ := metadata.FromIncomingContext(ctx)
-		return runtime.NewKey().AddString(md.Get("tenant")[0]) // panics without the field
-	}
-	calls := 0
-	client := dial(t,
-		&service{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-			calls++
-			return &pb.SimpleResponse{}, nil
-		}},
-		options(raterpc.WithLimits(limiter(t), raterpc.MethodLimit{
-			Method: pb.TestService_UnaryCall_FullMethodName,
-			Rule:   &runtime.Rule{Name: "per-tenant", Window: time.Hour, Max: 10, Invalid: runtime.InvalidRefuse},
-			Key:    tenant,
-			Cost:   func(_ context.Context, msg any) int64 { return int64(msg.(*pb.SimpleRequest).GetResponseSize()) },
-		})))
-	for _, test := range []struct {
-		tenant []string
-		cost   int32
-		want   codes.Code
-	}{
-		{[]string{"a"}, 7, codes.OK}, {[]string{"a"}, 7, codes.ResourceExhausted}, {[]string{"b"}, 7, codes.OK},
-		{[]string{"a"}, 0, codes.OK}, {[]string{"a"}, 11, codes.ResourceExhausted}, {[]string{"a"}, -1, codes.Internal},
-		{nil, 1, codes.Internal},
-	} {
-		ctx := t.Context()
-		for _, name := range test.tenant {
-			ctx = metadata.AppendToOutgoingContext(ctx, "tenant", name)
-		}
-		_, err := client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: test.cost})
-		if status.Code(err) != test.want {
-			t.Errorf("%v at %d: %v", test.tenant, test.cost, err)
-		}
-	}
-	if calls != 3 {
-		t.Errorf("the handler was called %d times", calls)
-	}
-}
-
 // A panic in a handler reaches the interceptor that is there for it.
 func TestPanic(t *testing.T) {
 	recovery := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
@@ -159,36 +116,6 @@ func TestPanic(t *testing.T) {
 		[]grpc.ServerOption{grpc.ChainUnaryInterceptor(recovery, rategrpc.UnaryServerInterceptor())})
 	if got := call(t, client).status; got.Code() != codes.Aborted || got.Message() != "oh" {
 		t.Error(got)
-	}
-}
-
-// A client that has gone while its call waits for its turn is not served.
-func TestClientHasGone(t *testing.T) {
-	l := limiter(t)
-	waiting := rule(1, time.Hour)
-	waiting.Wait = 2 * time.Hour
-	served, ended := make(chan bool, 2), make(chan error, 2)
-	inner := limitedBy(l, waiting)
-	client := dial(t, &service{unary: func(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-		served <- true
-		resp, err := inner(ctx, req)
-		ended <- err
-		return resp, err
-	}}, options(raterpc.WithPushback(time.Minute)))
-	call(t, client)
-	<-served
-	<-ended
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-served
-		cancel()
-	}()
-	_, err := client.UnaryCall(ctx, &pb.SimpleRequest{})
-	if status.Code(err) != codes.Canceled {
-		t.Error(err)
-	}
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the call ended with %v", err)
 	}
 }
 
@@ -219,19 +146,6 @@ func TestLimitInFlight(t *testing.T) {
 	for i := range 3 {
 		if _, err := client.UnaryCall(t.Context(), &pb.SimpleRequest{}); err != nil {
 			t.Fatalf("call %d: %v", i, err)
-		}
-	}
-}
-
-// A client that takes 8 KiB of headers, as many do, learns of a refusal with a long message.
-func TestLongMessage(t *testing.T) {
-	for _, length := range []int{20, 500, 20_000} {
-		long := rule(0, time.Hour)
-		long.Message = strings.Repeat("茶", length)
-		client := dial(t, &service{unary: limitedBy(limiter(t), long)}, options(), grpc.WithMaxHeaderListSize(8<<10))
-		got := call(t, client).status
-		if got.Code() != codes.ResourceExhausted || !strings.HasPrefix(got.Message(), strings.Repeat("茶", min(length, 500))) {
-			t.Errorf("%d letters: %v", length, got)
 		}
 	}
 }
