@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -73,37 +72,6 @@ func TestStalledRefusal(t *testing.T) {
 		_ = response.Body.Close()
 		synctest.Wait()
 	})
-}
-
-// TestStalledServer is TestStalledRefusal on a connection.
-func TestStalledServer(t *testing.T) {
-	t.Parallel()
-	over := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Length", "10")
-		w.WriteHeader(http.StatusTooManyRequests)
-		_ = http.NewResponseController(w).Flush()
-		select {
-		case <-r.Context().Done():
-		case <-over:
-		}
-	}))
-	defer server.Close()
-	defer close(over)
-	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)))
-	defer limiter.Close()
-	next := new(http.Transport)
-	defer next.CloseIdleConnections()
-	transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "127.0.0.1/", Limits: perSecond(1000), Unsaid: time.Millisecond, Wait: time.Minute, Retries: 1, Body: rateclient.TelegramBody()}},
-		rateclient.WithLogger(slog.New(slog.DiscardHandler)), rateclient.WithNext(next))
-	limittest.OK(t, err)
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-	response, err := transport.RoundTrip(r)
-	limittest.OK(t, err)
-	_ = response.Body.Close()
-	if _, err := response.Body.Read(make([]byte, 1)); err == nil {
-		t.Error("a closed body was read")
-	}
 }
 
 // TestBody wants the function of a Body to get what there is in time, and the caller to get all

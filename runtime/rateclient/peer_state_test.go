@@ -258,20 +258,24 @@ func TestReleasedPeer(t *testing.T) {
 			other = runtime.New(open())
 		}
 		rule := &runtime.Rule{Name: "peer", Window: time.Minute, Max: 10, Hold: true}
-		limit, of := rule.Limit(nil), &peerstate.Limit{First: 10, Life: time.Hour}
-		for what, end := range map[string]func() error{
-			"release": func() error { return other.Release(t.Context(), limit) },
-			"reset":   func() error { return other.Reset(t.Context(), limit) },
-		} {
+		of := &peerstate.Limit{First: 10, Life: time.Hour}
+		ways := map[string]func(runtime.Limit) error{
+			"release": func(limit runtime.Limit) error { return other.Release(t.Context(), limit) },
+			"reset":   func(limit runtime.Limit) error { return other.Reset(t.Context(), limit) },
+		}
+		for what, end := range ways {
+			limit := rule.Limit(limittest.Key(what))
 			one.Peer(t.Context(), limit, of, peerstate.Said{Max: 3, Evenly: 24 * time.Hour})
-			if err := end(); err != nil {
+			if err := end(limit); err != nil {
 				t.Fatal(name, what, err)
 			}
-			if name == "redis" {
-				time.Sleep(1100 * time.Millisecond) // what a process has read holds for a second
-			}
+		}
+		if name == "redis" {
+			time.Sleep(1100 * time.Millisecond) // what a process has read holds for a second
+		}
+		for what := range ways {
 			for _, l := range []*runtime.Limiter{one, other} {
-				if s := l.Peer(t.Context(), limit, of, peerstate.Said{}); s.Max != 0 || s.Paced.After(time.Now()) {
+				if s := l.Peer(t.Context(), rule.Limit(limittest.Key(what)), of, peerstate.Said{}); s.Max != 0 || s.Paced.After(time.Now()) {
 					t.Errorf("%s, after a %s: %+v", name, what, s)
 				}
 			}
