@@ -1,9 +1,7 @@
 package rateconnect_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -115,33 +113,6 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// The Connect protocol is HTTP: any client sees 429 or 503, and header fields.
-func TestPlainHTTP(t *testing.T) {
-	limited := &runtime.LimitedError{Rule: "shop.Orders.Get", Limit: 1, RetryAfter: 1200 * time.Millisecond}
-	for err, want := range map[error]struct {
-		status     int
-		retryAfter string
-		code       string
-	}{
-		limited:                {http.StatusTooManyRequests, "2", "resource_exhausted"},
-		runtime.ErrUnavailable: {http.StatusServiceUnavailable, "", "unavailable"},
-	} {
-		resp, postErr := http.Post(serve(t, &orders{get: failing(err)})+unary, "application/json", bytes.NewReader([]byte(`""`)))
-		if postErr != nil {
-			t.Fatal(postErr)
-		}
-		t.Cleanup(http.DefaultClient.CloseIdleConnections)
-		var body struct{ Code string }
-		if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
-			t.Error(err)
-		}
-		_ = resp.Body.Close()
-		if resp.StatusCode != want.status || resp.Header.Get("Retry-After") != want.retryAfter || body.Code != want.code {
-			t.Errorf("%v: %d %v %v", err, resp.StatusCode, resp.Header, body)
-		}
-	}
-}
-
 // A client of grpc-go reads status, details and fields. It does not retry.
 func TestGRPC(t *testing.T) {
 	attempts := 0
@@ -169,25 +140,6 @@ func TestGRPC(t *testing.T) {
 	}
 	if attempts != 2 {
 		t.Errorf("%d attempts", attempts)
-	}
-}
-
-// Limits without a directive, by a key from the message.
-func TestLimits(t *testing.T) {
-	url := serve(t, &orders{get: limitedBy(limiter(t), rule(100))}, raterpc.WithLimits(limiter(t), raterpc.MethodLimit{
-		Method: unary, Rule: rule(1),
-		Key: func(_ context.Context, msg any) *runtime.Key {
-			return runtime.NewKey().AddString(msg.(*text).GetValue())
-		},
-	}))
-	for i, w := range ways {
-		c := client(t, w, url, unary)
-		for j, want := range []connect.Code{0, connect.CodeResourceExhausted} {
-			_, err := c.CallUnary(t.Context(), connect.NewRequest(&text{Value: w.name}))
-			if got := connect.CodeOf(err); err != nil && got != want || err == nil && want != 0 {
-				t.Errorf("client %d, call %d: %v", i, j, err)
-			}
-		}
 	}
 }
 
@@ -230,37 +182,6 @@ func TestOuterInterceptor(t *testing.T) {
 	}
 	if !errors.Is(seen, runtime.ErrLimited) || recovered != "oh" {
 		t.Errorf("saw %v, recovered %v", seen, recovered)
-	}
-}
-
-// A client that has gone while its call waits for its turn is not served.
-func TestClientHasGone(t *testing.T) {
-	waiting := rule(1)
-	waiting.Wait = 2 * time.Hour
-	inner := limitedBy(limiter(t), waiting)
-	served, ended := make(chan bool, 2), make(chan error, 2)
-	url := serve(t, &orders{get: func(ctx context.Context, req *connect.Request[text]) (*connect.Response[text], error) {
-		served <- true
-		resp, err := inner(ctx, req)
-		ended <- err
-		return resp, err
-	}})
-	c := client(t, ways[1], url, unary)
-	if _, err := c.CallUnary(t.Context(), connect.NewRequest(&text{})); err != nil {
-		t.Fatal(err)
-	}
-	<-served
-	<-ended
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-served
-		cancel()
-	}()
-	if _, err := c.CallUnary(ctx, connect.NewRequest(&text{})); connect.CodeOf(err) != connect.CodeCanceled {
-		t.Error(err)
-	}
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the call ended with %v", err)
 	}
 }
 
