@@ -137,21 +137,3 @@ func TestRecordIsBounded(t *testing.T) {
 		t.Errorf("refusal %+v", r)
 	}
 }
-
-// The cap of a process is no quota of a client's.
-func TestNoCapInFields(t *testing.T) {
-	limiter := runtime.New(runtime.NewMemoryStore(),
-		runtime.WithProcessCap(&runtime.Rule{Name: "cap", Window: time.Hour, Max: 1}))
-	defer func() { _ = limiter.Close() }()
-	ctx, call := raterpc.NewServer().Begin(t.Context(), method, nobody{})
-	var err error
-	for range 2 {
-		_, err = limiter.Take(ctx, (&runtime.Rule{Name: "x", Window: time.Hour, Max: 10}).Limit(nil))
-	}
-	if _, policy := call.Fields(); policy != `"x";q=10;w=3600` {
-		t.Errorf("ratelimit-policy: %s", policy)
-	}
-	if r := call.Refusal(err); r == nil || r.Code != raterpc.CodeResourceExhausted {
-		t.Errorf("%v: %+v", err, r)
-	}
-}

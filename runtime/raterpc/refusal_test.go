@@ -214,16 +214,6 @@ func TestPushback(t *testing.T) {
 	}
 }
 
-// A name that tells how the program is made does not reach clients.
-func TestNoPackageNames(t *testing.T) {
-	ctx, call := raterpc.NewServer().Begin(t.Context(), method, nobody{})
-	err := take(t, call, ctx, 2, &runtime.Rule{Name: "internalpkg.Repository.Find#2", Window: time.Hour, Max: 1})
-	limit, policy := call.Fields()
-	if text := fmt.Sprintf("%v %s %s", call.Refusal(err), limit, policy); strings.Contains(text, "internalpkg") || !strings.Contains(text, "Repository.Find#2") {
-		t.Error(text)
-	}
-}
-
 // A method that no .proto file can have is not sent back to the client.
 func TestNoEcho(t *testing.T) {
 	for method, want := range map[string]string{
