@@ -96,35 +96,6 @@ func compare(t *testing.T, where string, want, got []runtime.Decision) {
 	}
 }
 
-// A test that takes long changes nothing outside of a bubble, and the clock is where
-// Advance has moved it.
-func TestClockStandsStill(t *testing.T) {
-	l := ratetest.New(t)
-	begin := l.Now()
-	if begin.Before(time.Now().AddDate(50, 0, 0)) {
-		t.Errorf("the clock begins at %v, too close to the time of this machine", begin)
-	}
-	rule := &runtime.Rule{Name: "short", Window: time.Millisecond, Max: 1}
-	limit := rule.Limit(nil)
-	if _, err := take(t, l, limit); err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(5 * time.Millisecond); time.Now().Before(end); {
-		if d, err := take(t, l, limit); err == nil || d.RetryAfter != time.Millisecond {
-			t.Fatalf("%+v, %v", d, err)
-		}
-	}
-	l.Advance(time.Millisecond - time.Microsecond)
-	if d, err := take(t, l, limit); err == nil || d.RetryAfter != time.Microsecond {
-		t.Errorf("%+v, %v", d, err)
-	}
-	l.Advance(time.Microsecond)
-	if _, err := take(t, l, limit); err != nil {
-		t.Error(err)
-	}
-	limittest.Equal(t, "the clock was moved by", l.Now().Sub(begin), time.Millisecond)
-}
-
 // Calls that wait take no real time in a bubble, and are decided as in production.
 func TestWaitInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
