@@ -187,20 +187,3 @@ func bit(b bool) byte {
 	}
 	return 0
 }
-
-// A limit inside of a stream's handler is told to the client as well.
-func TestLimitInsideOfStream(t *testing.T) {
-	l, once := limiter(t), rule(1, time.Hour)
-	client := dial(t, &service{server: func(_ *pb.StreamingOutputCallRequest, stream pb.TestService_StreamingOutputCallServer) error {
-		_, err := l.Take(stream.Context(), once.Limit(nil))
-		return err
-	}}, options(raterpc.WithPushback(time.Minute)))
-	for i := range 2 {
-		stream, err := client.StreamingOutputCall(t.Context(), &pb.StreamingOutputCallRequest{})
-		limittest.OK(t, err)
-		_, err = receive(stream)
-		if i > 0 {
-			exhausted(t, stream, err, true)
-		}
-	}
-}

@@ -95,21 +95,6 @@ func TestHiddenRefusals(t *testing.T) {
 	}
 }
 
-// What fails without a refusal has the fields of the limits that it has met.
-func TestFieldsOfOtherErrors(t *testing.T) {
-	l := limiter(t)
-	for _, fail := range []error{status.Error(codes.NotFound, "no order"), errors.New("no order")} {
-		client := dial(t, &service{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-			_, err := l.Take(ctx, rule(5, time.Hour).Limit(nil))
-			return nil, errors.Join(err, fail)
-		}}, options())
-		got := call(t, client)
-		if len(got.trailer.Get("ratelimit")) != 1 || len(got.header) != 0 {
-			t.Errorf("%v: %v %v", fail, got.header, got.trailer)
-		}
-	}
-}
-
 // The key of a directive finds the client of a call as that of a request.
 func TestClientIP(t *testing.T) {
 	loopback := netip.MustParsePrefix("127.0.0.0/8")
