@@ -118,7 +118,7 @@ func TestPeerStateWithoutRedis(t *testing.T) {
 			server.Pause()
 			begin, waited := time.Now(), 0
 			var slowest time.Duration
-			for time.Since(begin) < 2500*time.Millisecond {
+			for time.Since(begin) < 1500*time.Millisecond {
 				asked := time.Now()
 				if got := l.Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{}).Max; got != 7 {
 					t.Fatalf("max %d while Redis is away", got)
