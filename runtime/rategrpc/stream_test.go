@@ -121,33 +121,6 @@ func TestStreamHeaders(t *testing.T) {
 	}
 }
 
-func TestClientStream(t *testing.T) {
-	accepted := make(chan int, 1)
-	client := dial(t, &service{client: func(stream pb.TestService_StreamingInputCallServer) error {
-		for n := 0; ; n++ {
-			if _, err := stream.Recv(); err != nil {
-				accepted <- n
-				if errors.Is(err, io.EOF) {
-					return stream.SendAndClose(&pb.StreamingInputCallResponse{})
-				}
-				return err
-			}
-		}
-	}}, limits(t, 3, raterpc.OnReceive))
-	stream, err := client.StreamingInputCall(t.Context())
-	limittest.OK(t, err)
-	for range 5 {
-		if err := stream.Send(&pb.StreamingInputCallRequest{}); err != nil {
-			break // the stream has ended, CloseAndRecv says why
-		}
-	}
-	_, err = stream.CloseAndRecv()
-	exhausted(t, stream, err, true)
-	if n := <-accepted; n != 3 {
-		t.Errorf("%d messages were accepted", n)
-	}
-}
-
 // A handler may tell its client of a refused message, and go on.
 func TestBidiStream(t *testing.T) {
 	echo := func(stream pb.TestService_FullDuplexCallServer) error {
