@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { limittest.Run(m) }
 
 // impatient makes a client fail within a fraction of a second.
 func impatient(o *redis.Options) {

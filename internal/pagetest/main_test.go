@@ -1,0 +1,9 @@
+package pagetest
+
+import (
+	"testing"
+
+	"github.com/rategen/rategen/internal/testkit/limittest"
+)
+
+func TestMain(m *testing.M) { limittest.Main(m) }
