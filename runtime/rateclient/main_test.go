@@ -3,7 +3,7 @@ package rateclient
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { limittest.Run(m) }

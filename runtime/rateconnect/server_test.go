@@ -26,7 +26,6 @@ type text = wrapperspb.StringValue
 const (
 	unary        = "/shop.v1.Orders/Get"
 	serverStream = "/shop.v1.Orders/List"
-	clientStream = "/shop.v1.Orders/Put"
 	bidiStream   = "/shop.v1.Orders/Echo"
 )
 
@@ -34,7 +33,6 @@ const (
 type orders struct {
 	get  func(context.Context, *connect.Request[text]) (*connect.Response[text], error)
 	list func(context.Context, *connect.Request[text], *connect.ServerStream[text]) error
-	put  func(context.Context, *connect.ClientStream[text]) (*connect.Response[text], error)
 	echo func(context.Context, *connect.BidiStream[text, text]) error
 }
 
@@ -45,7 +43,6 @@ func serve(t *testing.T, o *orders, opts ...raterpc.Option) string {
 	mux := http.NewServeMux()
 	mux.Handle(unary, connect.NewUnaryHandler(unary, o.get, with))
 	mux.Handle(serverStream, connect.NewServerStreamHandler(serverStream, o.list, with))
-	mux.Handle(clientStream, connect.NewClientStreamHandler(clientStream, o.put, with))
 	mux.Handle(bidiStream, connect.NewBidiStreamHandler(bidiStream, o.echo, with))
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.Protocols = new(http.Protocols)

@@ -76,33 +76,6 @@ func TestServerStream(t *testing.T) {
 	}
 }
 
-func TestClientStream(t *testing.T) {
-	for _, w := range ways {
-		t.Run(w.name, func(t *testing.T) {
-			accepted := make(chan int, 1)
-			put := func(_ context.Context, stream *connect.ClientStream[text]) (*connect.Response[text], error) {
-				n := 0
-				for stream.Receive() {
-					n++
-				}
-				accepted <- n
-				return connect.NewResponse(&text{}), stream.Err()
-			}
-			stream := client(t, w, serve(t, &orders{put: put}, limits(t, 3, raterpc.OnReceive)), clientStream).CallClientStream(t.Context())
-			for range 5 {
-				if err := stream.Send(&text{}); err != nil {
-					break // the stream has ended, CloseAndReceive says why
-				}
-			}
-			_, err := stream.CloseAndReceive()
-			exhausted(t, err)
-			if n := <-accepted; n != 3 {
-				t.Errorf("%d messages were accepted", n)
-			}
-		})
-	}
-}
-
 // A handler may tell its client of a refused message, and go on.
 func TestBidiStream(t *testing.T) {
 	echo := func(_ context.Context, stream *connect.BidiStream[text, text]) error {
