@@ -9,16 +9,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
 )
 
-func TestMain(m *testing.M) {
-	// A pool whose server is gone goes on to dial it for a second after it is closed.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
-}
+func TestMain(m *testing.M) { limittest.Run(m) }
 
 var full = runtime.Overrides{
 	Enabled: new(true),
