@@ -122,18 +122,6 @@ func TestLimitRefund(t *testing.T) {
 	}
 }
 
-// A limiter that is switched off, or cannot decide and fails open, lets requests pass.
-func TestLimitOff(t *testing.T) {
-	off := ratehttp.RequestLimit{Limiter: newLimiter(runtime.WithEnabled(func() bool { return false })), Rule: nobody}.Wrap(status)
-	open := ratehttp.RequestLimit{Limiter: runtime.New(failing{}, runtime.WithLogger(silent)), Rule: hourly}.Wrap(status)
-	for _, h := range []http.Handler{off, open} {
-		resp := answerOf(h)
-		if resp.StatusCode != 200 || len(parse(t, resp.Header, "RateLimit")) != 0 {
-			t.Error(resp.StatusCode, resp.Header)
-		}
-	}
-}
-
 // A permit comes back when the handler returns or panics, and not before.
 func TestLimitInFlight(t *testing.T) {
 	var h http.Handler

@@ -150,25 +150,3 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 }
-
-// TestThresholds wants the keys counted that have used a share of their period, from none on.
-func TestThresholds(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(observer(t, registry)))
-	month := &runtime.Rule{Name: "month", Period: runtime.Month, Max: 9, Algorithm: runtime.FixedWindow}
-	limiter.Register(month)
-	wants := func(eighty string) {
-		t.Helper()
-		if got := values(scrape(t, registry, text)); got[`rategen_thresholds_total{percent="80",rule="month"}`] != eighty {
-			t.Errorf("got %v", got)
-		}
-	}
-	wants("0")
-	if _, err := limiter.Take(t.Context(), month.Limit(nil).WithCost(8)); err != nil {
-		t.Fatal(err)
-	}
-	if err := limiter.Close(); err != nil { // which waits for what is told
-		t.Fatal(err)
-	}
-	wants("1")
-}
