@@ -145,6 +145,41 @@ func TestHiddenRefusals(t *testing.T) {
 	}
 }
 
+// A limit on calls that go out, an error without a refusal, and an invalid limit hide
+// nothing. A failure of the store, or a key that is none, is told where it is forced, and
+// is not reported as hidden: it is in the log already.
+func TestNotReported(t *testing.T) {
+	hidden := func(context.Context, runtime.HiddenEvent) { t.Error("reported") }
+	observer := runtime.WithObserver(&runtime.Observer{Hidden: hidden})
+	outgoing := ratehttp.WithPolicy("outgoing", ratefield.Policy{Audience: ratefield.Outgoing})
+	for _, c := range []struct {
+		name    string
+		limiter *runtime.Limiter
+		limit   runtime.Limit
+		forced  int
+	}{
+		{"outgoing", newLimiter(observer), (&runtime.Rule{Name: "outgoing", Window: time.Hour, Max: 0}).Limit(nil), 500},
+		{"admitted", newLimiter(observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9}).Limit(nil), 500},
+		{"negative cost", newLimiter(observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9}).Limit(nil).WithCost(-1), 500},
+		{"unavailable", runtime.New(failing{}, runtime.WithLogger(silent), observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9, Fail: runtime.FailClosed}).Limit(nil), 503},
+		{"open", runtime.New(failing{}, runtime.WithLogger(silent), observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9}).Limit(nil), 500},
+	} {
+		for _, force := range []bool{false, true} {
+			opts, want := []ratehttp.Option{outgoing}, 500
+			if force {
+				opts, want = append(opts, ratehttp.WithForcedRefusals()), c.forced
+			}
+			resp := answerOf(ratehttp.Middleware(opts...)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = c.limiter.Take(r.Context(), c.limit)
+				http.Error(w, "internal error", 500)
+			})))
+			if resp.StatusCode != want {
+				t.Errorf("%s, forced %t: status %d, want %d", c.name, force, resp.StatusCode, want)
+			}
+		}
+	}
+}
+
 // Of a request that was denied and, by another limit, not decided, the client is told of
 // the denial, which says when to come back.
 func TestDenialBeforeOutage(t *testing.T) {
