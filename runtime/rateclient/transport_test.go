@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
+	"github.com/rategen/rategen/internal/testkit/strictpeer"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
 )
@@ -606,6 +607,49 @@ func TestFollows(t *testing.T) {
 		}
 		if last != 40 {
 			t.Errorf("in the end %d were sent, want 40", last)
+		}
+	})
+}
+
+// TestPeerHalves wants a peer that halves its limit while replicas run to refuse each of
+// them once at most.
+func TestPeerHalves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const replicas = 8
+		p := &strictpeer.Peer{Max: 40, Window: time.Second, Admits: strictpeer.Rolling}
+		refused := make([]int, replicas)
+		store, began := runtime.NewMemoryStore(), time.Now()
+		var wg sync.WaitGroup
+		for i := range replicas {
+			s := &service{answer: func(*http.Request) (int, map[string]string) {
+				if time.Since(began) >= 5*time.Second {
+					p.SetMax(20)
+				}
+				most, _ := p.Limit()
+				fields := map[string]string{"RateLimit-Policy": fmt.Sprintf(`"a";q=%d;w=1`, most), "Retry-After": "1"}
+				if _, ok := p.Arrive(); !ok {
+					refused[i]++
+					return 429, fields
+				}
+				return 200, fields
+			}}
+			limits := perSecond(40)
+			limits[0].Least, limits[0].Most = 1, 40
+			transport := newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour})
+			wg.Go(func() {
+				for time.Since(began) < 20*time.Second {
+					if _, err := get(t.Context(), transport, "http://a.test/"); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if slices.Max(refused) > 1 { // none is, if a request that was served has told of it first
+			t.Errorf("the replicas were refused %v times", refused)
+		}
+		if served, _ := p.Seen(); len(served) < 5*40+12*20 {
+			t.Errorf("%d requests were served", len(served))
 		}
 	})
 }

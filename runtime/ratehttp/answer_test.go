@@ -3,6 +3,7 @@ package ratehttp_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -151,6 +152,37 @@ func compressed(next http.Handler) http.Handler {
 		next.ServeHTTP(gzipWriter{w, to}, r)
 		_ = to.Close()
 	})
+}
+
+// Wherever a middleware compresses, clients can read a refusal. An encoding that the
+// handler has prepared for its own answer is not that of the refusal.
+func TestRefusalIsCompressed(t *testing.T) {
+	middleware := ratehttp.Middleware()
+	limit := ratehttp.RequestLimit{Limiter: runtime.New(runtime.NewMemoryStore()), Rule: nobody}.Wrap(http.NotFoundHandler())
+	deny := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ratehttp.Deny(w, r, &runtime.LimitedError{Rule: "x", RetryAfter: time.Second})
+	})
+	own := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		deny(w, r)
+	})
+	for name, h := range map[string]http.Handler{
+		"outside": compressed(middleware(limit)), "between": middleware(compressed(limit)),
+		"alone": compressed(deny), "between, Deny": middleware(compressed(deny)),
+		"the handler's own": middleware(own),
+	} {
+		server := httptest.NewServer(h)
+		resp, err := http.Get(server.URL) // decodes what is announced as gzip
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		server.Close()
+		if !json.Valid(body) || err != nil || resp.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("%s: %s, %q, %v", name, resp.Status, body, err)
+		}
+	}
 }
 
 // A wrapper passes a nil request on, as it passes on whatever it gets.

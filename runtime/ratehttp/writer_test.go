@@ -1,9 +1,11 @@
 package ratehttp_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -149,6 +151,31 @@ func TestReadFromFailsAtOnce(t *testing.T) {
 	}
 }
 
+// A hijacked connection is the handler's, and nothing is written to it.
+func TestHijack(t *testing.T) {
+	limiter := newLimiter()
+	const answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
+	server := httptest.NewServer(ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		take(t, limiter, r)
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = conn.Write([]byte(answer))
+		ratehttp.Deny(w, r, runtime.ErrLimited) // too late
+	})))
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	limittest.OK(t, err)
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	if got, err := io.ReadAll(conn); err != nil || string(got) != answer {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
 // A panic goes on its way, and a middleware that contains it finds the fields.
 func TestHandlerPanics(t *testing.T) {
 	limiter := newLimiter()
@@ -200,5 +227,27 @@ func TestFieldsOfOthersStay(t *testing.T) {
 		if items := parse(t, resp.Header, field); len(items) != 2 || items[0].Name != "upstream" || items[1].Name != "hourly" {
 			t.Errorf("%s: %v", field, items)
 		}
+	}
+}
+
+// A client that has gone gets no answer, and nothing breaks.
+func TestClientThatHasGone(t *testing.T) {
+	limiter := newLimiter()
+	served := make(chan error, 1)
+	server := httptest.NewServer(ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		_, err := limiter.Take(r.Context(), hourly.Limit(nil))
+		ratehttp.Deny(w, r, err)
+		served <- err
+	})))
+	defer server.Close()
+	ctx, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer leave()
+	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+	if _, err := server.Client().Do(r); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if err := <-served; !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
