@@ -137,59 +137,45 @@ func TestDenialOutlastsRedis(t *testing.T) {
 	takenBy(t, limiter, runtime.SourceFailure, short.Limit(nil))
 }
 
-// TestDenialsOfEach has callers who are over their limits come several at a time while
-// Redis fails, for a call of its own or for all: as one by one, they are let through no
-// sooner for it.
+// TestDenialsOfEach has Redis fail for a call of its own, or for all.
 func TestDenialsOfEach(t *testing.T) {
 	t.Parallel()
+	t.Run("killed", func(t *testing.T) {
+		server := redistest.Start(t)
+		testDenialsOfEach(t, server.Client(t), 300, server.Kill)
+	})
+	t.Run("another's value", func(t *testing.T) {
+		client := redistest.Start(t).Client(t)
+		testDenialsOfEach(t, client, 3, func() {
+			for i := range 3 {
+				ok(t, client.Set(t.Context(), fmt.Sprint("each:", i), "x", 0).Err())
+			}
+		})
+	})
+}
+
+// testDenialsOfEach has callers who are over their limits come several at a time while Redis
+// fails for the first of them: as one by one, they are let through no sooner for it.
+func testDenialsOfEach(t *testing.T, client redis.UniversalClient, failing int, fail func()) {
 	const callers, trust = 300, 500 * time.Millisecond // more than a batch takes
 	limits := make([]runtime.Limit, callers)
 	for i := range limits {
 		limits[i] = (&runtime.Rule{Name: "r", Prefix: "each:", Window: time.Hour, Max: 1}).Limit(runtime.NewKey().AddInt(int64(i)))
 	}
-	for name, test := range map[string]struct {
-		denied int // callers that are
-		start  func(*testing.T) (client redis.UniversalClient, fail func())
-	}{
-		"killed": {callers, func(t *testing.T) (redis.UniversalClient, func()) {
-			server := redistest.Start(t)
-			return server.Client(t), server.Kill
-		}},
-		"another's value": {3, func(t *testing.T) (redis.UniversalClient, func()) {
-			client := redistest.Start(t).Client(t)
-			return client, func() {
-				for i := range 3 {
-					ok(t, client.Set(t.Context(), fmt.Sprint("each:", i), "x", 0).Err())
-				}
+	limiter := remembering(client, trust, runtime.WithTimeout(200*time.Millisecond))
+	admitted := func(o runtime.Outcome) bool { return !errors.Is(o.Err, runtime.ErrLimited) }
+	eventually(t, "Redis denies all callers", func() bool { // on a busy machine a call may find no answer in time
+		return !slices.ContainsFunc(limiter.TakeEach(t.Context(), limits...), admitted)
+	})
+	time.Sleep(trust)
+	fail()
+	for round := range 3 {
+		for i, o := range limiter.TakeEach(t.Context(), limits[:failing]...) {
+			if !errors.Is(o.Err, runtime.ErrLimited) || o.Source != runtime.SourceRecalled {
+				t.Fatalf("round %d, caller %d: got %+v, %v", round, i, o.Decision, o.Err)
 			}
-		}},
-		"slots": {20, func(t *testing.T) (redis.UniversalClient, func()) {
-			cluster := redistest.StartCluster(t)
-			return cluster.Client(t), func() {
-				for i := range 3 {
-					cluster.Master(i * 6000).Pause()
-				}
-			}
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			client, fail := test.start(t)
-			limiter := remembering(client, trust, runtime.WithTimeout(200*time.Millisecond))
-			admitted := func(o runtime.Outcome) bool { return !errors.Is(o.Err, runtime.ErrLimited) }
-			eventually(t, "Redis denies all callers", func() bool { // on a busy machine a call may find no answer in time
-				return !slices.ContainsFunc(limiter.TakeEach(t.Context(), limits...), admitted)
-			})
-			time.Sleep(trust)
-			fail()
-			for round := range 3 {
-				for i, o := range limiter.TakeEach(t.Context(), limits[:test.denied]...) {
-					if !errors.Is(o.Err, runtime.ErrLimited) || o.Source != runtime.SourceRecalled {
-						t.Fatalf("round %d, caller %d: got %+v, %v", round, i, o.Decision, o.Err)
-					}
-				}
-				denied(t, limiter, limits[round])
-			}
-		})
+		}
+		denied(t, limiter, limits[round])
 	}
 }
 

@@ -29,12 +29,25 @@ var everywhere = map[string]func(*testing.T, replicas){
 	"thresholds of changed anchors": testThresholdsOfChangedAnchors, "reservations of many callers": testReservationsOfManyCallers,
 }
 
+// onOwnStores is what they promise on stores that no other one wraps.
+var onOwnStores = map[string]func(*testing.T, replicas){"own returns": testOwnReturns}
+
 // onServers is what they promise where processes share a Redis.
 var onServers = map[string]func(*testing.T, replicas){"leases": testLeases, "thresholds of leases": testThresholdsLeased}
 
-// alone is what they promise there, too, and what is tried while nobody else uses the servers.
+// onCluster is what else is tried on a cluster, beside others.
+var onCluster = map[string]func(*testing.T, *redistest.Cluster){"store": testStoreOnCluster, "late shadows": testShadowLate, "many slots": testManySlots}
+
+// alone is what limiters promise where processes share a Redis, too, and what is tried while
+// nobody else uses the servers.
 var alone = map[string]func(*testing.T, redis.UniversalClient, []*redistest.Server){
-	"warm": testWarm, "short scripts": testShortScripts, "memory watch": testMemoryWatch,
+	"warm": testWarm, "short scripts": testShortScripts, "memory watch": testMemoryWatch, "processes": testProcesses, "refused minutes": testRefusedMinutes,
+}
+
+// aloneOnCluster is what else is tried while nobody else uses the cluster.
+var aloneOnCluster = map[string]func(*testing.T, *redistest.Cluster){
+	"reserved share": testReservedShare, "survey": testSurveyEach, "block in parts": testBlockInParts, "share kept": testShareKept,
+	"one trip": testOneTripOnCluster, "concurrent": testClusterConcurrent, "refund once": testClusterRefundOnce,
 }
 
 // TestEverywhere tries it on a store in memory, on a Redis, on a cluster, and on a store that
@@ -42,14 +55,31 @@ var alone = map[string]func(*testing.T, redis.UniversalClient, []*redistest.Serv
 func TestEverywhere(t *testing.T) {
 	t.Parallel()
 	server, cluster := redistest.Start(t), redistest.StartCluster(t)
-	for name, test := range alone {
-		t.Run("redis/"+name, func(t *testing.T) { test(t, server.Client(t), []*redistest.Server{server}) })
-		t.Run("cluster/"+name, func(t *testing.T) { test(t, cluster.Client(t), cluster.Nodes) })
-	}
-	t.Run("cluster/reserved share", func(t *testing.T) { testReservedShare(t, cluster) })
-	t.Run("cluster/survey", func(t *testing.T) { testSurveyEach(t, cluster) })
+	cluster.KeepMasters() // one does not answer for a while
+	t.Run("alone", func(t *testing.T) {
+		t.Run("redis", func(t *testing.T) {
+			t.Parallel()
+			for name, test := range alone {
+				t.Run(name, func(t *testing.T) { test(t, server.Client(t), []*redistest.Server{server}) })
+			}
+		})
+		t.Run("cluster", func(t *testing.T) {
+			t.Parallel()
+			for name, test := range alone {
+				t.Run(name, func(t *testing.T) { test(t, cluster.Client(t), cluster.Nodes) })
+			}
+			for name, test := range aloneOnCluster {
+				t.Run(name, func(t *testing.T) { test(t, cluster) })
+			}
+		})
+	})
 	cluster.WaitReady()
-	t.Run("cluster/store", func(t *testing.T) { testStoreOnCluster(t, cluster) })
+	for name, test := range onCluster {
+		t.Run("cluster/"+name, func(t *testing.T) {
+			t.Parallel()
+			test(t, cluster)
+		})
+	}
 	redisStore := func(client redis.UniversalClient) func() runtime.Store {
 		return func() runtime.Store { return runtime.NewRedisStore(client, patient) }
 	}
@@ -61,6 +91,9 @@ func TestEverywhere(t *testing.T) {
 		"cluster": func(t *testing.T) func() runtime.Store { return redisStore(cluster.Client(t)) },
 	} {
 		tests := maps.Clone(everywhere)
+		if kind != "wrapped" {
+			maps.Copy(tests, onOwnStores)
+		}
 		if kind == "redis" || kind == "cluster" {
 			maps.Copy(tests, onServers)
 		}

@@ -18,17 +18,9 @@ import (
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-// TestProcesses has limiters report what they have in force, and wants to read it, of their
+// testProcesses has limiters report what they have in force, and wants to read it, of their
 // namespace, until they are closed.
-func TestProcesses(t *testing.T) {
-	t.Parallel()
-	server, cluster := redistest.Start(t), redistest.StartCluster(t)
-	for name, client := range map[string]redis.UniversalClient{"server": server.Client(t), "cluster": cluster.Client(t)} {
-		t.Run(name, func(t *testing.T) { reportProcesses(t, client) })
-	}
-}
-
-func reportProcesses(t *testing.T, client redis.UniversalClient) {
+func testProcesses(t *testing.T, client redis.UniversalClient, _ []*redistest.Server) {
 	ok(t, client.HSet(t.Context(), "limits", "r", `{"max":7}`).Err())
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
 	open := func(namespace string, opts ...runtime.Option) *runtime.Limiter {

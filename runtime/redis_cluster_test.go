@@ -17,20 +17,18 @@ import (
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
-// TestCluster shares one cluster between tests that leave it as it was.
-func TestCluster(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t)
-	cluster.KeepMasters() // one does not answer for a while
-	client := cluster.Client(t)
-	count := new(commands)
+// countingCluster returns a client of a cluster, and what it sends to any node.
+func countingCluster(t *testing.T, cluster *redistest.Cluster) (*redis.ClusterClient, *commands) {
+	client, count := cluster.Client(t), new(commands)
 	client.OnNewNode(func(node *redis.Client) { node.AddHook(redistest.Hook(count.count)) })
-	limiter := onRedis(client)
-	t.Run("block in parts", func(t *testing.T) { testBlockInParts(t, cluster, limiter) })
-	t.Run("share kept", func(t *testing.T) { testShareKept(t, cluster) })
-	t.Run("one trip", func(t *testing.T) { testOneTrip(t, onRedis(client, atOnce, runtime.OwnScripts), count) })
-	t.Run("concurrent", func(t *testing.T) { testClusterConcurrent(t, cluster) })
-	t.Run("refund once", func(t *testing.T) { testClusterRefundOnce(t, cluster, client, count) })
+	client.Ping(t.Context()) // so that it knows the slots
+	return client, count
+}
+
+// testOneTripOnCluster is testOneTrip, with a tag in the prefix that puts all keys in one slot.
+func testOneTripOnCluster(t *testing.T, cluster *redistest.Cluster) {
+	client, count := countingCluster(t, cluster)
+	testOneTrip(t, onRedis(client, atOnce, runtime.OwnScripts), count)
 }
 
 // tripleRule returns three rules whose keys for "k" lie on three masters, and those keys.
@@ -52,7 +50,8 @@ func tripleRule(t *testing.T, cluster *redistest.Cluster, prefix string, block t
 
 // testBlockInParts wants a call whose keys lie on several masters to block where there is no
 // room for it, and nowhere else: what is charged and given back blocks nobody.
-func testBlockInParts(t *testing.T, cluster *redistest.Cluster, limiter *runtime.Limiter) {
+func testBlockInParts(t *testing.T, cluster *redistest.Cluster) {
+	limiter := onRedis(cluster.Client(t))
 	rules, _ := tripleRule(t, cluster, "block:", time.Hour)
 	limit := func(i int) runtime.Limit { return rules[i].Limit(key("k")) }
 	taken(t, limiter, limit(1).WithCost(10))
@@ -127,7 +126,8 @@ func testClusterConcurrent(t *testing.T, cluster *redistest.Cluster) {
 // testClusterRefundOnce refunds charges on three masters, of which one does not
 // answer. That refund may have been made all the same, and making it again
 // could take back what somebody else was charged.
-func testClusterRefundOnce(t *testing.T, cluster *redistest.Cluster, client *redis.ClusterClient, count *commands) {
+func testClusterRefundOnce(t *testing.T, cluster *redistest.Cluster) {
+	client, count := countingCluster(t, cluster)
 	store, hasty := runtime.NewRedisStore(client, patient), runtime.NewRedisStore(client, runtime.WithTimeout(200*time.Millisecond))
 	rules, keys := tripleRule(t, cluster, "refund-once:", 0)
 	calls := make([]rawstore.Call, 1)

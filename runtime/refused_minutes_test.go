@@ -19,16 +19,8 @@ import (
 // refusedKey is where Redis keeps what limiters without a namespace have refused.
 const refusedKey = "rate_limit:{processes}:refused"
 
-// TestRefusedMinutes has processes refuse calls, and wants to read which and how many.
-func TestRefusedMinutes(t *testing.T) {
-	t.Parallel()
-	server, cluster := redistest.Start(t), redistest.StartCluster(t)
-	for name, client := range map[string]redis.UniversalClient{"server": server.Client(t), "cluster": cluster.Client(t)} {
-		t.Run(name, func(t *testing.T) { tellRefused(t, client) })
-	}
-}
-
-func tellRefused(t *testing.T, client redis.UniversalClient) {
+// testRefusedMinutes has processes refuse calls, and wants to read which and how many.
+func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*redistest.Server) {
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
 	name := "odd\tname\n%"
 	one := &runtime.Rule{Name: name, Prefix: "one:", Window: time.Hour, Max: 1}

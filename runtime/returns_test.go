@@ -8,9 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -34,69 +31,38 @@ var repaid = map[string]struct {
 	"period, reservation": {runtime.Rule{Algorithm: runtime.FixedWindow, Period: runtime.Day, Max: 1000, Reserve: time.Minute}, 800, 1},
 }
 
-// Nobody is refused for what this process has given back before, however many call, with one
-// trip for a return and the next call.
-func TestOwnReturns(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	cluster := redistest.StartCluster(t)
-	stores := map[string]func(t *testing.T) (runtime.Store, *atomic.Int64){
-		"memory": func(*testing.T) (runtime.Store, *atomic.Int64) { return runtime.NewMemoryStore(), nil },
-		"redis": func(t *testing.T) (runtime.Store, *atomic.Int64) {
-			return tripsOf(server.Client(t))
-		},
-		"cluster": func(t *testing.T) (runtime.Store, *atomic.Int64) {
-			return runtime.NewRedisStore(cluster.Client(t), patient), nil
-		},
-	}
-	for where, open := range stores {
-		for name, test := range repaid {
-			for _, callers := range []int{1, 2, 8, 64} {
-				if test.rule.Algorithm == runtime.TokenBucket && callers > 1 {
-					continue // what is given back beside others is rounded down to a millionth of a call
-				}
-				t.Run(fmt.Sprint(where, "/", name, "/", callers), func(t *testing.T) {
-					store, trips := open(t)
-					limiter := runtime.New(store, quiet, closed)
-					rule, ctx := test.rule, t.Context()
-					rule.Name, rule.Prefix = "r", t.Name()+":"
-					rule.Max *= int64(callers)
-					var refused atomic.Int64
-					calls := max(10, 200/callers)
-					concurrently(callers, func(int) {
-						for i := range calls {
-							d, err := limiter.Take(ctx, rule.Limit(nil).WithCost(test.cost))
-							if err != nil {
-								refused.Add(1)
-								continue
-							}
-							if i%20 == 0 {
-								time.Sleep(3 * time.Millisecond) // the return goes by itself
-							}
-							// What an excess leaves is below the max: 200 calls of 1.
-							limiter.SettleLater(ctx, d, test.end)
+// testOwnReturns wants nobody to be refused for what this process has given back before, however
+// many call.
+func testOwnReturns(t *testing.T, replica replicas) {
+	for name, test := range repaid {
+		for _, callers := range []int{1, 2, 8, 64} {
+			if test.rule.Algorithm == runtime.TokenBucket && callers > 1 {
+				continue // what is given back beside others is rounded down to a millionth of a call
+			}
+			t.Run(fmt.Sprint(name, "/", callers), func(t *testing.T) {
+				limiter, rule, ctx := replica(), test.rule, t.Context()
+				rule.Name, rule.Prefix = "r", t.Name()+":"
+				rule.Max *= int64(callers)
+				var refused atomic.Int64
+				concurrently(callers, func(int) {
+					for i := range max(10, 200/callers) {
+						d, err := limiter.Take(ctx, rule.Limit(nil).WithCost(test.cost))
+						if err != nil {
+							refused.Add(1)
+							continue
 						}
-					})
-					equal(t, "refused", refused.Load(), 0)
-					ok(t, limiter.Close())
-					if trips != nil {
-						t.Logf("%d trips for %d calls", trips.Load(), calls*callers)
+						if i%20 == 0 {
+							time.Sleep(3 * time.Millisecond) // the return goes by itself
+						}
+						// What an excess leaves is below the max: 200 calls of 1.
+						limiter.SettleLater(ctx, d, test.end)
 					}
 				})
-			}
+				equal(t, "refused", refused.Load(), 0)
+				ok(t, limiter.Close())
+			})
 		}
 	}
-}
-
-func tripsOf(client *redis.Client) (runtime.Store, *atomic.Int64) {
-	trips := new(atomic.Int64)
-	client.AddHook(redistest.Hook(func(cmds []redis.Cmder, send func() error) error {
-		if !redistest.Connects(cmds...) {
-			trips.Add(1)
-		}
-		return send()
-	}))
-	return runtime.NewRedisStore(client, patient), trips
 }
 
 // A permit whose return a renewal has overtaken is returned again before Close returns nil,

@@ -108,16 +108,28 @@ func shadowRule() *runtime.Rule {
 	return &runtime.Rule{Name: "shadow", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
 }
 
-// TestShadowOfLostMaster has the master of a shadow limit's slot freeze, and die, and wants
-// calls to be decided as before, and no more than a little later.
-func TestShadowOfLostMaster(t *testing.T) {
+// TestLostMasters has masters of a cluster freeze, and one die.
+func TestLostMasters(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	cluster.KeepMasters()
-	t.Run("frozen", func(t *testing.T) { testShadowSlots(t, cluster, (*redistest.Server).Pause) })
-	t.Run("dead", func(t *testing.T) { testShadowSlots(t, cluster, (*redistest.Server).Kill) })
+	t.Run("denials of each", func(t *testing.T) {
+		masters := []*redistest.Server{cluster.Master(0), cluster.Master(6000), cluster.Master(12000)}
+		testDenialsOfEach(t, cluster.Client(t), 20, func() {
+			for _, master := range masters {
+				master.Pause()
+			}
+		})
+		for _, master := range masters {
+			master.Resume()
+		}
+	})
+	t.Run("shadow of a frozen one", func(t *testing.T) { testShadowSlots(t, cluster, (*redistest.Server).Pause) })
+	t.Run("shadow of a dead one", func(t *testing.T) { testShadowSlots(t, cluster, (*redistest.Server).Kill) })
 }
 
+// testShadowSlots has the master of a shadow limit's slot fail, and wants calls to be decided as
+// before, and no more than a little later.
 func testShadowSlots(t *testing.T, cluster *redistest.Cluster, fail func(*redistest.Server)) {
 	cluster.WaitReady()
 	owner := cluster.Owners()

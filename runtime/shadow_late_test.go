@@ -14,13 +14,11 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// TestShadowLate has the node of a shadow limit answer late, and wants each call that the enforced
+// testShadowLate has the node of a shadow limit answer late, and wants each call that the enforced
 // limit of another node admits to be counted, or to be reported as one that the shadow limit has
 // not decided; and the others to be neither.
-func TestShadowLate(t *testing.T) {
-	t.Parallel()
+func testShadowLate(t *testing.T, cluster *redistest.Cluster) {
 	const admits = 20
-	cluster := redistest.StartCluster(t)
 	owner, client := cluster.Owners(), cluster.Client(t)
 	node := owner(0)
 	var late atomic.Int64 // by how much its answers come

@@ -13,13 +13,12 @@ import (
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
-// TestManySlots has a store renew what lies in very many slots of a cluster, as a process does
+// testManySlots has a store renew what lies in very many slots of a cluster, as a process does
 // with all that its calls hold. A server is sent no more scripts at a time than it answers soon.
-func TestManySlots(t *testing.T) {
-	t.Parallel()
+func testManySlots(t *testing.T, cluster *redistest.Cluster) {
 	var mu sync.Mutex
 	underway, most, all := map[*redis.Client]int{}, 0, 0
-	client := redistest.StartCluster(t).Client(t, func(o *redis.ClusterOptions) {
+	client := cluster.Client(t, func(o *redis.ClusterOptions) {
 		runtime.TuneRedis(o)
 		o.NewClient = func(opt *redis.Options) *redis.Client {
 			node := redis.NewClient(opt)
