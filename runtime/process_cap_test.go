@@ -3,7 +3,6 @@ package runtime_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -14,97 +13,6 @@ import (
 func capped(store runtime.Store, algorithm runtime.Algorithm, max int64, opts ...runtime.Option) *runtime.Limiter {
 	rule := &runtime.Rule{Name: "process", Window: time.Minute, Max: max, Algorithm: algorithm, Message: "this process is busy"}
 	return runtime.New(store, append(opts, quiet, runtime.WithProcessCap(rule))...)
-}
-
-// The cap counts all that is let through, whoever calls, by whichever algorithm,
-// and whether the store answers or not.
-func TestProcessCap(t *testing.T) {
-	eachCase(t, map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "broken": &brokenStore{}, "none": nil}, func(t *testing.T, store runtime.Store) {
-		for _, algorithm := range algorithms {
-			limiter := capped(store, algorithm, 10)
-			for window := range int64(2) {
-				got := 0
-				for i := range int64(30) {
-					limit := []*runtime.Rule{wide, narrow}[i%2].Limit(key(fmt.Sprint(algorithm, window, i)))
-					if _, err := limiter.Take(context.Background(), limit); err == nil {
-						got++
-						continue
-					}
-					d, limited := denied(t, limiter, limit)
-					if limited.Rule != "process" || limited.Error() != "this process is busy" || d.RetryAfter <= 0 || d.RetryAfter > 2*time.Minute || d.Source != runtime.SourceProcess || d.Limit != 10 {
-						t.Fatalf("got %+v, %v", d, limited)
-					}
-				}
-				equal(t, fmt.Sprint(algorithm, ", window ", window, ": let through"), got, 10)
-				time.Sleep(2 * time.Minute)
-			}
-		}
-	})
-}
-
-// What is not let through for another reason costs the cap nothing.
-func TestProcessCapGivesBack(t *testing.T) {
-	closed := *wide
-	closed.Fail = runtime.FailClosed
-	waits := &runtime.Rule{Name: "waits", Prefix: "waits:", Window: time.Minute, Max: 60, Algorithm: runtime.LeakyBucket, Wait: time.Minute}
-	type test struct {
-		broken  bool
-		ends    time.Duration // when the context of calls does: 0: never
-		first   int           // calls that are let through
-		refused []runtime.Limit
-		err     error
-	}
-	eachCase(t, map[string]test{
-		"denied by its own limit": {first: 1, refused: []runtime.Limit{wide.Limit(nil), narrow.Limit(nil)}, err: runtime.ErrLimited},
-		"never to be admitted":    {refused: []runtime.Limit{narrow.Limit(nil).WithCost(2)}, err: runtime.ErrCostExceedsLimit},
-		"nonsense":                {refused: []runtime.Limit{narrow.Limit(nil).WithCost(-2)}, err: runtime.ErrInvalidLimit},
-		"unavailable":             {broken: true, refused: []runtime.Limit{closed.Limit(nil)}, err: runtime.ErrUnavailable},
-		"given up":                {ends: -1, refused: []runtime.Limit{wide.Limit(nil)}, err: context.DeadlineExceeded},
-		"no room in a queue":      {ends: time.Millisecond, first: 1, refused: []runtime.Limit{waits.Limit(nil)}, err: runtime.ErrLimited},
-	}, func(t *testing.T, test test) {
-		for _, algorithm := range algorithms {
-			var store runtime.Store = runtime.NewMemoryStore()
-			if test.broken {
-				store = new(brokenStore)
-			}
-			limiter := capped(store, algorithm, 4)
-			for i := range 20 {
-				ctx, cancel := context.Background(), func() {}
-				if test.ends != 0 {
-					ctx, cancel = context.WithTimeout(ctx, test.ends)
-				}
-				if _, err := limiter.Take(ctx, test.refused...); i < test.first && err != nil || i >= test.first && !errors.Is(err, test.err) {
-					t.Fatalf("%v, call %d: got %v, want %v after %d", algorithm, i, err, test.err, test.first)
-				}
-				if test.first == 0 {
-					wantError(t, fmt.Sprint(algorithm, ", each"), limiter.TakeEach(ctx, test.refused...)[0].Err, test.err)
-				}
-				cancel()
-			}
-			wantPassing(t, limiter, wide.Limit(key("other")), 10, 4-test.first)
-		}
-	})
-}
-
-// What nothing else counts the cap counts all the same.
-func TestProcessCapCountsEveryCall(t *testing.T) {
-	off := *narrow
-	off.Name = "r"
-	unknown := &runtime.Rule{Name: "unknown", Window: time.Hour, Max: 1, Invalid: runtime.InvalidAdmit}
-	eachCase(t, map[string]runtime.Limit{
-		"no cost":      narrow.Limit(nil).WithCost(0),
-		"invalid key":  unknown.Limit(runtime.NewKey().AddInvalid("req is nil")),
-		"switched off": off.Limit(nil),
-	}, func(t *testing.T, limit runtime.Limit) {
-		limiter := capped(runtime.NewMemoryStore(), runtime.FixedWindow, 3, overridden(overridesOf(runtime.Override{Enabled: new(false)})))
-		defer limiter.Close()
-		wantPassing(t, limiter, limit, 2, 2)
-		for i, out := range limiter.TakeEach(context.Background(), limit, limit, limit) {
-			if (out.Err == nil) != (i == 0) || i > 0 && (out.Allowed || out.Source != runtime.SourceProcess) {
-				t.Errorf("outcome %d: %+v", i, out)
-			}
-		}
-	})
 }
 
 // A cap is switched, changed and tried like any rule. A bad override of it is refused at

@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,46 +8,6 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 )
-
-// What a call has reserved is charged for as long as it runs, and what it cost afterwards.
-func TestReservationsAreHeld(t *testing.T) {
-	type test struct {
-		period runtime.Period
-		costs  []int64
-		want   int64
-		err    error
-	}
-	tests := map[string]test{}
-	for _, period := range []runtime.Period{runtime.NoPeriod, runtime.Month} {
-		for kind, test := range map[string]test{
-			"nothing said": {want: 60}, "unknown": {costs: []int64{-1}, want: 60}, "less": {costs: []int64{7}, want: 93},
-			"as much": {costs: []int64{40}, want: 60}, "nothing": {costs: []int64{0}, want: 100}, "more": {costs: []int64{90}, want: 10},
-			"invalid": {costs: []int64{runtime.MaxAmount + 1}, want: 60, err: runtime.ErrInvalidLimit},
-		} {
-			test.period = period
-			tests[fmt.Sprint(period, "/", kind)] = test
-		}
-	}
-	eachCase(t, tests, func(t *testing.T, test test) {
-		limiter := inMemory()
-		rule := reserveRule(100)
-		if rule.Period = test.period; rule.Period != runtime.NoPeriod {
-			rule.Window = 0
-		}
-		limit := rule.Limit(key("k"))
-		d := taken(t, limiter, limit.WithCost(40))
-		for range 100 {
-			time.Sleep(29*time.Second + time.Millisecond) // at no time of a renewal
-			wantLeft(t, limiter, limit, 60)
-		}
-		equal(t, "rules of permits", len(limiter.Permits()), 0)
-		wantError(t, "settle", limiter.Settle(t.Context(), d, test.costs...), test.err)
-		wantLeft(t, limiter, limit, test.want)
-		wantError(t, "settled twice", limiter.Settle(t.Context(), d, 1), runtime.ErrSettled)
-		time.Sleep(time.Hour)
-		wantLeft(t, limiter, limit, test.want)
-	})
-}
 
 // A call whose charge is forgotten while it runs, because its period is over or by a reset,
 // owes only what it cost beyond that, whatever is left in the store of either.
@@ -101,45 +60,6 @@ func TestReservationsOfACutOffProcess(t *testing.T) {
 		wantLeft(t, limiter, limit, 5)
 		time.Sleep(time.Hour)
 		wantLeft(t, limiter, limit, 5)
-	})
-}
-
-// While the store fails a process reserves in its own counts.
-func TestLocalReservations(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		for _, cost := range []int64{0, 2, 5, 7} {
-			limiter := runtime.New(new(brokenStore), quiet, runtime.WithFailurePolicy(runtime.FailLocal))
-			limit := reserveRule(10).Limit(nil)
-			d := taken(t, limiter, limit.WithCost(5))
-			time.Sleep(time.Hour + time.Second) // it is renewed at no time of what follows
-			denied(t, limiter, limit.WithCost(6))
-			settled(t, limiter, d, cost)
-			denied(t, limiter, limit.WithCost(11-cost))
-			taken(t, limiter, limit.WithCost(10-cost))
-			ok(t, limiter.Close())
-		}
-	})
-}
-
-// Reservations beside other limits, in shadow mode, and twice on one key.
-func TestReservationsBesideOthers(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter := inMemory()
-		rate := (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 30}).Limit(nil)
-		budget, hidden, permit := reserveRule(10).Limit(nil), reserveRule(4), permitRule(2).Limit(nil)
-		hidden.Name, hidden.Mode = "shadow", runtime.ModeShadow
-		shadow := hidden.Limit(nil)
-		all := []runtime.Limit{rate.WithCost(3), budget.WithCost(3), budget.WithCost(2), shadow.WithCost(3), permit}
-		d, other := taken(t, limiter, all...), taken(t, limiter, all...)
-		denied(t, limiter, all...)
-		time.Sleep(10 * time.Minute)
-		wantLeft(t, limiter, budget, 0)
-		wantLeft(t, limiter, shadow, 1)
-		settled(t, limiter, d, 1, 1, 1, 2)
-		settled(t, limiter, other)
-		for limit, want := range map[*runtime.Limit]int64{&rate: 26, &budget: 3, &shadow: 2, &permit: 2} {
-			wantLeft(t, limiter, *limit, want)
-		}
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -79,41 +78,6 @@ func TestSettleByOtherLimiter(t *testing.T) {
 		equal(t, "in flight at the end", limiter.Permits()["permits"], 0)
 		wantError(t, "again", limiter.Refund(t.Context(), d), runtime.ErrSettled)
 	})
-}
-
-// A decision knows what each of its limits was charged, however many there are and however
-// long their keys, and whatever other decisions are made meanwhile.
-func TestSettleEachLimit(t *testing.T) {
-	t.Parallel()
-	limiter := inMemory()
-	random := rand.New(rand.NewPCG(1, 2))
-	type call struct {
-		decision runtime.Decision
-		limits   []runtime.Limit
-		costs    []int64
-	}
-	calls := make([]call, 500)
-	for i := range calls {
-		c := &calls[i]
-		for n := range 1 + random.IntN(runtime.MaxLimits) {
-			part := fmt.Sprint(i, "-", n, strings.Repeat("x", random.IntN(150)))
-			c.limits = append(c.limits, (&runtime.Rule{Name: fmt.Sprint("r", n), Window: time.Hour, Max: 100}).Limit(key(part)).WithCost(5))
-			c.costs = append(c.costs, random.Int64N(20)-1)
-		}
-		c.decision = taken(t, limiter, c.limits...)
-	}
-	for _, i := range random.Perm(len(calls)) {
-		c := calls[i]
-		costs := c.costs[:random.IntN(len(c.costs)+1)]
-		settled(t, limiter, c.decision, costs...)
-		for i, limit := range c.limits {
-			want := int64(95)
-			if i < len(costs) && costs[i] >= 0 {
-				want = 100 - costs[i]
-			}
-			wantLeft(t, limiter, limit.WithCost(1), want)
-		}
-	}
 }
 
 // What charged nothing is settled and refunded to no effect, any number of times. A charge
