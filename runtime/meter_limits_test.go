@@ -46,24 +46,6 @@ func TestMeterInShadow(t *testing.T) {
 	}
 }
 
-// Observers hear of a refusal once, when it ends the call, and of as much as was charged.
-func TestMeterEvents(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var seen recorder[runtime.DecisionEvent]
-		limiter := inMemory(observing(runtime.Observer{Decision: withContext(seen.add)}))
-		limit := perDay(1000).Limit(nil)
-		first, second := metered(t, limiter, limit), metered(t, limiter, limit)
-		charge(t, first, 100, time.Millisecond, 1)
-		ok(t, second.Charge(895-first.Advance(0))) // so that a piece is refused
-		used(t, first, 0, 1)
-		for i, ev := range seen.all() {
-			if last := i == len(seen.all())-1; last != (ev.Verdict == runtime.VerdictDenied) {
-				t.Errorf("event %d of %d: %+v", i, len(seen.all()), ev)
-			}
-		}
-	})
-}
-
 // What holds at a trip decides: overrides, the kill switch, and the process's cap not at all.
 func TestMeterFollowsOverrides(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -99,20 +81,6 @@ func TestMeterFollowsOverrides(t *testing.T) {
 		equal(t, "passed under the last override", used(t, m, 0, 1), 10)
 		m.Close()
 		wantLeft(t, limiter, rule.Limit(nil), 0)
-	})
-}
-
-// A rule with a Block begins it only when a message has no room, and then the call ends.
-func TestMeterWithBlock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter := inMemory()
-		limit := (&runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Window: time.Hour, Max: 100, Block: 24 * time.Hour}).Limit(nil)
-		m, other := metered(t, limiter, limit), metered(t, limiter, limit)
-		charge(t, m, 20, time.Millisecond, 1)
-		ok(t, other.Charge(75))
-		equal(t, "passed", used(t, m, time.Millisecond, 1), 5)
-		blockedBy(t, limiter, limit)
-		m.Close()
 	})
 }
 
@@ -164,30 +132,6 @@ func TestMeterWaits(t *testing.T) {
 			ok(t, limiter.Close())
 		})
 	}
-}
-
-// A lease may decide messages, and in the end the store has counted what they cost.
-func TestMeterLeased(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter, store := onFake()
-		store.delay = time.Millisecond
-		rule := perDay(100_000)
-		rule.Lease = time.Second
-		fillLease(t, limiter, rule.Limit(nil))
-		m := metered(t, limiter, rule.Limit(nil))
-		charge(t, m, 4, time.Millisecond, 1)
-		_, units := limiter.Leases()
-		advance := m.Advance(0)
-		m.Close()
-		_, after := limiter.Leases()
-		between(t, "units in advance", advance, 1, 20)
-		equal(t, "units that are put back", after-units, advance)
-		m = metered(t, limiter, rule.Limit(nil))
-		charge(t, m, 300, time.Millisecond, 2)
-		m.Close()
-		ok(t, limiter.Close())
-		wantLeft(t, limiter, rule.Limit(nil), 100_000-150-4-600)
-	})
 }
 
 // Other limits of the call are settled by Close, and permits returned, also after a refusal.

@@ -175,34 +175,3 @@ func TestMeterReservedRetryAfter(t *testing.T) {
 		}
 	}
 }
-
-// What a stream has used stays charged, and what it has in advance lapses with its process.
-func TestMeteredReservations(t *testing.T) {
-	const want = 10_000 - 2001
-	eachCase(t, map[string]bool{"crash": true, "close": false}, func(t *testing.T, crash bool) {
-		store := runtime.NewMemoryStore()
-		limiter, other := runtime.New(store, quiet), runtime.New(store, quiet)
-		limit := reserveRule(10_000).Limit(key("k"))
-		m := limiter.Meter(t.Context(), taken(t, limiter, limit))
-		for range 1000 {
-			ok(t, m.Charge(2))
-			time.Sleep(100 * time.Millisecond)
-		}
-		advance := m.Advance(0)
-		if n := left(t, other, limit); n > want {
-			t.Errorf("%d left", n)
-		}
-		if !crash {
-			m.Close()
-			synctest.Wait()
-		}
-		ok(t, limiter.Close())
-		for range 10 {
-			time.Sleep(time.Minute)
-			// What was used of the newest piece is only known at its end.
-			if n := left(t, other, limit); n < want || !crash && n != want || n > want+2*max(advance, 50) {
-				t.Fatalf("%d left, want %d", n, want)
-			}
-		}
-	})
-}

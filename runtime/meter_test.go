@@ -172,25 +172,6 @@ func TestMeterHoldsNothingForLong(t *testing.T) {
 	})
 }
 
-// Each limit gives back a second after its own trip.
-func TestMeterGivesBackInTime(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter, other := inMemory(), *wide
-		other.Name, other.Prefix = "other", "other:"
-		m := metered(t, limiter, wide.Limit(nil), other.Limit(nil))
-		for range 2 {
-			time.Sleep(150 * time.Millisecond)
-			ok(t, m.Charge(0, 2))
-		}
-		time.Sleep(701 * time.Millisecond)
-		wantLeft(t, limiter, wide.Limit(nil), 1_000_000)
-		wantLeft(t, limiter, other.Limit(nil), 1_000_000-7)
-		time.Sleep(300 * time.Millisecond)
-		wantLeft(t, limiter, other.Limit(nil), 1_000_000-4)
-		m.Close()
-	})
-}
-
 // A second meter of a decision, and one of another limiter's, charge nothing.
 func TestMeterOwnsItsDecision(t *testing.T) {
 	t.Parallel()
