@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,38 +98,43 @@ func replica(t *testing.T, s *redistest.Server, admin *redis.Client) {
 // the error, in the store's count and to the observer, with every policy having its say.
 func TestErrorClasses(t *testing.T) {
 	t.Parallel()
+	var all sync.WaitGroup // not parallel tests, since they only wait
 	for _, test := range classCases {
-		t.Run(fmt.Sprint(test.want, ", ", test.name), func(t *testing.T) {
-			t.Parallel()
-			server := redistest.Start(t)
-			if test.cause != nil {
-				test.cause(t, server, server.Client(t))
-			}
-			// A store asks a server that may soon decide again and again, ever more
-			// seldom. Of four seconds two are left for the last time, which even a
-			// busy machine has an answer in.
-			timeout, patience := 4*time.Second, 20*time.Second
-			if test.want == runtime.ClassTimeout {
-				timeout, patience = 500*time.Millisecond, 0
-			}
-			client := server.Client(t, func(o *redis.Options) {
-				o.DialTimeout, o.ReadTimeout, o.WriteTimeout = patience, patience, patience
-				runtime.TuneRedis(o)
-				if test.client != nil {
-					test.client(o)
-				}
-			})
-			if test.want == runtime.ErrorClass(failure.Loading) { // it looks at new connections now and then
-				eventually(t, "the server loads", func() bool { return redis.HasErrorPrefix(client.Get(context.Background(), "k").Err(), "LOADING") })
-			}
-			if test.want == runtime.ErrorClass(failure.Pool) {
-				conn := client.Conn()
-				defer conn.Close()
-				conn.Ping(context.Background())
-			}
-			wantClass(t, client, test.want, test.orBroken, append(test.options, runtime.WithTimeout(timeout))...)
+		all.Go(func() {
+			t.Run(fmt.Sprint(test.want, ", ", test.name), func(t *testing.T) { testErrorClass(t, test) })
 		})
 	}
+	all.Wait()
+}
+
+func testErrorClass(t *testing.T, test classCase) {
+	server := redistest.Start(t)
+	if test.cause != nil {
+		test.cause(t, server, server.Client(t))
+	}
+	// A store asks a server that may soon decide again and again, ever more
+	// seldom. Of four seconds two are left for the last time, which even a
+	// busy machine has an answer in.
+	timeout, patience := 4*time.Second, 20*time.Second
+	if test.want == runtime.ClassTimeout {
+		timeout, patience = 500*time.Millisecond, 0
+	}
+	client := server.Client(t, func(o *redis.Options) {
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = patience, patience, patience
+		runtime.TuneRedis(o)
+		if test.client != nil {
+			test.client(o)
+		}
+	})
+	if test.want == runtime.ErrorClass(failure.Loading) { // it looks at new connections now and then
+		eventually(t, "the server loads", func() bool { return redis.HasErrorPrefix(client.Get(context.Background(), "k").Err(), "LOADING") })
+	}
+	if test.want == runtime.ErrorClass(failure.Pool) {
+		conn := client.Conn()
+		defer conn.Close()
+		conn.Ping(context.Background())
+	}
+	wantClass(t, client, test.want, test.orBroken, append(test.options, runtime.WithTimeout(timeout))...)
 }
 
 func wantClass(t *testing.T, client redis.UniversalClient, want runtime.ErrorClass, orBroken bool, options ...runtime.RedisOption) {

@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"maps"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -55,16 +56,17 @@ var aloneOnCluster = map[string]func(*testing.T, *redistest.Cluster){
 func TestEverywhere(t *testing.T) {
 	t.Parallel()
 	server, cluster := redistest.Start(t), redistest.StartCluster(t)
-	cluster.KeepMasters() // one does not answer for a while
-	t.Run("alone", func(t *testing.T) {
-		t.Run("redis", func(t *testing.T) {
-			t.Parallel()
+	cluster.KeepMasters()   // one does not answer for a while
+	var both sync.WaitGroup // not parallel tests, which would wait behind all others
+	both.Go(func() {
+		t.Run("redis alone", func(t *testing.T) {
 			for name, test := range alone {
 				t.Run(name, func(t *testing.T) { test(t, server.Client(t), []*redistest.Server{server}) })
 			}
 		})
-		t.Run("cluster", func(t *testing.T) {
-			t.Parallel()
+	})
+	both.Go(func() {
+		t.Run("cluster alone", func(t *testing.T) {
 			for name, test := range alone {
 				t.Run(name, func(t *testing.T) { test(t, cluster.Client(t), cluster.Nodes) })
 			}
@@ -73,6 +75,7 @@ func TestEverywhere(t *testing.T) {
 			}
 		})
 	})
+	both.Wait()
 	cluster.WaitReady()
 	for name, test := range onCluster {
 		t.Run("cluster/"+name, func(t *testing.T) {
