@@ -10,6 +10,39 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
+// testBlock wants a denial by one replica to block the caller on all, whatever the cost of the
+// next tries, until the key is reset by one. A cost that never fits blocks nobody.
+func testBlock(t *testing.T, replica replicas) {
+	one, other := replica(), replica()
+	for name, rule := range blockingRules(10*time.Hour, 10) {
+		t.Run(name, func(t *testing.T) {
+			rule.Block = time.Hour
+			limit := rule.Limit(key("k"))
+			taken(t, one, limit.WithCost(8))
+			if _, limited := denied(t, one, limit.WithCost(11)); limited.Blocked || limited.RetryAfter != runtime.Never {
+				t.Fatalf("a cost that never fits: got %+v", limited)
+			}
+			taken(t, other, limit)
+			blockedBy(t, one, limit.WithCost(5))
+			last := rule.Block
+			for _, limiter := range []*runtime.Limiter{other, one, other, one} {
+				rest := blockedBy(t, limiter, limit).RetryAfter
+				if rest > last || rest < last-time.Minute {
+					t.Errorf("retry after %v, and %v before", rest, last)
+				}
+				last = min(rest+time.Second, rule.Block) // a denial from memory is a trip older
+			}
+			for _, o := range other.TakeEach(t.Context(), limit, rule.Limit(key("another"))) {
+				if blocked := o.Err != nil; blocked != o.Blocked || blocked != (o.RetryAfter > 0) {
+					t.Errorf("each: got %+v", o)
+				}
+			}
+			ok(t, one.Reset(t.Context(), limit))
+			taken(t, one, limit.WithCost(10))
+		})
+	}
+}
+
 // TestBlockIsMet wants a replica that remembers a denial of its own to learn of the
 // block, and to tell its callers the rest of it from memory.
 func TestBlockIsMet(t *testing.T) {

@@ -11,6 +11,30 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
+// testHold wants a hold by one replica to deny all calls on its key, and on no other, on
+// all replicas at once, until it is released or reset.
+func testHold(t *testing.T, replica replicas) {
+	ctx, one, other := t.Context(), replica(), replica()
+	for name, rule := range blockingRules(10*time.Hour, 10) {
+		t.Run(name, func(t *testing.T) {
+			rule.Hold = true
+			limit, free := rule.Limit(key("k")), rule.Limit(key("free"))
+			taken(t, other, limit, free)
+			for _, end := range []func(context.Context, runtime.Limit) error{one.Release, one.Reset} {
+				ok(t, one.Hold(ctx, limit, time.Hour))
+				for _, l := range []*runtime.Limiter{other, one} {
+					if rest := blockedBy(t, l, limit).RetryAfter; rest > time.Hour || rest < 59*time.Minute {
+						t.Fatalf("retry after %v, want the rest of an hour", rest)
+					}
+					taken(t, l, free)
+				}
+				ok(t, end(ctx, limit))
+				taken(t, one, limit)
+			}
+		})
+	}
+}
+
 // TestHoldErrors wants holds that cannot be to say so.
 func TestHoldErrors(t *testing.T) {
 	t.Parallel()
