@@ -10,6 +10,7 @@ import (
 	"embed"
 	"maps"
 	"strings"
+	"sync"
 )
 
 //go:embed *.lua
@@ -133,9 +134,24 @@ type pieces map[string]string
 const mark, insert, reads, sets = "--- ", "--- insert ", "--- reads ", "--- sets "
 
 // read adds the pieces of a file, in place of those of the same names.
-func (p pieces) read(file string) {
-	name := ""
-	for line := range strings.Lines(source(file)) {
+func (p pieces) read(file string) { maps.Copy(p, parsed()[file]) }
+
+// parsed are the pieces of all files. Programs make scripts whenever a server is to be told one.
+var parsed = sync.OnceValue(func() map[string]pieces {
+	all := make(map[string]pieces)
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		panic(err) // embedded above
+	}
+	for _, e := range entries {
+		all[e.Name()] = parse(source(e.Name()))
+	}
+	return all
+})
+
+func parse(text string) pieces {
+	p, name := pieces{}, ""
+	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, reads) || strings.HasPrefix(line, sets) {
 			continue
 		}
@@ -146,6 +162,7 @@ func (p pieces) read(file string) {
 			p[name] += line
 		}
 	}
+	return p
 }
 
 // These end the name of a piece that takes the place of the one without, if there is one,
@@ -165,21 +182,21 @@ func (p pieces) choose(ending string, used bool) {
 // stands for them. What there is no piece for is left out.
 func (p pieces) expand(text string) string {
 	var out strings.Builder
+	p.write(&out, text, "")
+	return out.String()
+}
+
+func (p pieces) write(out *strings.Builder, text, indent string) {
 	for line := range strings.Lines(text) {
-		name, ok := strings.CutPrefix(strings.TrimLeft(line, " "), insert)
-		if !ok {
-			out.WriteString(line)
+		if name, ok := strings.CutPrefix(strings.TrimLeft(line, " "), insert); ok {
+			p.write(out, p[strings.TrimSpace(name)], indent+line[:len(line)-len(insert)-len(name)])
 			continue
 		}
-		indent := line[:len(line)-len(insert)-len(name)]
-		for inner := range strings.Lines(p.expand(p[strings.TrimSpace(name)])) {
-			if inner != "\n" {
-				out.WriteString(indent)
-			}
-			out.WriteString(inner)
+		if line != "\n" {
+			out.WriteString(indent)
 		}
+		out.WriteString(line)
 	}
-	return out.String()
 }
 
 func source(name string) string {
