@@ -134,10 +134,11 @@ type pieces map[string]string
 const mark, insert, reads, sets = "--- ", "--- insert ", "--- reads ", "--- sets "
 
 // read adds the pieces of a file, in place of those of the same names.
-func (p pieces) read(file string) { maps.Copy(p, parsed()[file]) }
+func (p pieces) read(file string) { maps.Copy(p, library()[file]) }
 
-// parsed are the pieces of all files. Programs make scripts whenever a server is to be told one.
-var parsed = sync.OnceValue(func() map[string]pieces {
+// library returns the pieces of each file, which are parsed once. Programs make a script whenever a
+// server has to be told it.
+var library = sync.OnceValue(func() map[string]pieces {
 	all := make(map[string]pieces)
 	entries, err := files.ReadDir(".")
 	if err != nil {
@@ -149,6 +150,7 @@ var parsed = sync.OnceValue(func() map[string]pieces {
 	return all
 })
 
+// parse returns the pieces of a text.
 func parse(text string) pieces {
 	p, name := pieces{}, ""
 	for line := range strings.Lines(text) {
@@ -186,6 +188,7 @@ func (p pieces) expand(text string) string {
 	return out.String()
 }
 
+// write is expand for a text whose lines are indented further.
 func (p pieces) write(out *strings.Builder, text, indent string) {
 	for line := range strings.Lines(text) {
 		if name, ok := strings.CutPrefix(strings.TrimLeft(line, " "), insert); ok {

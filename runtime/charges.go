@@ -66,7 +66,7 @@ func (r *request) silent() bool { return r.peek || r.Again }
 
 // add adds the charge for a limit, unless it needs no decision.
 func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8) error {
-	p, on, err := l.plans.Of(limit)
+	p, on, err := l.plans.Plan(limit)
 	if err != nil {
 		if p != nil && p.Terms.Shadow && !r.peek {
 			r.reportFailure(ctx, l, p, err)

@@ -103,7 +103,7 @@ func (l *Limiter) Waits(ctx context.Context, rule *Rule) (over func(admitted boo
 // time at the soonest. It is logged, reaches the observers as one that is recalled, and returns
 // the error of [Limiter.Take]. Package rateclient calls it.
 func (l *Limiter) TooLate(ctx context.Context, limit Limit, after time.Duration) error {
-	p, on, err := l.plans.Of(&limit)
+	p, on, err := l.plans.Plan(&limit)
 	if err != nil {
 		return l.refusalError(ctx, err)
 	}

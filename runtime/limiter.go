@@ -102,7 +102,7 @@ func (l *Limiter) plainPlan(limit *Limit) *plan.Plan {
 	if !plain || limit.Rule == nil || limit.Cost <= 0 {
 		return nil
 	}
-	p, _, _ := l.plans.Of(limit)
+	p, _, _ := l.plans.Plan(limit)
 	if p == nil || len(parts) > p.Plain || limit.Cost > p.Most {
 		return nil
 	}

@@ -107,7 +107,7 @@ func (m *Meter) Reader(r io.Reader, cost func(n int) []int64) io.ReadCloser {
 type metered Meter
 
 func (m *metered) Most(i int) (most int64, free bool) {
-	p, _, _ := m.limiter.plans.Of(&m.limits[i])
+	p, _, _ := m.limiter.plans.Plan(&m.limits[i])
 	if p == nil { // it is switched off
 		return 0, false
 	}
@@ -154,7 +154,7 @@ func (m *metered) divide(wants []meter.Want) (part, later []meter.Want) {
 	for i := range wants {
 		w := &wants[i]
 		limit := m.limits[w.Limit].WithCost(w.Cost) // a max that follows the load is no less
-		p, _, _ := m.limiter.plans.Of(&limit)
+		p, _, _ := m.limiter.plans.Plan(&limit)
 		if p == nil || w.Cost <= p.Most || p.Unsatisfiable(w.Cost) {
 			continue
 		}
@@ -185,7 +185,7 @@ func (m *metered) takePart(wants []meter.Want, try bool) (err error) {
 			return l.refusalError(m.meter.Ctx, fmt.Errorf("%w: rule %q: the permits of a call cannot grow", ErrInvalidLimit,
 				limits[i].Rule.Name))
 		}
-		p, _, _ := l.plans.Of(&limits[i])
+		p, _, _ := l.plans.Plan(&limits[i])
 		waits = waits || p != nil && p.Wait > 0
 	}
 	if try || !waits {

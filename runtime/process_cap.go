@@ -56,7 +56,7 @@ type paidCap struct {
 // on.
 func (l *Limiter) chargeCap(ctx context.Context, paid *paidCap, d *Decision) error {
 	r := l.processCap.limit.Rule
-	p, on, err := l.plans.Of(&l.processCap.limit)
+	p, on, err := l.plans.Plan(&l.processCap.limit)
 	switch {
 	case r.Reserve > 0:
 		return fmt.Errorf("%w: rule %q: a process cap has no Reserve, since nothing settles its charges: leave it out",

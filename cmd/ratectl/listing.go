@@ -97,12 +97,12 @@ func (s *session) listed(ctx context.Context) (rules []declared, err error) {
 	if err != nil {
 		return nil, wrong(err)
 	}
-	refer(rules)
+	setReferences(rules)
 	return rules, nil
 }
 
-// refer says by what each rule is found.
-func refer(rules []declared) {
+// setReferences sets by what each rule is found.
+func setReferences(rules []declared) {
 	prefixes := make(map[string]map[string]bool) // by name
 	for _, d := range rules {
 		if prefixes[d.Name] == nil {

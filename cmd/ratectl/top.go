@@ -139,8 +139,7 @@ func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
 // opened prints the keys of a rule that somebody has opened, by what was shown of it.
 func (c *topCommand) opened(ctx context.Context, shown string) error {
 	i := slices.IndexFunc(c.known, func(d declared) bool { return printable(d.reference) == shown })
-	d := c.known[i]
-	found, matched, _, err := c.keysOf(ctx, d, states, 1000)
+	found, matched, _, err := c.keysOf(ctx, c.known[i], states, 1000)
 	if err != nil {
 		return err
 	}

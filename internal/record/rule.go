@@ -15,8 +15,9 @@ type ruleText struct {
 	Declared *rulelist.Rule `json:"declared,omitempty"` // if overrides have changed it
 }
 
-func listed(r *runtime.Rule) rulelist.Rule {
-	l := rulelist.Of(r)
+// line returns the line that lists a rule, without what decides no call.
+func line(r *runtime.Rule) rulelist.Rule {
+	l := rulelist.New(r)
 	l.File, l.Message = "", ""
 	return l
 }
@@ -24,10 +25,9 @@ func listed(r *runtime.Rule) rulelist.Rule {
 // RuleText returns a rule as a record has it. The zone and the anchor are those of a call that
 // brings its own; otherwise the zone is empty.
 func RuleText(r, declared *runtime.Rule, zone string, anchor int) ([]byte, error) {
-	t := ruleText{Rule: listed(r)}
+	t := ruleText{Rule: line(r)}
 	if declared != nil && declared != r {
-		l := listed(declared)
-		t.Declared = &l
+		t.Declared = new(line(declared))
 	}
 	if zone != "" {
 		t.Zone, t.Anchor = zone, spec.AnchorText(spec.Unit(r.Period), anchor)
@@ -41,22 +41,23 @@ func parseRule(text []byte) (s RuleState, err error) {
 	if err := json.Unmarshal(text, &t); err != nil {
 		return s, err
 	}
-	if s.Rule, err = checked(&t.Rule); err != nil {
+	if s.Rule, err = parseLine(&t.Rule); err != nil {
 		return s, err
 	}
 	if s.Declared = s.Rule; t.Declared != nil {
-		s.Declared, err = checked(t.Declared)
+		s.Declared, err = parseLine(t.Declared)
 	}
 	return s, err
 }
 
-// checked returns the rule of a line, of which nothing may be left out.
-func checked(l *rulelist.Rule) (*runtime.Rule, error) {
+// parseLine returns the rule that a line lists. It is an error if the rule is not valid, or not all
+// of the line is understood.
+func parseLine(l *rulelist.Rule) (*runtime.Rule, error) {
 	r, err := l.Rule()
 	if err != nil {
 		return nil, err
 	}
-	if again := rulelist.Of(r); l.Zone != again.Zone || l.Anchor != again.Anchor || l.Max != again.Max {
+	if again := rulelist.New(r); l.Zone != again.Zone || l.Anchor != again.Anchor || l.Max != again.Max {
 		return nil, fmt.Errorf("its time zone %q, anchor %q or max %q is not known here", l.Zone, l.Anchor, l.Max)
 	}
 	return r, r.Check()

@@ -43,8 +43,8 @@ type Rule struct {
 	Message    string   `json:"message,omitempty"`
 }
 
-// Of returns the line for a rule of a running program.
-func Of(r *runtime.Rule) Rule {
+// New returns the line that lists a rule of a running program.
+func New(r *runtime.Rule) Rule {
 	l := Rule{
 		File: r.Source, Name: r.Name, Prefix: r.Prefix, AnyKey: true,
 		Window: r.Window.String(), Max: strconv.FormatInt(r.Max, 10), Algorithm: r.Algorithm.String(),

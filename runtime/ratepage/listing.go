@@ -12,7 +12,7 @@ func (p *Page) serveListing(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/jsonl; charset=utf-8")
 	lines := json.NewEncoder(w)
 	for _, s := range p.rules() {
-		l := rulelist.Of(s.Rule)
+		l := rulelist.New(s.Rule)
 		l.KeyParts = s.KeyParts
 		if byCall(s.Rule) {
 			l.Max = "by call"

@@ -142,7 +142,7 @@ func (c *Call) AwaitTurn(ctx context.Context, limits []rule.Limit) error {
 // moveTurn moves the turn of a charge for a limit to the place that it has by what holds now. As
 // many are before it as were when a part of its delay had passed.
 func (c *Call) moveTurn(t *terms.Charge, limit *rule.Limit, passed time.Duration) {
-	p, on, err := c.Plans.Of(limit)
+	p, on, err := c.Plans.Plan(limit)
 	if !on || !c.Switch.Enabled() || err == nil && p.Terms.Shadow {
 		t.Delay = 0
 	} else if err == nil && t.Source != rule.SourceLocal && p.Max > 0 {
@@ -181,7 +181,7 @@ func (c *Call) isCurrent(limits []rule.Limit) bool {
 	c.Overrides = c.Plans.Overrides()
 	for i := range c.Charges {
 		o := &c.Charges[i]
-		if p, on, err := c.Plans.Of(&limits[firstLimit(o)]); err != nil || !on || p.Key != o.Plan.Key {
+		if p, on, err := c.Plans.Plan(&limits[firstLimit(o)]); err != nil || !on || p.Key != o.Plan.Key {
 			return false
 		}
 	}

@@ -1,7 +1,7 @@
 // Package plan says what a limit means now: plain numbers, computed once. A [Plan] never
 // changes. When an override or the load changes a rule, other plans are in force.
 //
-// It is handed limits, a source of overrides and a function that scales a max. [Plans.Of] is the
+// It is handed limits, a source of overrides and a function that scales a max. [Plans.Plan] is the
 // door that every call passes. It promises that no package after it has to compute anything of
 // a rule; that the source is asked at every interval by one goroutine at a time, and one that
 // hangs or panics is reported and stops nothing; that overrides are applied to each rule once;

@@ -34,9 +34,9 @@ type Plans struct {
 	closed    atomic.Bool
 }
 
-// Of returns the plan for a limit of a call. It reports false if the rule is switched off. The error
-// is [rule.ErrInvalidLimit]. A plan that comes with an error names the rule that is wrong.
-func (s *Plans) Of(limit *rule.Limit) (p *Plan, on bool, err error) {
+// Plan returns the plan for a limit of a call, and whether its rule is switched on. The error is
+// [rule.ErrInvalidLimit]. A plan that comes with an error names the rule that is wrong.
+func (s *Plans) Plan(limit *rule.Limit) (p *Plan, on bool, err error) {
 	if r := limit.Rule; s.overrides.Load() == nil && r != nil && r.Adaptive == nil { // which change nothing
 		k := Key{r, limit.Max, rule.PeriodOf(limit)}
 		if p = s.table.Find(k, k.Hash()); p != nil && p.takes(limit.Cost) {
