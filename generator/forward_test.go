@@ -12,6 +12,7 @@ import (
 	"github.com/rategen/rategen/generator"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/scratch"
+	"github.com/rategen/rategen/internal/testkit/seed"
 	"pgregory.net/rapid"
 )
 
@@ -31,12 +32,11 @@ func TestForward(t *testing.T) {
 		t.Fatal(err)
 	}
 	scratch.Write(t, filepath.Join(dir, "drive_test.go"), string(frame))
-	seed := 0
-	fmt.Sscan(os.Getenv("RATEGEN_SEED"), &seed)
+	first := int(seed.First())
 	made := &madeUp{}
 	for i := range count {
 		made.n = i
-		rapid.Custom(made.draw).Example(seed*count + i)
+		rapid.Custom(made.draw).Example(first*count + i)
 	}
 	scratch.Write(t, filepath.Join(dir, "types.go"), madeUpTypes)
 	scratch.Write(t, filepath.Join(dir, "made.go"), "package forward\n"+madeUpImports+made.ifaces.String())

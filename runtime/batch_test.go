@@ -3,7 +3,6 @@ package runtime_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/internal/testkit/seed"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
@@ -60,13 +60,14 @@ func TestOrderOfArrival(t *testing.T) {
 		model := runtime.NewMemoryStore()
 		charge := func(id int) rawstore.Charge { return chargeOf(rule, rule.Prefix+fmt.Sprint(id), 1) }
 		var sequence [][]rawstore.Call
+		random := seed.New(t)
 		for range 60 { // which fit in one trip
-			charges := []rawstore.Charge{charge(rand.IntN(3))}
-			switch rand.IntN(5) {
+			charges := []rawstore.Charge{charge(random.IntN(3))}
+			switch random.IntN(5) {
 			case 0:
 				charges[0].Cost = 2
 			case 1:
-				charges = append(charges, charge(3+rand.IntN(2)))
+				charges = append(charges, charge(3+random.IntN(2)))
 			case 2:
 				charges[0].Max = 10
 			}

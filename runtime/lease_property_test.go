@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/seed"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -194,8 +195,9 @@ func TestLeaseNeverExceeds(t *testing.T) {
 	for name, rule := range leasedRules {
 		t.Run(name, func(t *testing.T) {
 			admitted, leased := 0, 0
+			random := seed.New(t)
 			for i := range trials {
-				seed := rand.Uint64()
+				seed := random.Uint64()
 				trial := drawTrial(rand.New(rand.NewPCG(seed, 0)), rule)
 				synctest.Test(t, func(t *testing.T) {
 					all, by := trial.run(seed)

@@ -6,18 +6,17 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rategen/rategen/generator"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/scratch"
+	"github.com/rategen/rategen/internal/testkit/seed"
 )
 
 // methodsEach is how many methods a package has.
@@ -32,21 +31,16 @@ var expressions = flag.Int("expressions", effort.Choose(1_000, 101_000), "how ma
 // key is invalid, or what is documented happens, and nothing panics. A panic of a
 // function that the expression calls goes on.
 //
-// A quick run tries the same ones each time, unless RATEGEN_SEED says where to begin; it
-// repeats a full run.
+// It tries the same ones each time, unless RATEGEN_SEED says where to begin.
 func TestExpressions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles")
 	}
-	seed := effort.Choose(1, rand.Uint64())
-	if given, err := strconv.ParseUint(os.Getenv("RATEGEN_SEED"), 10, 64); err == nil {
-		seed = given
-	}
-	t.Logf("RATEGEN_SEED=%d", seed)
+	first := seed.First()
 	module := newModule(t)
 	var pkgs []*pkg
 	for tried := 0; tried < *expressions; {
-		p := newPkg(len(pkgs), seed, methodsEach)
+		p := newPkg(len(pkgs), first, methodsEach)
 		pkgs = append(pkgs, p)
 		for _, m := range p.methods {
 			tried += len(m.options)
@@ -62,7 +56,7 @@ func TestExpressions(t *testing.T) {
 	if tried*10 < written*9 {
 		t.Errorf("%d of %d expressions are refused: too few are tried", written-tried, written)
 	}
-	out, err := run(module, "go", "run", "-gcflags=example.com/x/...=-N -l", ".", fmt.Sprint(seed), fmt.Sprint(effort.Choose(40, 60)))
+	out, err := run(module, "go", "run", "-gcflags=example.com/x/...=-N -l", ".", fmt.Sprint(first), fmt.Sprint(effort.Choose(40, 60)))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, cut(out))
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/limittest"
+	_ "github.com/rategen/rategen/internal/testkit/seed" // rapid begins there
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -36,13 +37,9 @@ func TestMain(m *testing.M) {
 	limittest.Run(m) // each test says how many programs it tries
 }
 
-// try sets how many programs a test tries, and where a quick run begins, unless the command
-// line says so.
+// try sets how many programs a test tries, unless the command line says so.
 func try(t *testing.T, quick, full int) {
 	set(t, "rapid.checks", effort.Choose(quick, full))
-	if !effort.Full() {
-		set(t, "rapid.seed", 1)
-	}
 }
 
 // set sets a flag for a test, unless the command line does.
@@ -57,7 +54,6 @@ func set(t *testing.T, name string, value int) {
 // the command line says by -rapid.seed where to begin.
 func TestMemory(t *testing.T) {
 	try(t, effort.ChooseMore(500, effort.Few(1500)), 20_000)
-	set(t, "rapid.seed", 1)
 	nowhere = redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer nowhere.Close()
 	rapid.Check(t, func(t *rapid.T) {

@@ -32,7 +32,6 @@ var recordedScope = &scope{
 // it was made, call by call.
 func TestReplay(t *testing.T) {
 	try(t, effort.ChooseMore(60, effort.Few(600)), 20_000)
-	set(t, "rapid.seed", 1)
 	calls := int64(0)
 	rapid.Check(t, func(t *rapid.T) {
 		p := recordedScope.draw(t)

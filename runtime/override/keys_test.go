@@ -19,6 +19,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
+	_ "github.com/rategen/rategen/internal/testkit/seed" // rapid begins there
 	"github.com/rategen/rategen/runtime"
 )
 

@@ -23,6 +23,7 @@ func TestDurations(t *testing.T) {
 		Name: "theirs", Buckets: classic, NativeHistogramBucketFactor: 1.1, NativeHistogramZeroThreshold: 953e-9,
 	})
 	var all []time.Duration
+	random := rand.New(rand.NewPCG(1, 1))
 	for key := -130; key <= 80; key++ {
 		bound := time.Duration(math.Exp2(float64(key)/8) * 1e9)
 		all = append(all, bound-1, bound, bound+1)
@@ -32,7 +33,7 @@ func TestDurations(t *testing.T) {
 		all = append(all, d-1, d, d+1)
 	}
 	for range 20_000 {
-		all = append(all, time.Duration(math.Exp2(rand.Float64()*26)*10_000))
+		all = append(all, time.Duration(math.Exp2(random.Float64()*26)*10_000))
 	}
 	for _, d := range all {
 		if d < 10*time.Microsecond || d > 1024*time.Second {

@@ -1,12 +1,12 @@
 package calendar
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/seed"
 	"github.com/rategen/rategen/internal/testkit/zones"
 )
 
@@ -40,6 +40,7 @@ func TestPeriods(t *testing.T) {
 // compare holds a period against the begins that it should have, from both sides of each
 // boundary, and at random between some.
 func compare(t *testing.T, p *Period, begins []int64) {
+	random := seed.New(t)
 	for i := range len(begins) - 2 {
 		want := Bounds{begins[i], begins[i+1], begins[i+2]}
 		same := func(found string, at int64, got Bounds) {
@@ -52,7 +53,7 @@ func compare(t *testing.T, p *Period, begins []int64) {
 		same("found", last, p.find(last))
 		same("remembered", last, p.At(last))
 		if i%16 == 0 {
-			at := want.Begin + rand.Int64N(want.End-want.Begin)
+			at := want.Begin + random.Int64N(want.End-want.Begin)
 			same("found", at, p.find(at))
 		}
 		if longest := p.Unit.Longest().Microseconds(); want.End-want.Begin > longest {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/internal/spec"
+	_ "github.com/rategen/rategen/internal/testkit/seed" // rapid begins there
 )
 
 func TestPattern(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	_ "github.com/rategen/rategen/internal/testkit/seed" // rapid begins there
 )
 
 // TestTable compares the table with a map of Go. Its keys have few

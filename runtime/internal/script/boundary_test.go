@@ -2,7 +2,6 @@ package script_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/internal/testkit/seed"
 	"github.com/rategen/rategen/internal/testkit/zones"
 	"github.com/rategen/rategen/runtime/internal/calendar"
 	"github.com/rategen/rategen/runtime/internal/goredis"
@@ -161,7 +161,7 @@ func onRedis(t *testing.T, client redis.UniversalClient, nodes ...*redis.Client)
 	for _, node := range nodes {
 		load(goredis.New(node))
 	}
-	asked := 0
+	asked, random := 0, seed.New(t)
 	// send has Redis execute scripts, and those once more whose periods are not those of its clock.
 	var send func(slot string, executions []*script.Execution, times []any)
 	send = func(slot string, executions []*script.Execution, times []any) {
@@ -195,9 +195,9 @@ func onRedis(t *testing.T, client redis.UniversalClient, nodes ...*redis.Client)
 			for j := range calls {
 				calls[j].Charges = trial.charges[j : j+1]
 			}
-			e, shown, wrong := new(script.Execution), trial.at, rand.IntN(64) == 0
+			e, shown, wrong := new(script.Execution), trial.at, random.IntN(64) == 0
 			if wrong {
-				shown += rand.Int64N(2*days) - days
+				shown += random.Int64N(2*days) - days
 			}
 			e.Fill(script.Take, calls, slices.Repeat([]int64{1}, len(calls)), make([]script.Outcome, len(calls)), shown)
 			executions, times = append(executions, e), append(times, trial.at)
