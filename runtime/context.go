@@ -15,10 +15,9 @@ type exemptKey struct{}
 // in the context.
 var anyExempt atomic.Bool
 
-// WithoutLimits returns a context whose calls no limit holds for, as if [WithEnabled] said so
-// for them alone: they are not counted and not reported, and the cap of the process does not
-// bound them. Middleware gives it to clients that a program knows, such as its own health
-// checks.
+// WithoutLimits returns a context whose calls are not limited, counted or reported, not even
+// by the process cap, as if [WithEnabled] switched limits off for them alone. Middleware
+// gives it to clients that a program knows, such as its own health checks.
 func WithoutLimits(ctx context.Context) context.Context {
 	anyExempt.Store(true)
 	return context.WithValue(ctx, exemptKey{}, true)

@@ -1,5 +1,5 @@
-// Package runtime decides calls by rate limits that all processes share through Redis. The
-// wrappers that rategen generates import it. Code that has no wrapper may use it directly.
+// Package runtime enforces rate limits that all processes share through Redis. The wrappers
+// that rategen generates import it. Code that has no wrapper may use it directly.
 //
 // A [Rule] declares a limit: Max events in a Window, counted by an [Algorithm]. [Rule.Limit]
 // applies it to a [Key], the caller's id say, and [Limiter.Take] charges one or several such
@@ -11,17 +11,17 @@
 //
 //	_, err := limiter.Take(ctx, perUser.Limit(runtime.NewKey().AddString(userID)))
 //
-// The error is nil if and only if the call may go on. A denial is a [*LimitedError].
-// [Limiter.Settle] corrects the charge when the real cost of the call is known, and
-// [Limiter.Refund] cancels it. [Limiter.Usage] tells what is left. Most callers need no other
-// method.
+// The error is nil if and only if the call may go on. A refused call returns a
+// [*LimitedError]. [Limiter.Settle] corrects the charge when the real cost of the call is
+// known, and [Limiter.Refund] cancels it. [Limiter.Usage] tells what is left. Most callers
+// need no other method.
 //
 // # Guarantees of every algorithm and store
 //
 //   - Time is the store's own, in microseconds, and never runs before the newest event of a
 //     key. Clocks of clients have no effect.
 //   - No window holds more than its [Algorithm] says.
-//   - A denied call changes nothing, except that it may begin a Block.
+//   - A refused call changes nothing, except that it may begin a Block.
 //   - Several limits on a call are charged all or none; of several slots of a cluster see
 //     [RedisStore]. The error names the limit that keeps the caller out longest.
 //   - A cost of n is n events. A cost above what the limit ever admits is
@@ -46,8 +46,8 @@
 //
 // # While a program runs
 //
-// [WithEnabled] is a switch for all limits. [WithOverrides] changes the limits of rules, and a
-// [Scaler] has them follow the load. An [Observer] receives decisions and failures.
+// [WithEnabled] is a switch for all limits. [WithOverrides] changes limits, and a [Scaler]
+// adapts them to the load. An [Observer] receives decisions and failures.
 // [WithRecorder] shows middleware every limit of one request. [WithMemoryWatch] watches the
 // memory of Redis, and [RedisStore.Survey] counts the keys in it. [Limiter.Close] and
 // [RedisStore.Close] end the goroutines that these start.

@@ -58,8 +58,8 @@ func (s *RedisStore) checkDurability(r *Rule) {
 	})
 }
 
-// TuneRedis sets the options of a Redis client that a limiter is better off with and returns o,
-// for a client that it has to itself or shares with commands that are as quick:
+// TuneRedis sets the options of a Redis client that suit a limiter, and returns o. The client
+// is for the limiter alone, or shared with commands that are as quick:
 //
 //	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: addr}))
 //

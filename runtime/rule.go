@@ -5,24 +5,41 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// The words of rules are declared in package rule, which says what each means.
+// Rules and what they are made of, declared in package rule.
 type (
-	Rule             = rule.Rule
-	Algorithm        = rule.Algorithm
-	Storage          = rule.Storage
-	Buckets          = rule.Buckets
-	Period           = rule.Period
-	Debt             = rule.Debt
-	Mode             = rule.Mode
-	FailurePolicy    = rule.FailurePolicy
+	// A Rule declares a limit: how much is admitted in which time. See [rule.Rule].
+	Rule = rule.Rule
+	// An Algorithm says how a rule counts. See [rule.Algorithm].
+	Algorithm = rule.Algorithm
+	// A Storage says how Redis keeps a [SlidingLog]. See [rule.Storage].
+	Storage = rule.Storage
+	// Buckets divide the window of a [SlidingCounter]. See [rule.Buckets].
+	Buckets = rule.Buckets
+	// A Period is a period of the calendar that a rule counts in. See [rule.Period].
+	Period = rule.Period
+	// A Debt says what becomes of costs beyond the max of a rule. See [rule.Debt].
+	Debt = rule.Debt
+	// A Mode says whether a limit refuses calls. See [rule.Mode].
+	Mode = rule.Mode
+	// A FailurePolicy decides calls that the store does not. See [rule.FailurePolicy].
+	FailurePolicy = rule.FailurePolicy
+	// An InvalidKeyPolicy decides calls whose key could not be built. See
+	// [rule.InvalidKeyPolicy].
 	InvalidKeyPolicy = rule.InvalidKeyPolicy
-	Scaler           = rule.Scaler
-	Load             = rule.Load
-	Override         = rule.Override
-	KeyOverride      = rule.KeyOverride
-	Key              = rule.Key
-	Limit            = rule.Limit
-	Source           = rule.Source
+	// A Scaler adapts the max of a rule to the load. See [rule.Scaler].
+	Scaler = rule.Scaler
+	// A Load describes the load on a rule to a Scaler. See [rule.Load].
+	Load = rule.Load
+	// An Override changes a rule while the program runs. See [rule.Override].
+	Override = rule.Override
+	// A KeyOverride changes a rule for the keys of a pattern. See [rule.KeyOverride].
+	KeyOverride = rule.KeyOverride
+	// A Key is the part of a Redis key that differs between callers. See [rule.Key].
+	Key = rule.Key
+	// A Limit is a rule applied to one call, with its key, cost and max. See [rule.Limit].
+	Limit = rule.Limit
+	// A Source says who decided a call. See [rule.Source].
+	Source = rule.Source
 )
 
 // How a [Rule] counts, in which periods of the calendar, and what becomes of debts.
@@ -49,7 +66,7 @@ const (
 	DebtForgive = rule.DebtForgive
 )
 
-// Whom a [Rule] denies, and what becomes of calls that it cannot decide.
+// The modes, failure policies and policies for invalid keys of a [Rule].
 const (
 	ModeEnforce = rule.ModeEnforce
 	ModeShadow  = rule.ModeShadow

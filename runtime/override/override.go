@@ -1,5 +1,5 @@
-// Package override has two sources of overrides for a limiter: a file, and a
-// hash in Redis. They switch limits off and change their max, window and mode
+// Package override reads overrides for a limiter from a file, or from a hash in
+// Redis. They switch limits off and change their max, window and mode
 // while the program runs.
 //
 //	limiter := runtime.New(store, runtime.WithOverrides(override.File("/etc/limits.yaml"), 0))
@@ -33,7 +33,7 @@
 //	      "tenant-7": {allow: true}   # no limit
 //	      "tenant-8": {max: 50, block: true, block_until: 2026-11-22T15:00:00Z}
 //
-// A key has two fields more. While block is true, all its calls are refused, whatever its
+// A key has two more fields. While block is true, all its calls are refused, whatever its
 // other fields and its rule say; allow removes the limit. The other fields of the key
 // hold again when these have expired.
 //

@@ -13,17 +13,17 @@
 // the process. If it would have to wait for longer than Wait, or than its context lasts, it
 // is not sent and its error is a [*runtime.LimitedError].
 //
-// A peer that refuses a request holds back all replicas for as long as it says, and so does one by
-// whose answer nothing is left, where the limits have counted less: the key of the request's
-// first limit is blocked in Redis, see [runtime.Limiter.Hold]. Calls then go on evenly rather
-// than all at once, by what they cost, for a window, but for no longer than a minute or the hold.
-// One that costs more than a 64th of the limit counts as that.
+// If a peer refuses a request, or says that nothing is left although the limits have counted
+// less, all replicas wait as long as it says: the key of the request's first limit is blocked in
+// Redis, see [runtime.Limiter.Hold]. Calls then go on evenly rather than all at once, by what
+// they cost, for a window, but for no longer than a minute or the hold. One that costs more than
+// a 64th of the limit counts as that.
 //
 // # What a peer cannot do
 //
 // A peer is not trusted. It holds back calls for MaxHold at a time at most. It
 // holds back only calls that share the first key of the request that it answered, and keys
 // are made of requests, never of answers. It raises a limit only if the program lets it, up to
-// Most. It lowers one to Least, or to 1 without Most, while it says so. Of a field 16 lines are
-// read at most, of a list 8 KiB, and of a body 64 KiB within a second.
+// Most. It lowers one to Least, or to 1 without Most, while it says so. At most 16 lines
+// of a field, 8 KiB of a list and 64 KiB of a body (within a second) are read.
 package rateclient

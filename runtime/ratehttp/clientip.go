@@ -87,8 +87,8 @@ func (c *Clients) Begin(ctx context.Context, peer Peer) (context.Context, error)
 	return ctx, nil
 }
 
-// Claim ends what [Middleware] and [RequestLimit] tell about the limits of a request: an
-// interceptor that tells about those to come calls it, so that each is told once.
+// Claim stops [Middleware] and [RequestLimit] from reporting further limits of a request.
+// Interceptors call it to report those themselves, so that each is reported once.
 func Claim(ctx context.Context) {
 	if e := exchangeOf(ctx); e != nil {
 		e.record.Pause()

@@ -1,5 +1,5 @@
-// Package ratehttp tells HTTP clients what a limiter has decided about their
-// requests, and limits handlers that have no directive.
+// Package ratehttp reports rate-limit decisions to HTTP clients, and limits
+// handlers without directives.
 //
 //   - [Middleware] goes around a server's handler once. It writes the fields
 //     RateLimit-Policy and RateLimit for the limits that a request met, and knows
@@ -8,6 +8,15 @@
 //     generated code.
 //   - A [RequestLimit] limits a handler by itself.
 //
-// Nothing here is needed for a limit to hold. A middleware that is missing, or that
-// finds a header it cannot read, makes an answer poorer and admits nobody.
+// A server wraps its handler, and a handler that calls a limited service passes its error on:
+//
+//	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
+//		if err := orders.Place(r.Context(), r.FormValue("item")); !ratehttp.Error(w, r, err) && err != nil {
+//			http.Error(w, "internal error", http.StatusInternalServerError)
+//		}
+//	})
+//	http.ListenAndServe(":8080", ratehttp.Middleware()(mux))
+//
+// Limits work without this package. If Middleware is missing, answers lack
+// fields; no more calls are admitted.
 package ratehttp

@@ -1,10 +1,9 @@
 // Package ratetest helps to test code that is rate-limited: without Redis, without
 // sleeping, and with limits that count exactly.
 //
-// [New] returns a limiter for a test. The code under test is given its
-// [runtime.Limiter]; the test moves its time with [Limiter.Advance], scripts answers
-// of its rules with [Limiter.Next], and looks at what was decided with
-// [Limiter.Check]:
+// [New] returns a limiter for a test. Give its [runtime.Limiter] to the code under
+// test, move time with [Limiter.Advance], script answers with [Limiter.Next], and
+// assert decisions with [Limiter.Check]:
 //
 //	limiter := ratetest.New(t)
 //	greeter := NewRateLimitedGreeter(plainGreeter{}, limiter.Limiter)
@@ -44,16 +43,15 @@
 //   - A decision that was made by another clock, and is settled or refunded here, fails
 //     it. This is so in a bubble too.
 //
-// # What does not hold
+// # Findings
 //
-// A test fails at its end if no call has met the limiter, or if that has found something
-// else that is declared and does not hold, see [runtime.Limiter.Findings]. A test that wants
-// it so says that by [Limiter.Accept].
+// A test fails at its end if no call reached the limiter, or if the limiter has
+// findings, see [runtime.Limiter.Findings]. [Limiter.Accept] accepts one.
 //
-// # Clocks of others
+// # Other clocks
 //
-// Scalers, the polling of overrides and the deadlines of contexts use the clock of
-// the machine there, and by that of the bubble within one.
+// Outside of a bubble, scalers, the polling of overrides and the deadlines of contexts
+// use the clock of the machine.
 //
 // A permit of a concurrency limit does not lapse while its call runs, however far
 // Advance moves the clock.
