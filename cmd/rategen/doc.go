@@ -122,13 +122,13 @@ says.
 
 The options are:
 
-  - key=PART,PART...: Go expressions, separated by commas, of what is counted
-    apart: #id is the parameter id, #0 the first (default: one budget for all
-    callers)
+  - key=PART,PART...: comma-separated Go expressions; each distinct value has
+    its own count: #id is the parameter id, #0 the first (default: one budget
+    for all callers)
   - window=DURATION|PERIOD: the time that max refers to, 1ms to 366d, or a Go
-    constant such as config.Window; for fixed-window also a period of the
-    calendar, day, week, month or year; for concurrency, when the permits of a
-    dead process are free (default: 60s, for concurrency 30s)
+    constant such as config.Window; for fixed-window also day, week, month or
+    year; for concurrency, how long permits survive their process (default:
+    60s, for concurrency 30s)
   - keep=INTEGER: how many past periods of the calendar, 1 to 60, keep their
     counts, for Usage (default: none)
   - tz=ZONE: time zone of a period of the calendar, an IANA name such as
@@ -156,8 +156,9 @@ The options are:
   - burst=INTEGER: calls that a token-bucket or leaky-bucket admits at once, or
     that may wait in its queue, 1 to 10¹² (default: max, or as many as wait
     lets in)
-  - cost=INTEGER: calls that this one counts as, 1 to 250 for sliding-log and
-    concurrency, or a Go integer expression such as len(#items) (default: 1)
+  - cost=INTEGER: how many calls this one counts as: 1 to 250 for sliding-log
+    and concurrency, or a Go integer expression such as len(#items) (default:
+    1)
   - when=CONDITION: Go boolean expression; if it is false the limit does not
     apply (default: always applied)
   - prefix=TEXT: start of the Redis key (default:
@@ -169,9 +170,9 @@ The options are:
   - fail=open|closed|local: when Redis gives no answer, open admits the call,
     closed refuses it, local decides by counts of this process (default: the
     limiter's policy, open)
-  - invalid=share|refuse|admit: calls whose key cannot be built, as where #user
-    of #user.ID is nil, share one budget; or refuse or admit them (default:
-    share)
+  - invalid=share|refuse|admit: for calls whose key cannot be built, for
+    instance because #user is nil in #user.ID: share one count, refuse, or
+    admit (default: share)
   - wait=DURATION: how long a call may wait for its turn, at most until its
     context's deadline; a leaky-bucket then spaces calls evenly (default: 0s)
   - block=DURATION: how long a refused caller stays refused; further tries do
@@ -188,27 +189,27 @@ The options are:
   - settle=INTEGER: real cost of the call, which replaces cost: a Go integer
     expression over parameters and results, such as #result.Usage.Total;
     negative if unknown (default: cost stays)
-  - reserve=DURATION: of fixed-window, with settle, refund or meter: how long,
-    some seconds at least, the charge of a running call outlives its process
+  - reserve=DURATION: for fixed-window with settle, refund or meter: how long,
+    at least some seconds, a running call stays charged after its process dies
     (default: charges stay)
-  - debt=refuse|carry|forgive: what settle finds to have cost more than is
-    left: refuse calls until the window or period ends, carry it to the next,
+  - debt=refuse|carry|forgive: if settle charges more than is left: refuse
+    calls until the window or period ends, carry the debt to the next, or
     forgive it (default: refuse of fixed-window, carry of others)
   - meter=INTEGER: for streams: what each message costs, a Go integer
     expression over parameters and #message, or for a reader #bytes (default:
     messages cost nothing)
-  - hold=DURATION: for calls that go out: the time.Duration for which all
-    replicas refuse calls of this key, or have them wait, once the call has
-    returned: a Go expression over parameters and results, such as
-    retryAfter(#err) (default: nothing is held back)
+  - hold=DURATION: for outgoing calls: how long all replicas refuse calls on
+    this key, or have them wait, after this call returns; a Go time.Duration
+    expression over parameters and results, such as retryAfter(#err) (default:
+    nothing is held back)
   - deny=CALL: Go call whose results the method returns when this limit refuses
     it; #err is the refusal (default: the error, or an HTTP answer)
   - ctx=CONTEXT: the call's context, a Go expression such as
     #c.Request().Context() (default: a parameter that is one, or has a method
     Context())
-  - usage=on|ENDING: on gives the wrapper a method GetByIDUsage for GetByID,
-    which tells what is left; another ending, such as Left, replaces Usage
-    (default: no such method)
+  - usage=on|ENDING: on adds a method GetByIDUsage for GetByID that returns
+    what is left; another suffix, such as Left, replaces Usage (default: no
+    such method)
   - type=NAME: name of the wrapper, given on one line of an interface (default:
     RateLimited<Interface>)
   - except=METHOD,METHOD...: on an interface's line: methods without this limit

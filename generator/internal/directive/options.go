@@ -8,13 +8,13 @@ import (
 // Options has a row for each option, in the order of the manual.
 var Options = []Option{{
 	Name: "key", guesses: "by keyby keys subject", ownOnly: true, Value: "PART,PART...",
-	Doc:     "Go expressions, separated by commas, of what is counted apart: `#id` is the parameter `id`, `#0` the first",
+	Doc:     "comma-separated Go expressions; each distinct value has its own count: `#id` is the parameter `id`, `#0` the first",
 	Default: "one budget for all callers",
 	parse:   parseValue(splitParts), unset: []string{},
 	explain: explanations{TopicKey: explainKey},
 }, {
 	Name: "window", guesses: "per interval period duration time ttl every timewindow", counts: true, Value: "DURATION|PERIOD",
-	Doc:      "the time that `max` refers to, `1ms` to `366d`, or a Go constant such as `config.Window`; for `fixed-window` also a period of the calendar, `day`, `week`, `month` or `year`; for `concurrency`, when the permits of a dead process are free",
+	Doc:      "the time that `max` refers to, `1ms` to `366d`, or a Go constant such as `config.Window`; for `fixed-window` also `day`, `week`, `month` or `year`; for `concurrency`, how long permits survive their process",
 	Default:  "`60s`, for `concurrency` `30s`",
 	constant: durations(spec.MinWindow, spec.MaxWindow, "between 1ms and 366d"), unset: (*Settings).Window,
 	words: period, fits: periodFits,
@@ -88,7 +88,7 @@ var Options = []Option{{
 	explain:  explanations{TopicLimit: explainBurst},
 }, {
 	Name: "cost", guesses: "weight tokens units", ownOnly: true, Value: "INTEGER",
-	Doc:     "calls that this one counts as, 1 to 250 for `sliding-log` and `concurrency`, or a Go integer expression such as `len(#items)`",
+	Doc:     "how many calls this one counts as: 1 to 250 for `sliding-log` and `concurrency`, or a Go integer expression such as `len(#items)`",
 	Default: "`1`",
 	parse:   expression, unset: "1",
 	explain: explanations{TopicLimit: explainCost},
@@ -123,7 +123,7 @@ var Options = []Option{{
 	explain: explanations{TopicFailure: explainFail},
 }, {
 	Name: "invalid", guesses: "nil nokey keyless anonymous invalidkey onnil missing", Value: "share|refuse|admit",
-	Doc:     "calls whose key cannot be built, as where `#user` of `#user.ID` is nil, `share` one budget; or `refuse` or `admit` them",
+	Doc:     "for calls whose key cannot be built, for instance because `#user` is nil in `#user.ID`: `share` one count, `refuse`, or `admit`",
 	Default: "`share`",
 	parse:   oneOf("share", "refuse", "admit"),
 	field:   "Invalid", code: names{"refuse": {naming.RuntimePath, "InvalidRefuse"}, "admit": {naming.RuntimePath, "InvalidAdmit"}}.code, behind: true,
@@ -183,7 +183,7 @@ var Options = []Option{{
 	explain: explanations{TopicEnd: explainSettle},
 }, {
 	Name: "reserve", guesses: "reservation lapse expire reservefor", counts: true, Value: "DURATION",
-	Doc:      "of `fixed-window`, with `settle`, `refund` or `meter`: how long, some seconds at least, the charge of a running call outlives its process",
+	Doc:      "for `fixed-window` with `settle`, `refund` or `meter`: how long, at least some seconds, a running call stays charged after its process dies",
 	Default:  "charges stay",
 	constant: durations(spec.MinWindow, spec.MaxWindow, "between 1ms and 366d; leave the option out for charges that stay"), fits: ruleFits((*spec.Rule).FitsReserve),
 	field:   "Reserve",
@@ -191,7 +191,7 @@ var Options = []Option{{
 	explain: explanations{TopicEnd: explainReserve},
 }, {
 	Name: "debt", guesses: "overspend overdraft deficit", counts: true, Value: "refuse|carry|forgive",
-	Doc:     "what `settle` finds to have cost more than is left: `refuse` calls until the window or period ends, `carry` it to the next, `forgive` it",
+	Doc:     "if `settle` charges more than is left: `refuse` calls until the window or period ends, `carry` the debt to the next, or `forgive` it",
 	Default: "`refuse` of `fixed-window`, `carry` of others",
 	parse:   oneOf("refuse", "carry", "forgive"), fits: ruleFits((*spec.Rule).FitsDebt),
 	field: "Debt", code: debtCode,
@@ -205,7 +205,7 @@ var Options = []Option{{
 	explain: explanations{TopicEnd: explainMeter},
 }, {
 	Name: "hold", guesses: "holdoff backoff retryafter holdback", ownOnly: true, counts: true, Value: "DURATION",
-	Doc:     "for calls that go out: the `time.Duration` for which all replicas refuse calls of this key, or have them `wait`, once the call has returned: a Go expression over parameters and results, such as `retryAfter(#err)`",
+	Doc:     "for outgoing calls: how long all replicas refuse calls on this key, or have them `wait`, after this call returns; a Go `time.Duration` expression over parameters and results, such as `retryAfter(#err)`",
 	Default: "nothing is held back",
 	parse:   expression, fits: holdFits,
 	field: "Hold", code: func(any) any { return true },
@@ -223,7 +223,7 @@ var Options = []Option{{
 	parse:   expression,
 }, {
 	Name: "usage", guesses: "remaining left accessor", ownOnly: true, Value: "on|ENDING",
-	Doc:     "`on` gives the wrapper a method `GetByIDUsage` for `GetByID`, which tells what is left; another ending, such as `Left`, replaces `Usage`",
+	Doc:     "`on` adds a method `GetByIDUsage` for `GetByID` that returns what is left; another suffix, such as `Left`, replaces `Usage`",
 	Default: "no such method",
 	parse:   parseText(parseUsage),
 	explain: explanations{TopicLimit: explainUsage},
