@@ -22,7 +22,7 @@ type keysCommand struct {
 func (c *keysCommand) about() about {
 	return about{
 		name: "keys", args: "RULE", short: "list the callers of a rule, the most refused first", needs: judgesKeys, min: 1, max: 1,
-		long: "Walks over the database and shows what a call of each key would find, without charging it. A rule in shadow mode is shown as if it refused.",
+		long: "Walks over the database and shows what a call of each key would find, without charging it. A rule in shadow mode is shown as if it enforced its limit.",
 		flags: []cli.Flag{
 			text(&c.filter, "state", "only keys in these `states`, separated by commas: near, refused, held (since a peer has asked for it), blocked, broken (by another program), ok, off"),
 			limitFlag(&c.limit), c.nearFlag(), c.maxFlag(),

@@ -102,8 +102,7 @@ func TestDocumentedCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		prose, _, _ := strings.Cut(string(text), "<!-- commands -->\n| command") // that is made from the table
-		for _, m := range shown.FindAllStringSubmatch(prose, -1) {
+		for _, m := range shown.FindAllStringSubmatch(string(text), -1) {
 			line, _, _ := strings.Cut(m[1], " | ")
 			p := &program{out: io.Discard, err: io.Discard, getenv: func(string) string { return "" }}
 			tree, args := p.tree(), strings.Fields(strings.ReplaceAll(line, "'", ""))

@@ -31,7 +31,7 @@ type planCommand struct {
 
 func (c *planCommand) about() about {
 	return about{
-		name: "plan", args: "RECORD...", short: "replay records by changed rules, and say whom these would refuse", needs: prints | mayRules, min: 1, max: -1,
+		name: "plan", args: "RECORD...", short: "replay records under changed rules, and list the callers refused", needs: prints | mayRules, min: 1, max: -1,
 		long: "Reads what package raterecord has recorded, files or directories of them, and decides each call by the rules in force then, and by changed ones: those of a listing of changed source with -rules, then of a file of overrides with -changed, then of the other flags. It takes 2 GiB of memory at most. With -max-newly-refused the exit code is 1 if more calls are refused that went on before.",
 		flags: append(c.changes.flags(),
 			text(&c.html, "html", "write a page with charts to this `file`"),
