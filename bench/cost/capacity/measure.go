@@ -101,25 +101,6 @@ func measureAll(ctx context.Context, file string) error {
 // thousands returns a number rounded to thousands.
 func thousands(n float64) string { return fmt.Sprintf("%.0f,000", n/1000) }
 
-// costOfLog measures what a request costs, and a key in it.
-func costOfLog(ctx context.Context) (c cost, err error) {
-	redis, err := server.Start(ctx)
-	if err != nil {
-		return c, err
-	}
-	defer redis.Stop()
-	client := server.NewClient(redis.Socket)
-	defer client.Close()
-	alone, err := measure(ctx, client, ways[0], 1)
-	if err != nil {
-		return c, err
-	}
-	together, err := measure(ctx, client, ways[0], inBatch)
-	c.Key = (inBatch*together.micros - alone.micros) / (inBatch - 1)
-	c.Trip = max(0, alone.micros-c.Key)
-	return c, err
-}
-
 func (w way) key(i int) string {
 	return "capacity:" + strings.NewReplacer("`", "", " ", ":").Replace(w.directive) + ":" + strconv.Itoa(i)
 }
