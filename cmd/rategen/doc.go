@@ -365,7 +365,7 @@ not meant, and ends in a code:
     that, which needs an import of context. There is no warning about calls that do not
     wait, but of them, too, adapters of HTTP and gRPC see no decision: clients get no
     RateLimit fields, and 429 only if the handler answers so. rategen explain says that,
-    and docs/http.md, under methods without a context, what to do.
+    and docs/frameworks.md, under methods without a context, what to do.
 
   - short_line: A leaky-bucket has a burst that its wait cannot fill a line of: calls
     are refused at once although their turn would come within the wait. Leave burst

@@ -18,7 +18,7 @@ func TestDocumentation(t *testing.T) {
 	}
 	shown := map[string]bool{".": true, "refused": true, "wiring/mocks/gomock": true}
 	for path, of := range map[string]func(docs.Block) bool{
-		"../../docs/http.md": func(b docs.Block) bool { return b.Section == "Frameworks" },
+		"../../docs/frameworks.md": func(b docs.Block) bool { return b.Language == "golang" || b.Language == "sql" },
 		"../../docs/wiring.md": func(b docs.Block) bool {
 			return b.Section != "Editors and linters" && slices.Contains([]string{"golang", "yaml"}, b.Language)
 		},

@@ -67,7 +67,7 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
-// The documentation has at most 19 pages and, with README.md, 23,500 words: what has a
+// The documentation has at most 22 pages and, with README.md, 23,500 words: what has a
 // letter or a digit, code included.
 func TestDocumentationIsShort(t *testing.T) {
 	count, words := 0, 0
@@ -85,8 +85,8 @@ func TestDocumentationIsShort(t *testing.T) {
 			}
 		}
 	}
-	if count > 19 || words > 23_500 {
-		t.Errorf("docs has %d pages and %d words, and should have at most 19 and 23,500: tell each fact once", count, words)
+	if count > 22 || words > 23_500 {
+		t.Errorf("docs has %d pages and %d words, and should have at most 22 and 23,500: tell each fact once", count, words)
 	}
 }
 
