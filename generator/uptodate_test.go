@@ -1,13 +1,11 @@
 package generator
 
 import (
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator/internal/cache"
@@ -49,18 +47,6 @@ func TestRecord(t *testing.T) {
 		write(dir, name, content)()
 	}
 	config := Config{Dir: dir, Patterns: []string{"./..."}, CacheDir: cacheDir}
-	age := func() {
-		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-			old := time.Now().Add(-time.Hour)
-			if err == nil {
-				err = os.Chtimes(path, old, old)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	recalled := func() bool {
 		return cache.Open(cacheDir, dir, config.Patterns, "").Recall(&Result{})
 	}
@@ -69,7 +55,7 @@ func TestRecord(t *testing.T) {
 	var want *Result // of the files as they are at the start, and each time a change is undone
 	settle := func(after string) {
 		t.Helper()
-		age()
+		age(t, dir)
 		for range 2 { // the first may have to write the generated file again
 			if recalled() {
 				break
@@ -77,7 +63,7 @@ func TestRecord(t *testing.T) {
 			if _, err := Run(config); err != nil {
 				t.Fatal(err)
 			}
-			age()
+			age(t, dir)
 		}
 		if !recalled() {
 			t.Fatal("a run that found everything up to date is not recalled after", after)
@@ -138,7 +124,7 @@ func TestRecord(t *testing.T) {
 		settle(after)
 		after = name
 		change()
-		age()
+		age(t, dir)
 		if recalled() {
 			t.Errorf("a change of %s is overlooked", name)
 		}
@@ -156,7 +142,7 @@ func TestRecord(t *testing.T) {
 		// A header may be anywhere, and what it declares decides about types.
 		write(dir, "dep/dep.go", "package dep\n\nimport \"example.com/m/native\"\n\ntype ID = native.T\n")()
 		for range 2 {
-			age()
+			age(t, dir)
 			if _, err := Run(config); err != nil {
 				t.Fatal(err)
 			}

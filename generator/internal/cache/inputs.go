@@ -34,9 +34,10 @@ func inputsOf(dir string, patterns, sources []string) map[string]bool {
 		}
 	}
 	for _, pattern := range patterns {
-		if root, all := strings.CutSuffix(pattern, "..."); all {
-			root = filepath.Join(dir, strings.TrimRight(root, "/."))
-			if strings.Contains(root, "...") || !addTree(paths, root) {
+		if before, _, isWildcard := strings.Cut(pattern, "..."); isWildcard {
+			// The go command walks the directory in which the pattern's first wildcard is.
+			root, _ := filepath.Split(before)
+			if !addTree(paths, filepath.Join(dir, root), strings.Contains(pattern, "vendor")) {
 				return nil
 			}
 		}
@@ -66,13 +67,16 @@ func addDirectory(paths map[string]bool, dir string) {
 	}
 }
 
-// addTree adds the directories in which a pattern may find packages.
-func addTree(paths map[string]bool, root string) bool {
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		switch name := d.Name(); {
-		case err != nil || !d.IsDir():
+// addTree adds the directories in which a pattern may find packages. The root may be a
+// symbolic link.
+func addTree(paths map[string]bool, root string, vendored bool) bool {
+	err := filepath.WalkDir(root+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
 			return err
-		case path != root && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "vendor"):
+		}
+		path = filepath.Clean(path)
+		name := d.Name()
+		if path != root && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "vendor" && !vendored) {
 			return fs.SkipDir
 		}
 		addDirectory(paths, path)
