@@ -8,6 +8,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 	"github.com/rategen/rategen/generator/internal/load"
 	"github.com/rategen/rategen/generator/internal/model"
 	"github.com/rategen/rategen/generator/internal/output"
@@ -30,6 +31,10 @@ func Vet(p Package) (found Diagnostics) {
 	report := diag.NewReporter(p.Fset, "")
 	if len(p.Files) > 0 {
 		defer report.Recover(p.Fset.Position(p.Files[0].Package), func() { found = diagnosticsOf(report) })
+	}
+	if len(p.Files) > 0 && !gotypes.HasAliases() {
+		report.At(p.Files[0].Package, "%s", gotypes.NoAliases)
+		return diagnosticsOf(report)
 	}
 	pkg := &packages.Package{Fset: p.Fset, Types: p.Types, TypesInfo: p.Info, Imports: map[string]*packages.Package{}}
 	for _, i := range p.Types.Imports() {

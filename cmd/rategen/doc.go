@@ -392,8 +392,8 @@ not meant, and ends in a code:
     methods in place of embedding the interface if you mean that.
 
   - not_wrapped: A method that has no limit of its own returns what is limited,
-    without the limits, such as WithTx(tx) *Queries, alone, in a slice or a sequence, or to
-    a callback. Another interface that hides it is not seen. Wrap the result, or write
+    without the limits, such as WithTx(tx) *Queries or another limited interface, alone, in
+    a slice or a sequence, or to a callback. Wrap the result, or write
     //ratelimit:off above the method if you mean that. Where another tool has
     generated the method, limit an interface of your own without it.
 

@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
+	"go/build/constraint"
 	"go/types"
+	"go/version"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
@@ -34,7 +36,8 @@ func (e *emitter) render() ([]byte, error) {
 	e.collectImports()
 	f := jen.NewFile(e.file.Home.Name())
 	f.HeaderComment(output.Header)
-	if line := strings.TrimSpace(output.BuildLines(e.file.Content)); line != "" {
+	line := buildLine(e.file.Content)
+	if line != "" {
 		f.HeaderComment("")
 		f.HeaderComment(line)
 	}
@@ -58,6 +61,24 @@ func (e *emitter) render() ([]byte, error) {
 	}
 	// jennifer writes an empty header comment as "// ".
 	return bytes.Replace(out.Bytes(), []byte(output.Header+"\n//\n"), []byte(output.Header+"\n\n"), 1), nil
+}
+
+// language is the version of Go that the generated code is written in: that of the runtime.
+const language = "go1.26"
+
+// buildLine returns the //go:build line of a source file, or "". One that has its file compiled
+// as a former version of Go requires the language of the generated code as well, which holds
+// wherever there is a runtime.
+func buildLine(source []byte) string {
+	line := strings.TrimSpace(output.BuildLines(source))
+	expr, err := constraint.Parse(line)
+	if err != nil {
+		return line
+	}
+	if v := constraint.GoVersion(expr); v == "" || version.Compare(v, language) >= 0 {
+		return line
+	}
+	return "//go:build " + (&constraint.AndExpr{X: expr, Y: &constraint.TagExpr{Tag: language}}).String()
 }
 
 // wrapper writes the rules, the type and its methods.

@@ -12,6 +12,8 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
+
+	"github.com/rategen/rategen/generator/internal/output"
 )
 
 // A goList is what the go command says about packages and everything they
@@ -94,6 +96,9 @@ func (l *goList) list(patterns []string) ([]*listed, error) {
 		if !p.DepOnly {
 			named = append(named, p)
 		}
+		if p.clashes() {
+			p.leaveOutOwn()
+		}
 		if l.pkgs[p.ImportPath] == nil {
 			l.pkgs[p.ImportPath] = p
 		}
@@ -104,6 +109,38 @@ func (l *goList) list(patterns []string) ([]*listed, error) {
 	}
 	slices.SortFunc(named, func(a, b *listed) int { return cmp.Compare(a.ImportPath, b.ImportPath) })
 	return named, nil
+}
+
+// clashes reports whether the go command has found files of several packages in a directory.
+func (p *listed) clashes() bool {
+	return p.Error != nil && strings.HasPrefix(p.Error.Err, "found packages ")
+}
+
+// leaveOutOwn takes the files that rategen has written out of a package, and the clash if they
+// alone have another name: that is what happens to them when a package is renamed.
+func (p *listed) leaveOutOwn() {
+	name := ""
+	for _, file := range output.GoFiles(p.Dir) {
+		content, err := os.ReadFile(filepath.Join(p.Dir, file))
+		if err != nil || slices.Contains(p.IgnoredGoFiles, file) {
+			continue
+		}
+		if output.IsOurs(content) {
+			p.GoFiles = slices.DeleteFunc(p.GoFiles, func(name string) bool { return name == file })
+			continue
+		}
+		own := packageName(content)
+		if strings.HasSuffix(file, "_test.go") {
+			own = strings.TrimSuffix(own, "_test")
+		}
+		if name != "" && own != "" && own != name {
+			return
+		}
+		name = cmp.Or(own, name)
+	}
+	if name != "" {
+		p.Name, p.Error = name, nil
+	}
 }
 
 // addMissing adds packages that no listed one imports: those of test files, and of
@@ -129,16 +166,24 @@ func (l *goList) modules() []string {
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
-// explainNoPackages asks the go command why patterns name no packages: go list gives neither
-// packages nor an error when go.mod needs an update, for instance.
+// explainNoPackages asks the go command why patterns name no packages: it says nothing of it
+// where it is to go on after errors, or prints commands. First it is asked whether it can build
+// anything at all, for such a system and with such a build cache.
 func (l *goList) explainNoPackages(patterns []string) string {
 	names := strings.Join(patterns, " ")
-	cmd := exec.Command("go", slices.Concat([]string{"list"}, l.flags, []string{"--"}, patterns)...)
-	cmd.Dir = l.dir
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	err := cmd.Run()
-	text := strings.TrimSpace(stderr.String())
+	var err error
+	var text string
+	for _, args := range [][]string{{"-export", "--", "internal/goarch"}, slices.Concat([]string{"--"}, patterns)} {
+		cmd := exec.Command("go", slices.Concat([]string{"list"}, l.flags, args)...)
+		cmd.Dir = l.dir
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		err = cmd.Run()
+		text = strings.TrimSpace(stderr.String())
+		if err != nil {
+			break
+		}
+	}
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		return "the go command is not on the PATH: install Go, or set PATH"

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 	"github.com/rategen/rategen/generator/internal/naming"
 	"github.com/rategen/rategen/generator/internal/output"
 	"golang.org/x/tools/go/packages"
@@ -79,6 +80,10 @@ func List(cfg Config, report *diag.Reporter) *Program {
 	if cfg.Tags != "" {
 		p.list.flags = []string{"-tags=" + cfg.Tags}
 	}
+	if !gotypes.HasAliases() {
+		report.AtPosition(token.Position{}, "%s", gotypes.NoAliases)
+		return p
+	}
 	pkgs, err := p.list.list(cfg.Patterns)
 	if err != nil {
 		report.AtPosition(token.Position{}, "%s", p.list.explainNoPackages(cfg.Patterns))
@@ -116,7 +121,7 @@ func List(cfg Config, report *diag.Reporter) *Program {
 
 func newPackageDir(p *listed) *dir {
 	d := &dir{path: p.ImportPath, name: p.Name, dir: p.Dir, ignored: p.IgnoredGoFiles}
-	if p.Error != nil && strings.HasPrefix(p.Error.Err, "found packages ") {
+	if p.clashes() {
 		d.clash = p.Error.Err
 	}
 	for _, name := range output.GoFiles(p.Dir) {

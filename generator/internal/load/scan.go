@@ -93,7 +93,11 @@ func (d *dir) addOrphan(name string, content []byte) {
 	path := filepath.Join(d.dir, name)
 	d.orphans = append(d.orphans, path)
 	if len(d.sources) > 0 && slices.Contains(d.files, name) {
-		d.overlay[path] = stub{content: []byte(output.BuildLines(content) + "package " + packageName(content, d.sources[0].Syntax) + "\n")}
+		clause := d.name
+		if strings.HasSuffix(packageName(content), "_test") && strings.HasSuffix(name, "_test.go") {
+			clause += "_test"
+		}
+		d.overlay[path] = stub{content: []byte(output.BuildLines(content) + "package " + clause + "\n")}
 	}
 }
 
@@ -129,11 +133,11 @@ func (p *Program) isGone(path string, of *dir) bool {
 	return ok && len(output.GoFiles(dir)) == 0 && sameDir(moduleRoot(dir), l.Module.Dir)
 }
 
-// packageName returns the name in a file's package clause, or that of another
-// file if it has none.
-func packageName(content []byte, other *ast.File) string {
-	if f, err := parser.ParseFile(token.NewFileSet(), "", content, parser.PackageClauseOnly); err == nil {
-		return f.Name.Name
+// packageName returns the name in a file's package clause, or "" if it has none.
+func packageName(content []byte) string {
+	f, err := parser.ParseFile(token.NewFileSet(), "", content, parser.PackageClauseOnly)
+	if err != nil {
+		return ""
 	}
-	return other.Name.Name
+	return f.Name.Name
 }

@@ -8,21 +8,28 @@ import (
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/gotypes"
+	"github.com/rategen/rategen/generator/internal/naming"
 )
 
-// findUnlimited finds the methods that hand out what their interface is about
-// without limits, such as WithTx(tx) *Queries.
+// findUnlimited finds the methods that hand out what has limits without them: what their own
+// interface is about, such as WithTx(tx) *Queries, or another one.
 func (w *Wrapper) findUnlimited(f *File) {
 	iface := w.interfaceIn(f.Pkg.Types)
 	if iface == nil || iface.NumMethods() == 0 {
 		return
 	}
 	for _, m := range w.Methods {
-		// A type that has all methods by accident is hardly possible: this method,
-		// which hands it out, is one of them.
 		find := func(t types.Type, within bool) {
-			if m.unlimited == "" && types.Implements(t, iface) && !gotypes.IsTypeParam(t) && !w.isWrapper(t, f.Pkg.Types) {
-				m.unlimited, m.within = types.TypeString(t, types.RelativeTo(f.Pkg.Types)), within
+			if m.unlimited != "" || gotypes.IsTypeParam(t) || w.isWrapper(t, f.Pkg.Types) {
+				return
+			}
+			// A type that has all methods by accident is hardly possible: this method,
+			// which hands it out, is one of them.
+			if m.wrapIn = w.Constructor; !types.Implements(t, iface) {
+				m.wrapIn = f.constructorOf(t)
+			}
+			if m.wrapIn != "" {
+				m.unlimited, m.within = types.TypeString(t, f.qualify), within
 			}
 		}
 		inside := func(t types.Type) { find(t, true) } // of a slice, a sequence or a callback
@@ -38,6 +45,39 @@ func (w *Wrapper) findUnlimited(f *File) {
 			}
 		}
 	}
+}
+
+// qualify returns what stands before the names of a package in the file.
+func (f *File) qualify(p *types.Package) string {
+	if p == f.Pkg.Types {
+		return ""
+	}
+	return p.Name()
+}
+
+// constructorOf returns the name of the function that limits values of a type, as directives
+// declare it or another package has it, or "".
+func (f *File) constructorOf(t types.Type) string {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	} else if !types.IsInterface(t) {
+		return ""
+	}
+	named, ok := types.Unalias(t).(*types.Named)
+	switch {
+	case !ok || named.Obj().Pkg() == nil:
+		return ""
+	case named.Obj().Pkg() == f.Pkg.Types:
+		if decl := f.limited[named.Obj().Name()]; decl != nil {
+			return decl.ConstructorName()
+		}
+		return ""
+	}
+	constructor := naming.Constructor(naming.Wrapper(named.Obj().Name()))
+	if _, ok := named.Obj().Pkg().Scope().Lookup(constructor).(*types.Func); !ok {
+		return ""
+	}
+	return named.Obj().Pkg().Name() + "." + constructor
 }
 
 // interfaceIn returns the interface that is wrapped, or that of the concrete
@@ -81,12 +121,12 @@ func (b *Builder) warnUnlimited(f *File, w *Wrapper) {
 		if ast.IsGenerated(sourceOf(f, w, pos).Syntax) { // nothing that is written there lasts
 			remedy = "limit an interface of your own that has no " + m.Name
 		}
-		verb, wrapped := "returns", w.Constructor+"(x."+m.Name+"(…), limiter)"
+		verb, wrapped := "returns", m.wrapIn+"(x."+m.Name+"(…), limiter)"
 		if m.within {
 			verb = "hands out"
 		}
 		if m.within || len(m.Results) > 1 {
-			wrapped = w.Constructor + "(…, limiter)" // a call with several results is no argument
+			wrapped = m.wrapIn + "(…, limiter)" // a call with several results is no argument
 		}
 		d := b.Report.Warn(diag.NotWrapped, pos, "%s %s a %s without limits: wrap it, as in %s, or %s", m.Name, verb, m.unlimited, wrapped, remedy)
 		if pos == m.pos {

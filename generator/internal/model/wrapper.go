@@ -39,6 +39,7 @@ type Method struct {
 	declaredBy *types.TypeName
 	pos        token.Pos
 	unlimited  string   // the type that it hands out without limits, or ""
+	wrapIn     string   // the constructor that gives it limits
 	within     bool     // in a result, or to a callback
 	usage      string   // the name of its [Method.Accessor], or ""
 	Limits     []*Limit // that a call must pass

@@ -74,7 +74,7 @@ func sourceNextTo(path string) string {
 // IsOurs reports whether a file is one of ours, in whatever state: with
 // conflict markers, cut off in the middle of the header, or empty.
 func IsOurs(content []byte) bool {
-	text := strings.TrimSpace(string(content))
+	text := strings.TrimSpace(strings.TrimPrefix(string(content), byteOrderMark))
 	return strings.HasPrefix(Header, text) || hasHeader(content)
 }
 
@@ -86,9 +86,12 @@ func IsClearlyOurs(content []byte) bool {
 	return hasHeader(content)
 }
 
+// byteOrderMark is what editors may put at the start of a file.
+const byteOrderMark = "\ufeff"
+
 func hasHeader(content []byte) bool {
 	for line := range bytes.Lines(content) {
-		if string(bytes.TrimRight(line, "\r\n")) == Header {
+		if string(bytes.TrimRight(bytes.TrimPrefix(line, []byte(byteOrderMark)), "\r\n")) == Header {
 			return true
 		}
 	}
