@@ -50,7 +50,7 @@ func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
 	r.Clear()
 	r.Setting = decide.Setting{
 		Permits: &l.ledger.Permits, Listener: l.events, Plans: &l.plans, Overrides: l.plans.Overrides(), Switch: l,
-		Polls: l.enabled != nil,
+		Polls: l.enabled != nil, Closed: l.closed,
 	}
 	for i := range limits {
 		if err := r.add(ctx, l, &limits[i], uint8(i)); err != nil {

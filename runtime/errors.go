@@ -33,6 +33,10 @@ var (
 	// StatusCode() int that returns 503.
 	ErrUnavailable = decide.ErrUnavailable
 
+	// ErrClosed is the error of a call that would have to wait, or does, when [Limiter.Close] is
+	// called. It is [ErrUnavailable], too, so that a server answers 503.
+	ErrClosed = decide.ErrClosed
+
 	// ErrInvalidKey is the error of a key that could not be built, for instance because of a
 	// nil pointer in its expression. The rule's [InvalidKeyPolicy] decides whether the call may
 	// go on.

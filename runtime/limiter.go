@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/bounded"
@@ -38,6 +39,8 @@ type Limiter struct {
 	refused     refused
 	ledger      *ledger.Ledger
 	peers       *peerstate.Table
+	closed      chan struct{} // closed when no call is to wait any more
+	closeOnce   sync.Once
 }
 
 // Enabled reports whether limits are in force, see [WithEnabled] and [WithOverrides]. Generated
@@ -53,6 +56,7 @@ func NewKey() *Key { return rule.NewKey() }
 //
 //   - a [*LimitedError], which is [ErrLimited], if a limit has no room;
 //   - [ErrUnavailable] if the store gave no answer and a rule fails closed;
+//   - [ErrClosed] if the limiter was closed while the call waited;
 //   - [ErrInvalidKey] if a key could not be built and its rule refuses that, see
 //     [InvalidKeyPolicy];
 //   - [ErrInvalidLimit] if the numbers of a limit are out of bounds;

@@ -79,7 +79,7 @@ func WithLogger(logger *slog.Logger) Option {
 // New returns a Limiter that keeps its counts in store. Without one every call is decided by
 // its rule's failure policy. [Limiter.Close] ends the goroutines that it has started.
 func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{store: store, redis: storeOf[RedisStore](store), peers: new(peerstate.Table),
+	l := &Limiter{store: store, redis: storeOf[RedisStore](store), peers: new(peerstate.Table), closed: make(chan struct{}),
 		events: newEvents([]*findings.List{new(findings.List)}, nil)}
 	l.plans.Replicas = 1
 	l.engine.Alone = memstate.NewStore(defaultMaxKeys)
@@ -170,16 +170,21 @@ func (l *Limiter) completePlan(p *plan.Plan) {
 	l.redis.checkDurability(p.Rule)
 }
 
-// Close settles what [Limiter.SettleLater] has left, refunds leases, and ends the renewal of
-// permits, the polling of the override source and the calls of scalers. It returns when they
-// have ended. The error is non-nil if and only if something is not settled, or a permit may not
+// Close ends the waits of all calls with [ErrClosed]. It settles
+// what [Limiter.SettleLater] has left, refunds leases, and ends the renewal of permits, the polling
+// of the override source and the calls of scalers. It returns when they have ended. The error is non-nil if and only if something is not settled, or a permit may not
 // be returned, after two seconds, the override source still runs a second after its context has
 // ended, or a [Scaler] after another second. A second Close waits for the same.
 //
 // Permits that calls still hold lapse within their window unless they are returned before.
 // Calls are still decided, with the overrides and factors as they are, but events of the store
 // no longer reach the limiter. The store stays open.
+//
+// A server that shuts down waits for requests that wait for their turn. So close the limiter when
+// that begins: in a function of RegisterOnShutdown, or before GracefulStop of gRPC. A BaseContext
+// that is canceled then ends their waits, too, and with them the requests that do not wait.
 func (l *Limiter) Close() error {
+	l.closeOnce.Do(func() { close(l.closed) })
 	err := l.ledger.Close(SettleTimeout)
 	l.events.shares.Close()
 	if l.redis != nil {

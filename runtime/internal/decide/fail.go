@@ -25,6 +25,17 @@ func (e Unavailable) Unwrap() error        { return e.Cause }
 // StatusCode returns the HTTP status.
 func (e Unavailable) StatusCode() int { return 503 }
 
+// ErrClosed is runtime.ErrClosed, which says what it means.
+var ErrClosed error = closedError{}
+
+type closedError struct{}
+
+func (closedError) Error() string        { return "rate limiter closed while the call waited" }
+func (closedError) Is(target error) bool { return target == ErrUnavailable }
+
+// StatusCode returns the HTTP status.
+func (closedError) StatusCode() int { return 503 }
+
 // fail applies the failure policies to the charges that were not decided. Cause is why the
 // call was not decided. If it is nil only charges in shadow mode were not; they are admitted.
 func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {

@@ -47,13 +47,15 @@ type Setting struct {
 	Overrides *plan.OverrideSet
 	// Switch switches all limits off.
 	Switch Switch
+	// Closed is closed when no call is to wait any more.
+	Closed <-chan struct{}
 	// Polls says that the program may do so, and that nobody tells when.
 	Polls bool
 }
 
 // Line has a call that arrives wait behind those that wait for the same permits already. It
 // returns at once if there are none, or if the call can never be admitted. The error is the
-// context's.
+// context's, or [ErrClosed].
 func (c *Call) Line(ctx context.Context) error {
 	if Unsatisfiable(c.Charges) {
 		return nil
@@ -72,7 +74,7 @@ func (c *Call) Line(ctx context.Context) error {
 
 // Await has a denied call wait for as long as its limits say, in the line for permits if they are
 // all that it lacks, and no longer than the limits of the call mean what they did. It returns false
-// at once if they let it wait no more, or if it was admitted. The error is the context's.
+// at once if they let it wait no more, or if it was admitted. The error is the context's, or [ErrClosed].
 func (c *Call) Await(ctx context.Context, limits []rule.Limit) (waits bool, err error) {
 	pause, waits := c.Pause()
 	if !waits {
@@ -94,7 +96,10 @@ func (c *Call) Await(ctx context.Context, limits []rule.Limit) (waits bool, err 
 // await waits in the line that the call has joined, and leaves it if the context ends.
 func (c *Call) await(ctx context.Context, wait time.Duration) error {
 	c.Again = true
-	err := c.turn.Await(ctx, wait, func() { c.reportWait(ctx) })
+	err := c.turn.Await(ctx, wait, c.Closed, func() { c.reportWait(ctx) })
+	if err == nil && c.isClosed() {
+		err = ErrClosed
+	}
 	if err != nil {
 		c.Leave()
 	}
@@ -121,7 +126,7 @@ func (c *Call) awaitPermits(ctx context.Context) error {
 }
 
 // AwaitTurn waits for the turn of an admitted call in queues. A queue that becomes faster
-// meanwhile brings the turn nearer, and one that is gone has none. The error is the context's.
+// meanwhile brings the turn nearer, and one that is gone has none. The error is the context's, or [ErrClosed].
 func (c *Call) AwaitTurn(ctx context.Context, limits []rule.Limit) error {
 	began := clock.Now()
 	for {
@@ -173,6 +178,18 @@ func (c *Call) sleep(ctx context.Context, d time.Duration) (changed bool, err er
 		return true, nil
 	case <-ctx.Done():
 		return false, ctx.Err()
+	case <-c.Closed:
+		return false, ErrClosed
+	}
+}
+
+// isClosed reports whether no call is to wait any more.
+func (s *Setting) isClosed() bool {
+	select {
+	case <-s.Closed:
+		return true
+	default:
+		return false
 	}
 }
 

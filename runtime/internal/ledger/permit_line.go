@@ -104,9 +104,9 @@ func (p *Permits) enter(n *line) *Turn {
 	return t
 }
 
-// Await waits until the call is to ask the store, for wait at most. It calls begin before it
-// waits. The error is the context's.
-func (t *Turn) Await(ctx context.Context, wait time.Duration, begin func()) error {
+// Await waits until the call is to ask the store, for wait at most, or until no call is to wait any
+// more. It calls begin before it waits. The error is the context's.
+func (t *Turn) Await(ctx context.Context, wait time.Duration, closed <-chan struct{}, begin func()) error {
 	p := t.permits
 	end := time.NewTimer(wait)
 	defer end.Stop()
@@ -129,6 +129,8 @@ func (t *Turn) Await(ctx context.Context, wait time.Duration, begin func()) erro
 		select {
 		case <-t.changed:
 		case <-pause:
+			return ctx.Err()
+		case <-closed:
 			return ctx.Err()
 		case <-end.C:
 			if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
