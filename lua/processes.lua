@@ -6,7 +6,8 @@
 -- KEYS    both hashes; the refusals; all in one slot
 -- ARGV    how long a turn is, in seconds; the process; its report, or "" if it ends; how long
 --         refusals are kept, in seconds; how many callers a minute has at most; then for each
---         caller who was refused: the rule, a tab and the key, and how often. "" is all others
+--         caller who was refused: the rule, a tab and the key, and a tab and the max if the call brought one,
+--         and how often. "" is all others
 -- reply   0
 -- state   field process: its report. Of the refusals: a member for each minute, with the minute
 --         since 1970 as its score, which is also its first line; then a line for each caller,

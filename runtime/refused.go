@@ -25,7 +25,9 @@ type RefusedMinute struct {
 	// Rule and Key are as in a [KeyDeniedEvent], but for a Key that [WithRefusals] hides. Without a
 	// Rule these are the refusals of all callers that are not among the 100.
 	Rule, Key string
-	Count     int64
+	// Max is that of the calls, of a rule whose calls bring their own, and below 0 of others.
+	Max   int64
+	Count int64
 }
 
 // KeepRefusals is for how long Redis keeps what limiters have refused, without [WithRefusals].
@@ -117,7 +119,11 @@ func (r *refused) count(charges []decide.Charge, tries []terms.Charge) {
 	for i := range tries {
 		p := charges[i].Plan
 		if parts := p.Parts(charges[i].Key); parts != nil && !tries[i].Allowed && !tries[i].Shadow {
-			r.counter.Add(p.Name, parts)
+			most := int64(-1)
+			if p.Declared.Max == 0 {
+				most = p.Max
+			}
+			r.counter.Add(p.Name, parts, most)
 		}
 	}
 }

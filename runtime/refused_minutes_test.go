@@ -25,13 +25,14 @@ func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*rediste
 	name := "odd\tname\n%"
 	one := &runtime.Rule{Name: name, Prefix: "one:", Window: time.Hour, Max: 1}
 	all := &runtime.Rule{Name: "all", Prefix: "all:", Window: time.Hour, Max: 1}
+	brings := &runtime.Rule{Name: "brings", Prefix: "brings:", Window: time.Hour}
 	shadow := &runtime.Rule{Name: "shadow", Prefix: "shadow:", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
 	secret := []byte("a secret of team")
 	plain, second := runtime.New(store, quiet), runtime.New(store, quiet)
 	hiding := runtime.New(store, quiet, runtime.WithNamespace("hiding"), runtime.WithRefusals(time.Hour, secret))
 	silent := runtime.New(store, quiet, runtime.WithNamespace("silent"), runtime.WithRefusals(0, nil))
 	for _, l := range []*runtime.Limiter{plain, second, hiding, silent} {
-		l.Register(one, all, shadow)
+		l.Register(one, all, shadow, brings)
 	}
 	take := func(n int, l *runtime.Limiter, limits ...runtime.Limit) {
 		for range n {
@@ -43,6 +44,7 @@ func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*rediste
 	take(3, second, one.Limit(hostile), all.Limit(nil))                   // 3 refused, and the other is not charged
 	take(3, second, all.Limit(nil), shadow.Limit(nil))                    // 2 refused
 	take(3, hiding, one.Limit(key("ada")))                                // 2 refused
+	take(4, plain, brings.Limit(key("ada")).WithMax(2))                   // 2 refused, by the max of the call
 	take(3, silent, one.Limit(key("ada")))                                // told to nobody
 	take(4001, plain, one.Limit(key("hot")))                              // 4000, of which 128 one by one
 	since := time.Unix(client.Time(t.Context()).Val().Unix()/60*60-60, 0) // the minute may turn meanwhile
@@ -55,6 +57,9 @@ func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*rediste
 		sums := map[[2]string]int64{}
 		for _, m := range found {
 			sums[[2]string{m.Rule, m.Key}] += m.Count
+			if brought := m.Rule == "brings"; brought != (m.Max == 2) || !brought && m.Max != -1 {
+				t.Errorf("the max is not that of the last call: %+v", m)
+			}
 			if m.Start.Second() != 0 || m.Start.Before(since) {
 				t.Errorf("%+v", m)
 			}
@@ -66,7 +71,7 @@ func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*rediste
 		t.Errorf("%d refusals of 4000", hot)
 	}
 	delete(got, [2]string{name, "hot"})
-	same(t, "refused", map[[2]string]int64{{name, hostile.String()}: 6, {"all", ""}: 2}, got)
+	same(t, "refused", map[[2]string]int64{{name, hostile.String()}: 6, {"all", ""}: 2, {"brings", "ada"}: 2}, got)
 	same(t, "hidden", map[[2]string]int64{{name, spec.HiddenKey(secret, "ada")}: 2}, read("hiding"))
 	same(t, "silent", 0, len(read("silent")))
 	if left := client.PTTL(t.Context(), refusedKey).Val(); left <= 0 || left > runtime.KeepRefusals {

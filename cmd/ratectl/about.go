@@ -89,11 +89,11 @@ func (s *session) partsFlag() cli.Flag {
 }
 
 func (s *session) nearFlag() cli.Flag {
-	return &cli.FloatFlag{Name: "near", Usage: "`share` of the limit from which a key is near", Destination: &s.near, Value: nearShare, Local: true}
+	return &cli.FloatFlag{Name: "near", Usage: "`share` of the limit from which a key is near", Destination: &s.Near, Value: nearShare, Local: true}
 }
 
 func (s *session) maxFlag() cli.Flag {
-	return &cli.Int64Flag{Name: "max", Usage: "use this `number` as the max, for rules whose calls bring their own", Destination: &s.max, Local: true, Config: cli.IntegerConfig{Base: 10}, Validator: atLeast[int64](1)}
+	return &cli.Int64Flag{Name: "max", Usage: "use this `number` as the max, for rules whose calls bring their own", Destination: &s.Max, Local: true, Config: cli.IntegerConfig{Base: 10}, Validator: atLeast[int64](1)}
 }
 
 // sharedFlags are those of every command with such needs.
@@ -127,7 +127,7 @@ func (s *session) sharedFlags(needs need) (all []cli.Flag) {
 		s.setting(&s.tlsKey, "tls-key", "PEM `file` with the key of -tls-cert"),
 		s.setting(&s.tlsName, "tls-name", "`name` that the certificate of Redis must have"),
 		&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for each answer", Destination: &s.timeout, Value: 5 * time.Second, Local: true, Category: ofEveryCommand, Sources: s.sources("timeout")},
-		s.setting(&s.namespace, "namespace", "`name` given to runtime.WithNamespace (RATECTL_NAMESPACE)"),
+		s.setting(&s.Namespace, "namespace", "`name` given to runtime.WithNamespace (RATECTL_NAMESPACE)"),
 		s.setting(&s.overrides, "overrides", "`key` of the hash that override.Redis reads (RATECTL_OVERRIDES)"),
 	)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
@@ -32,8 +33,9 @@ func (a *affected) String() string {
 // affectedBy finds out what the next call of each caller of a target would find, now and after a change.
 func (c *editing) affectedBy(ctx context.Context, t override.Target, after override.Change) (*affected, error) {
 	a := new(affected)
-	modified := &session{printer: c.printer, store: c.store, namespace: c.namespace, near: c.near, max: c.max, known: c.known}
-	defer func() { modified.store = nil; modified.close() }() // the store is the command's
+	modified := &session{printer: c.printer, Core: c.Core} // but for the limiter and what is in force
+	modified.Limiter = nil
+	defer func() { modified.Store, modified.Client = nil, nil; modified.close() }() // these are the command's
 	if err := c.follow(ctx); err != nil {
 		return nil, err
 	}
@@ -41,25 +43,25 @@ func (c *editing) affectedBy(ctx context.Context, t override.Target, after overr
 	if c.broken {
 		a.Unknown = append(a.Unknown, "the limiters reject the hash, and here limits are as declared")
 	}
-	if err := modified.followSaid(ctx, changed(c.modes, t, change)); err != nil {
+	if err := modified.followSaid(ctx, changed(c.Modes, t, change)); err != nil {
 		return nil, err
 	}
-	rules := slices.DeleteFunc(slices.Clone(c.known), func(d declared) bool { return t.Rule != override.All && t.Rule != d.Name })
-	if c.max == 0 && change.Max == nil && slices.ContainsFunc(rules, func(d declared) bool { return d.byCall != "" }) {
-		a.Unknown = append(a.Unknown, "callers who bring their max are judged by no max")
+	rules := slices.DeleteFunc(slices.Clone(c.Rules), func(d operate.Rule) bool { return t.Rule != override.All && t.Rule != d.Name })
+	if c.Max == 0 && change.Max == nil && slices.ContainsFunc(rules, func(d operate.Rule) bool { return d.ByCall != "" }) {
+		a.Unknown = append(a.Unknown, "callers who bring their max are judged by that of their last refusal, or by none")
 	}
 	of := func(pattern string) bool {
-		_, is := matching(map[string]bool{t.Pattern: true}, pattern)
+		_, is := operate.Matching(map[string]bool{t.Pattern: true}, pattern)
 		return is || !t.Keys
 	}
-	err := c.judge(ctx, rules, of, func(_ declared, states []keyState) {
+	err := operate.Judge(ctx, rules, of, func(_ operate.Rule, states []operate.State) {
 		a.Callers++
 		for i, n := range []*int64{&a.Refused, &a.Would} {
-			if states[i].refuses() && !states[i].Shadow {
+			if states[i].Refuses() && !states[i].Shadow {
 				*n++
 			}
 		}
-	}, &c.session, modified)
+	}, &c.Core, &modified.Core)
 	if one := t.Keys && !strings.HasSuffix(t.Pattern, "*"); change.Max != nil && *change.Max == 0 && (!one || a.Callers == 0) {
 		a.Unknown = append(a.Unknown, "those for whom nothing is counted are refused too")
 	}

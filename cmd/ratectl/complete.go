@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/rategen/rategen/internal/operate"
 )
 
 // libraryScripts is the hidden command of the library with the scripts for shells. These ask
@@ -98,7 +100,7 @@ func (s *session) values(flag string) []string {
 		return s.config.names()
 	}
 	return map[string][]string{
-		"state": states, "mode": {"enforce", "soft", "shadow"}, "enabled": {"true", "false"}, "until": {"never"}, "o": {"table", "json"},
+		"state": operate.States, "mode": {"enforce", "soft", "shadow"}, "enabled": {"true", "false"}, "until": {"never"}, "o": {"table", "json"},
 		"only": {"max", "window", "mode", "enabled", "block", "allow"},
 	}[flag]
 }
@@ -114,6 +116,6 @@ func (s *session) completeRules() []string {
 		return nil
 	}
 	s.timeout = min(s.timeout, time.Second)
-	s.known, _ = s.listed(context.Background())
+	s.Rules, _ = s.listed(context.Background())
 	return s.ruleNames()
 }

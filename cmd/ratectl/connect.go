@@ -29,8 +29,6 @@ type server struct {
 	ca, cert, tlsKey, tlsName                 string
 	timeout                                   time.Duration
 	said                                      redis.UniversalOptions // with the passwords of the environment or the files
-
-	client redis.UniversalClient
 }
 
 // secret returns a password from where it may be.
@@ -49,39 +47,28 @@ func (p *program) secret(variable, file string) (string, error) {
 }
 
 // connect makes a client, after Redis has answered.
-func (s *server) connect(ctx context.Context) error {
+func (s *session) connect(ctx context.Context) error {
 	u, err := s.clientOptions()
 	if err != nil {
 		return err
 	}
-	s.client = redis.NewUniversalClient(u)
+	s.Client = redis.NewUniversalClient(u)
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if u.IsClusterMode || u.MasterName != "" {
-		return s.client.Ping(ctx).Err()
+		return s.Client.Ping(ctx).Err()
 	}
-	mode, err := modeOf(ctx, s.client)
+	mode, err := modeOf(ctx, s.Client)
 	switch {
 	case err == nil && mode == "sentinel":
 		return usagef("%s is a Sentinel: say with -sentinel by which name it knows the master", s.redis)
 	case err == nil && mode == "cluster":
-		_ = s.client.Close()
+		_ = s.Client.Close()
 		u.IsClusterMode = true
-		s.client = redis.NewUniversalClient(u)
-		return s.client.Ping(ctx).Err()
+		s.Client = redis.NewUniversalClient(u)
+		return s.Client.Ping(ctx).Err()
 	}
 	return err
-}
-
-// masters calls do for every server that holds keys.
-func (s *server) masters(ctx context.Context, do func(context.Context, *redis.Client) error) error {
-	switch c := s.client.(type) {
-	case *redis.ClusterClient:
-		return c.ForEachMaster(ctx, do)
-	case *redis.Client:
-		return do(ctx, c)
-	}
-	return nil // connect makes no other client
 }
 
 // modeOf returns the mode of a server: standalone, cluster or sentinel.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -44,7 +45,7 @@ type countsLine struct {
 	redisKey string
 	// An import sets these while it reads a file.
 	number  int // of the line
-	of      declared
+	of      operate.Rule
 	tried   *runtime.Key // which nobody uses
 	to      string       // the one of both that is written
 	ends    time.Time

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/replay"
 	"github.com/rategen/rategen/runtime"
 )
@@ -16,8 +17,8 @@ func (c *proposeCommand) fromRedis(ctx context.Context, name string) (err error)
 			return usagef("-%s is for records: name some, or leave it out", f.Names()[0])
 		}
 	}
-	if c.known == nil {
-		if c.known, err = c.listed(ctx); err != nil {
+	if c.Rules == nil {
+		if c.Rules, err = c.listed(ctx); err != nil {
 			return err
 		}
 	}
@@ -31,7 +32,7 @@ func (c *proposeCommand) fromRedis(ctx context.Context, name string) (err error)
 	if err := c.open(ctx, true); err != nil {
 		return err
 	}
-	c.session.max = runtime.MaxLog // callers may have used more than the max that is declared
+	c.session.Max = runtime.MaxLog // callers may have used more than the max that is declared
 	used, refused, err := c.demands(ctx, d)
 	if err != nil {
 		return err
@@ -53,9 +54,9 @@ func (c *proposeCommand) fromRedis(ctx context.Context, name string) (err error)
 	if err := printEach(&c.printer, proposalHead, all, proposal.row); err != nil || c.json() {
 		return err
 	}
-	c.printf("%d calls of %d callers in the last %v", calls, len(demands), shortDuration(d.Window))
+	c.printf("%d calls of %d callers in the last %v", calls, len(demands), operate.ShortDuration(d.Window))
 	c.printf("note: This is one window alone, by what Redis counts now. Callers who came earlier are not in it: record some days, and replay them.")
-	if c.shadows(d, runtime.NewKey()) {
+	if c.Shadows(d, runtime.NewKey()) {
 		c.printf("note: The rule is in shadow mode: Redis does not count what is over its max.")
 	}
 	c.printf("note: A caller who is blocked, or held by a peer, is taken to have used the max.")
@@ -64,10 +65,10 @@ func (c *proposeCommand) fromRedis(ctx context.Context, name string) (err error)
 }
 
 // demands returns what each caller has used in the last window, and how often it was refused in that.
-func (c *proposeCommand) demands(ctx context.Context, d declared) (used, refused map[string]int64, err error) {
+func (c *proposeCommand) demands(ctx context.Context, d operate.Rule) (used, refused map[string]int64, err error) {
 	used, refused = map[string]int64{}, map[string]int64{}
-	err = c.walk(ctx, []declared{d}, func(_ declared, k keyState) {
-		if k.State == "blocked" || k.State == "held" { // nobody can read more
+	err = c.Walk(ctx, []operate.Rule{d}, func(_ operate.Rule, k operate.State) {
+		if k.State == operate.Blocked || k.State == operate.Held { // nobody can read more
 			k.Used = d.Max
 		}
 		used[k.Key] += k.Used
@@ -75,24 +76,24 @@ func (c *proposeCommand) demands(ctx context.Context, d declared) (used, refused
 	if err != nil {
 		return nil, nil, err
 	}
-	callers, _, _, err := c.refused(ctx, max(d.Window, time.Minute))
+	past, err := c.refused(ctx, max(d.Window, time.Minute))
 	if err != nil {
 		return nil, nil, err
 	}
 	hidden := map[string]string{}
-	if len(c.secret) > 0 {
+	if len(c.Secret) > 0 {
 		for pattern := range used {
 			if key, err := runtime.ParseKey(pattern); err == nil {
-				hidden[c.hidden(key.String())] = pattern
+				hidden[c.Hidden(key.String())] = pattern
 			}
 		}
 	}
-	for _, r := range callers {
+	for _, r := range past.Callers {
 		if r.Rule != d.Name {
 			continue
 		}
 		key := r.Key
-		if pattern, is := hidden[r.text]; is {
+		if pattern, is := hidden[r.Text]; is {
 			key = pattern
 		}
 		n := r.Refused

@@ -30,7 +30,7 @@ func (c *doctorCommand) about() about {
 }
 
 func (c *doctorCommand) run(ctx context.Context, _ []string) error {
-	if err := c.masters(ctx, func(ctx context.Context, server *redis.Client) error {
+	if err := c.Masters(ctx, func(ctx context.Context, server *redis.Client) error {
 		c.examine(ctx, server)
 		return nil
 	}); err != nil {
@@ -58,7 +58,7 @@ func (c *doctorCommand) run(ctx context.Context, _ []string) error {
 // limits of a day or longer.
 func (c *doctorCommand) examineBudgets() {
 	var budgets []string
-	for _, d := range c.known {
+	for _, d := range c.Rules {
 		if d.Period != runtime.NoPeriod || d.Window >= 24*time.Hour {
 			budgets = append(budgets, d.Name)
 		}
@@ -75,13 +75,13 @@ func (c *doctorCommand) examineBudgets() {
 
 // examineRights executes the scripts that decide calls, without charging anything.
 func (c *doctorCommand) examineRights(ctx context.Context) {
-	for _, d := range c.known {
-		if _, err := c.state(ctx, d, runtime.NewKey().AddString("ratectl doctor")); err != nil {
+	for _, d := range c.Rules {
+		if _, err := c.State(ctx, d, runtime.NewKey().AddString("ratectl doctor")); err != nil {
 			c.say("rights", "bad", "", "see the rights of a Redis user in docs/running.md", "rule %s: %v", d.Name, c.explained(err))
 			return
 		}
 	}
-	c.say("rights", "ok", "", "", "the scripts of %d rules can be executed", len(c.known))
+	c.say("rights", "ok", "", "", "the scripts of %d rules can be executed", len(c.Rules))
 }
 
 // examineOverrides looks for overrides that have no effect.
@@ -142,14 +142,14 @@ func (c *doctorCommand) examineProgram(ctx context.Context) {
 
 // examineKeys looks for keys without an expiry, and for those of no rule.
 func (c *doctorCommand) examineKeys(ctx context.Context) error {
-	groups := c.groups()
+	groups := c.Groups()
 	prefix := "rate_limit:"
-	if c.namespace != "" {
-		prefix = c.namespace + ":" + prefix
+	if c.Namespace != "" {
+		prefix = c.Namespace + ":" + prefix
 	}
 	reports, orphan := &runtime.KeyGroup{Prefix: prefix + "{processes}:"}, &runtime.KeyGroup{Prefix: prefix} // a key counts for the longest
 	groups = append(groups, orphan)
-	if err := c.surveyed(ctx, append(groups, reports)); err != nil {
+	if err := c.Survey(ctx, append(groups, reports)); err != nil {
 		return err
 	}
 	keys, endless := int64(0), int64(0)
@@ -157,7 +157,7 @@ func (c *doctorCommand) examineKeys(ctx context.Context) error {
 		keys, endless = keys+g.Keys, endless+g.Endless
 	}
 	if keys == 0 {
-		switch err := c.wrongNamespace(ctx, c.known); {
+		switch err := c.wrongNamespace(ctx, c.Rules); {
 		case codeOf(err) == nothing:
 			c.say("keys", "bad", "", "see -namespace and RATECTL_NAMESPACE", "%v", err)
 		case err != nil:

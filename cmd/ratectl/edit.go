@@ -99,7 +99,7 @@ func (c *editing) setExpiry(ctx context.Context, e *override.Edit) error {
 	case c.lasts < 0:
 		return usagef("-for %v: write a duration such as 1h", c.lasts)
 	case c.lasts > 0:
-		now, err := c.client.Time(ctx).Result()
+		now, err := c.Client.Time(ctx).Result()
 		if err != nil {
 			return err
 		}

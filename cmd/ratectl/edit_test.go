@@ -36,7 +36,7 @@ func TestDryRun(t *testing.T) {
 		{"override set login.user -keys vip-* -max 0 -n", `would be {"max":0}; it was {"max":9}; callers that are counted now: 2, refused now: 0, with the change: 2; that is not all: those for whom nothing is counted`},
 		{"override set login.user -max 4 -n", `callers that are counted now: 6, refused now: 1, with the change: 2; nothing`},
 		{"override set reports -max 2 -n", `callers that are counted now: 1, refused now: 0, with the change: 1; nothing`},
-		{"override set reports -mode shadow -n", `callers that are counted now: 1, refused now: 0, with the change: 0; that is not all: callers who bring their max are judged by no max; nothing`},
+		{"override set reports -mode shadow -n", `callers that are counted now: 1, refused now: 0, with the change: 0; that is not all: callers who bring their max are judged by that of their last refusal, or by none; nothing`},
 		{"override set * -enabled false -n", `all limits: the override would be {"enabled":false}; there was none; callers that are counted now: 8, refused now: 1, with the change: 0; that is not all: callers who bring`},
 		{"override rm login.user -keys vip-* -n", `would be gone; it was {"max":9}; callers that are counted now: 2`},
 		{"override rm login.user -keys vip-* -only max -n -o json", `{"before":{"rule":"login.user","pattern":"vip-*","max":9,"says":{"max":9}},"after":null,"id":0,"dry_run":true,"callers":2,"refused":0,"would_be_refused":0}`},

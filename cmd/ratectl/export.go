@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -30,7 +31,7 @@ func (c *exportCommand) about() about {
 }
 
 func (c *exportCommand) run(ctx context.Context, args []string) error {
-	var rules []declared
+	var rules []operate.Rule
 	for _, name := range args {
 		d, err := c.rule(name)
 		if err != nil {
@@ -39,15 +40,15 @@ func (c *exportCommand) run(ctx context.Context, args []string) error {
 		rules = append(rules, d)
 	}
 	if len(args) == 0 {
-		rules = c.known
+		rules = c.Rules
 	}
 	c.warnOfClocks(ctx)
 	out := bufio.NewWriter(c.out)
 	c.encoder, c.seen = encoderTo(out), make(map[string]bool)
-	if err := c.encoder.Encode(countsLine{Export: new(exportVersion), Namespace: c.namespace}); err != nil {
+	if err := c.encoder.Encode(countsLine{Export: new(exportVersion), Namespace: c.Namespace}); err != nil {
 		return err
 	}
-	err := c.visit(ctx, rules, c.write)
+	err := c.Visit(ctx, rules, c.write)
 	lines := c.keys
 	if err == nil && len(args) == 0 {
 		lines, err = c.overridesToo(ctx)
@@ -85,7 +86,7 @@ func (c *exportCommand) overridesToo(ctx context.Context) (lines int, err error)
 }
 
 // write reads some keys of a rule, and prints them.
-func (c *exportCommand) write(ctx context.Context, d declared, prefix string, found []runtime.FoundKey) error {
+func (c *exportCommand) write(ctx context.Context, d operate.Rule, prefix string, found []runtime.FoundKey) error {
 	var lines []*countsLine
 	for _, f := range found {
 		if c.seen[f.Key] {
@@ -97,10 +98,10 @@ func (c *exportCommand) write(ctx context.Context, d declared, prefix string, fo
 			c.foreign++
 			continue
 		}
-		lines = append(lines, &countsLine{Rule: d.reference, Key: new(key.Pattern()), Tag: f.Key[len(prefix)+len(f.Text):], redisKey: f.Key})
+		lines = append(lines, &countsLine{Rule: d.Reference, Key: new(key.Pattern()), Tag: f.Key[len(prefix)+len(f.Text):], redisKey: f.Key})
 	}
 	replies := make([]*redis.Cmd, len(lines))
-	if _, err := c.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	if _, err := c.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, l := range lines {
 			replies[i] = pipe.Eval(ctx, readKey, []string{l.redisKey}, 0, page-1)
 		}
@@ -112,7 +113,7 @@ func (c *exportCommand) write(ctx context.Context, d declared, prefix string, fo
 		more, is, err := l.fill(replies[i])
 		for first := page; more && err == nil; first += page { // one at a time: they are large
 			expires := l.Expires
-			replies[i] = c.client.Eval(ctx, readKey, []string{l.redisKey}, first, first+page-1)
+			replies[i] = c.Client.Eval(ctx, readKey, []string{l.redisKey}, first, first+page-1)
 			more, is, err = l.fill(replies[i])
 			l.Expires = expires
 		}
@@ -138,7 +139,7 @@ func (c *exportCommand) write(ctx context.Context, d declared, prefix string, fo
 // warnOfClocks warns if the clocks of Redis and of this machine are apart: counts have the times
 // of the clock that they were made by.
 func (s *session) warnOfClocks(ctx context.Context) {
-	_ = s.masters(ctx, func(ctx context.Context, c *redis.Client) error {
+	_ = s.Masters(ctx, func(ctx context.Context, c *redis.Client) error {
 		if _, apart, err := answers(ctx, c); err == nil && apart > clocksApart {
 			s.logger().Printf("the clock of %s is %v from the clock here: counts mean times of the Redis that they were made in, so windows end early or late in another", c.Options().Addr, apart)
 		}

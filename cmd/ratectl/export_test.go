@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -91,7 +92,7 @@ func (b *bench) found(t *testing.T) string {
 		}
 		var lines []string
 		for line := range strings.Lines(a.out) {
-			var s keyState
+			var s operate.State
 			if err := json.Unmarshal([]byte(line), &s); err != nil {
 				t.Fatal(err)
 			}

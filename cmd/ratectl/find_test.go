@@ -46,7 +46,7 @@ model.tokens +zeta:%3A%3A1 +(refused|near) .* \{"max":50\} for the rule; \{"max"
 model.tokens +other:zeta +ok .* \{"max":50\} for the rule
 login.user +zeta.example +ok +1/9 .* \{"max":9,"until":"\S+Z"\} for zeta\*
 `, `ratectl: an override that decides for none of these keys: \{"max":60\} for beta:zeta\*, of rule model.tokens\n`)
-	b.run("find", "zeta", "-limit", "1", "-o", "json").wants(t, 0, `\{"rule":"jobs","key":"zeta","state":"blocked",.*"overrides":\[\{"rule":"jobs","pattern":"zeta","block":true,.*\}\]\}\n`, `ratectl: these are the first 1 of 5 keys, see -limit\n`)
+	b.run("find", "zeta", "-limit", "1", "-o", "json").wants(t, 0, `\{"rule":"login.user","key":"zeta","state":"blocked",.*"overrides":\[\{"rule":"login.user","pattern":"zeta\*","max":9,.*\}\]\}\n`, `ratectl: these are the worst 1 of 5 keys, see -limit\nratectl: an override that decides for none of these keys: .*`)
 	b.run("find", "zeta:%3A%3A1").wants(t, 0, `RULE.*\nmodel.tokens +zeta:%3A%3A1 .*`, "") // as it is shown
 	b.run("find", "::1").wants(t, 0, `RULE.*\nmodel.tokens +zeta:%3A%3A1 .*`, "")
 	b.run("find", "").wants(t, 2, "", ".*Name a caller.*")
@@ -54,6 +54,74 @@ login.user +zeta.example +ok +1/9 .* \{"max":9,"until":"\S+Z"\} for zeta\*
 
 	b.take(t, 6, "login", 0, "2001:db8:0:1200::") // as a /56 is written
 	b.run("find", "2001:db8:0:12ab::7").wants(t, 0, `RULE.*\nlogin.user +2001%3Adb8%3A0%3A1200%3A%3A +blocked .*`, "")
+}
+
+// Of more keys than are shown, and than are judged, those that refuse the caller come first, whatever
+// their rules are called.
+func TestFindRanks(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	b := newBench(t, client, server.Addr)
+	var rules strings.Builder
+	const many = 420
+	take := func(i, n int, user string) {
+		rule := &runtime.Rule{Name: fmt.Sprintf("r%03d", i), Prefix: fmt.Sprintf("rate_limit:r%03d:", i), Window: time.Hour, Max: 2, Algorithm: runtime.FixedWindow}
+		for range n {
+			_, _ = b.limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString(user)))
+		}
+	}
+	for i := range many {
+		fmt.Fprintf(&rules, `{"file":"a.go","line":%d,"interface":"S","key":["#user"],"window":"1h0m0s","max":"2","algorithm":"fixed-window","prefix":"rate_limit:r%03[1]d:","name":"r%03[1]d","mode":"enforce"}`+"\n", i)
+		take(i, 1, "acme")
+	}
+	if err := os.WriteFile(b.env["RATECTL_RULES"], []byte(rules.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{401, 417} {
+		take(i, 3, "acme")
+	}
+	b.run("override", "set", "r410", "-keys", "acme", "-max", "1").wants(t, 0, ".*", "")
+	a := b.run("find", "acme", "-limit", "4")
+	a.wants(t, 0, `RULE.*\nr401 +acme +refused +2/2 .*\nr417 +acme +refused +2/2 .*\nr410 +acme +refused +1/1 .*\nr000 +acme +ok +1/2 .*`, `ratectl: these are the worst 4 of 420 keys, see -limit\n`)
+
+	name := client.Keys(t.Context(), "*r007:acme*").Val()[0]
+	value := client.Dump(t.Context(), name).Val()
+	if _, err := client.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
+		for i := range 6000 {
+			pipe.RestoreReplace(t.Context(), strings.Replace(name, "r007:acme", fmt.Sprintf("r%03d:acme-%d", i%many, i), 1), time.Hour, value)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	take(419, 3, "acme-last")
+	b.tellRefused(t, client.Time(t.Context()).Val().Unix(), 2, "r419\tacme-last\t1")
+	b.run("find", "acme-", "-limit", "1").wants(t, 0, `RULE.*\nr419 +acme-last +refused +2/2 .* 1, last .*`,
+		`ratectl: of 6001 keys 5000 were judged, those first that were refused in the last day: name more of the caller\nratectl: these are the worst 1 of 6001 keys, see -limit\n`)
+}
+
+// TestUnknown has callers whose max comes with each call: nobody knows that of the next one, but what
+// refused the last one is known.
+func TestUnknown(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	b.take(t, 9, "reports", 5, "refused")
+	b.take(t, 5, "reports", 50, "free")
+	b.tellRefused(t, b.client.Time(t.Context()).Val().Unix(), 2, "reports\trefused\t5\t4", "reports\tfree\t3\t9")
+	b.run("keys", "reports").wants(t, 0, `KEY.*\nrefused +refused +5/5 +\S+ .*\nfree +refused +3/3 .*`, "")
+	b.client.Del(t.Context(), "orders:rate_limit:{processes}:refused")
+	b.tellRefused(t, b.client.Time(t.Context()).Val().Unix(), 2, "reports\trefused\t5\t4", "reports\tfree\t30\t9")
+	b.run("keys", "reports").wants(t, 0, `KEY.*\nrefused +refused +5/5 +\S+ .*\nfree +unknown +5 .*`, "")
+	b.run("top", "-count", "1").wants(t, 0, `RULE +BLOCKED +REFUSED +NEAR +UNKNOWN .*\nreports +0 +1 +0 +1 +2 +refused\n.*`, "")
+	b.run("find", "free").wants(t, 0, `RULE.*\nreports +free +unknown +5 .* 9, last .*`, "")
+	b.run("find", "refused").wants(t, 0, `RULE.*\nreports +refused +refused +5/5 .*`, "")
+	b.run("inspect", "reports", "free").wants(t, 0, `.*state +unknown: each call brings its max\nlimit +each call brings its own.*`, "")
+	b.run("inspect", "reports", "refused").wants(t, 0, `.*state +refused\nlimit +5, 0 left, by the max of the last refusal\n.*`, "")
+	b.run("inspect", "reports", "free", "-max", "50").wants(t, 0, `.*state +ok\nlimit +50, 45 left\n.*`, "")
+	b.run("override", "set", "reports", "-max", "60").wants(t, 0, ".*", "") // then calls bring none
+	b.run("keys", "reports").wants(t, 0, `KEY.*\nfree +ok +5/60 +.*\nrefused +ok +5/60 .*`, "")
 }
 
 // Of 200 rules and 20,000 keys a caller is found in less than a second.

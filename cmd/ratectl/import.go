@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
@@ -25,10 +26,10 @@ type importCommand struct {
 	overwrite, skip bool
 	renames         []string
 
-	renamed map[string]declared // rules by their names in the file
-	named   map[string]bool     // in the file
-	left    map[int]bool        // lines that are left out
-	seen    map[string]int      // lines by Redis keys
+	renamed map[string]operate.Rule // rules by their names in the file
+	named   map[string]bool         // in the file
+	left    map[int]bool            // lines that are left out
+	seen    map[string]int          // lines by Redis keys
 	backup  override.Backup
 	results map[string]*importLine
 	bad     int
@@ -68,7 +69,7 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer done()
-	c.renamed, c.named, c.left, c.seen = map[string]declared{}, map[string]bool{}, map[int]bool{}, map[string]int{}
+	c.renamed, c.named, c.left, c.seen = map[string]operate.Rule{}, map[string]bool{}, map[int]bool{}, map[string]int{}
 	c.results, c.backup.Fields = map[string]*importLine{}, map[string]string{}
 	if err := c.rename(); err != nil {
 		return err
@@ -87,7 +88,7 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 		did, how = "import -overwrite", "overwrite those that are there, with all that was counted since"
 	}
 	if !c.dry {
-		if err := c.confirm(ctx, "import the counts of %d keys of %d rules and %d overrides in %s, and %s", keys, len(c.results), len(c.backup.Fields), namespaces(c.namespace), how); err != nil {
+		if err := c.confirm(ctx, "import the counts of %d keys of %d rules and %d overrides in %s, and %s", keys, len(c.results), len(c.backup.Fields), namespaces(c.Namespace), how); err != nil {
 			return err
 		}
 	}
@@ -107,8 +108,8 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	err = c.all(ctx, file)
-	for _, d := range c.known {
-		if l := c.results[d.reference]; l != nil {
+	for _, d := range c.Rules {
+		if l := c.results[d.Reference]; l != nil {
 			lines = append(lines, *l)
 		}
 	}
@@ -145,7 +146,7 @@ func (c *importCommand) all(ctx context.Context, file io.Reader) error {
 		if err := c.place(l); err != nil {
 			return fmt.Errorf("line %d: the file has changed: %w", l.number, err)
 		}
-		if some, bytes = append(some, l), bytes+len(l.String)+50*len(l.Sorted); len(some) < peeks && bytes < atOnce {
+		if some, bytes = append(some, l), bytes+len(l.String)+50*len(l.Sorted); len(some) < operate.Peeks && bytes < operate.AtOnce {
 			return nil
 		}
 		err := c.put(ctx, some)
@@ -167,11 +168,12 @@ func (c *importCommand) put(ctx context.Context, some []*countsLine) error {
 	if err := c.write(ctx, some, true); err != nil {
 		return err
 	}
-	errs := together(len(some), func(j int) error {
-		_, err := c.state(ctx, some[j].of, some[j].tried)
+	states := make([]operate.State, len(some))
+	errs := operate.Together(len(some), func(j int) (err error) {
+		states[j], err = c.State(ctx, some[j].of, some[j].tried)
 		return err
 	})
-	if _, err := c.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	if _, err := c.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, l := range some {
 			pipe.Unlink(ctx, l.to)
 		}
@@ -182,15 +184,15 @@ func (c *importCommand) put(ctx context.Context, some []*countsLine) error {
 	var good []*countsLine
 	for j, l := range some {
 		switch {
-		case errs[j] == nil:
-			good = append(good, l)
-		case runtime.ClassOf(errs[j]) == runtime.ClassWrongType:
+		case errs[j] != nil:
+			return errs[j]
+		case states[j].State == operate.Broken:
 			l.outcome = "bad"
 			if c.bad++; c.bad <= maxBad {
 				c.logger().Printf("line %d: %s", l.number, visible(l.text()+" is no count of its rule"))
 			}
 		default:
-			return errs[j]
+			good = append(good, l)
 		}
 	}
 	if err := c.write(ctx, good, false); err != nil {
@@ -211,13 +213,13 @@ func (c *importCommand) write(ctx context.Context, some []*countsLine, try bool)
 		how = "overwrite"
 	}
 	replies, rest := make([]*redis.Cmd, len(some)), make([][][]any, len(some))
-	_, err := c.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	_, err := c.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for j, l := range some {
 			l.to = l.redisKey
 			pages := l.writes(how, l.ends)
 			switch {
 			case try:
-				l.to, pages = c.limiter.RedisKey(c.limitOf(l.of, l.tried)), l.writes(how, time.Now().Add(time.Minute))
+				l.to, pages = c.Limiter.RedisKey(c.LimitOf(l.of, l.tried)), l.writes(how, time.Now().Add(time.Minute))
 			case c.dry:
 				pages = [][]any{{how, l.ends.UnixMilli(), "nothing"}}
 			}
@@ -234,7 +236,7 @@ func (c *importCommand) write(ctx context.Context, some []*countsLine, try bool)
 			if l.outcome != "imported" {
 				break
 			}
-			if err := c.client.Eval(ctx, writeKey, []string{l.to}, page...).Err(); err != nil {
+			if err := c.Client.Eval(ctx, writeKey, []string{l.to}, page...).Err(); err != nil {
 				return err
 			}
 		}

@@ -82,8 +82,8 @@ func (c *importCommand) examine(file io.Reader) (keys int, err error) {
 		return nil
 	})
 	for _, n := range hashed {
-		if header.Namespace != c.namespace && len(bad) < maxBad {
-			_ = reject(n, fmt.Sprintf("the key is a hash of one that was too long in %s: it is none in %s", namespaces(header.Namespace), namespaces(c.namespace)))
+		if header.Namespace != c.Namespace && len(bad) < maxBad {
+			_ = reject(n, fmt.Sprintf("the key is a hash of one that was too long in %s: it is none in %s", namespaces(header.Namespace), namespaces(c.Namespace)))
 		}
 	}
 	if err := c.renameOverrides(); err != nil {
@@ -120,12 +120,12 @@ func (c *importCommand) place(l *countsLine) (err error) {
 	}
 	c.named[l.Rule] = true
 	if d, is := c.renamed[l.Rule]; is {
-		l.Rule = d.reference
+		l.Rule = d.Reference
 	}
 	if l.of, err = c.rule(l.Rule); err != nil {
 		return err
 	}
-	if l.Rule != l.of.reference {
+	if l.Rule != l.of.Reference {
 		return fmt.Errorf("%.100q is not how a rule of the listing is named here", l.Rule)
 	}
 	key, err := runtime.ParseKey(*l.Key)
@@ -139,8 +139,8 @@ func (c *importCommand) place(l *countsLine) (err error) {
 	if err := cmp.Or(c.fits(l.of, key, args), l.check()); err != nil {
 		return err
 	}
-	group := c.limiter.KeysOf(l.of.Rule)
-	l.redisKey = c.limiter.RedisKey(c.limitOf(l.of, key))
+	group := c.Limiter.KeysOf(l.of.Rule)
+	l.redisKey = c.Limiter.RedisKey(c.LimitOf(l.of, key))
 	text, _ := group.Text(l.redisKey)
 	if tag := l.redisKey[len(group.Prefix)+len(text):]; tag != l.Tag {
 		return fmt.Errorf("%s counts by another algorithm, or other buckets, than the rule does here: its Redis key ends with %q, and here with %q", l.text(), l.Tag, tag)

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/rategen/rategen/internal/operate"
 )
 
 // An inspected is all that is known about one key.
 type inspected struct {
-	keyState
+	operate.State
 	Namespace string          `json:"namespace"`
 	RedisKey  string          `json:"redis_key"`
 	Exists    bool            `json:"exists"` // something is counted or kept for it
@@ -36,11 +38,11 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	i := inspected{Namespace: c.namespace, RedisKey: c.limiter.RedisKey(c.limitOf(d, key)), Declared: d.place}
-	if i.keyState, err = c.stateOrBroken(ctx, d, key); err != nil {
+	i := inspected{Namespace: c.Namespace, RedisKey: c.Limiter.RedisKey(c.LimitOf(d, key)), Declared: d.Place}
+	if i.State, err = c.State(ctx, d, key); err != nil {
 		return err
 	}
-	expiry, err := c.client.PTTL(ctx, i.RedisKey).Result()
+	expiry, err := c.Client.PTTL(ctx, i.RedisKey).Result()
 	if err != nil {
 		return err
 	}
@@ -49,13 +51,13 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 		if expiry < 0 { // -1 ns says that there is none
 			i.ExpiryMS = -1
 		}
-		i.Bytes, _ = c.client.MemoryUsage(ctx, i.RedisKey).Result() // not every user may ask
+		i.Bytes, _ = c.Client.MemoryUsage(ctx, i.RedisKey).Result() // not every user may ask
 	}
 	entries, err := c.decidingEntries(ctx)
 	if err != nil {
 		return err
 	}
-	i.Overrides = inForce(entries, d, key)
+	i.Overrides = entriesOf(operate.InForce(entries, d, key))
 	if c.json() {
 		return c.printJSON(i)
 	}
@@ -70,30 +72,33 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 }
 
 // rows says all but the overrides.
-func (s *inspected) rows(d declared) [][]string {
-	state, row := s.State+s.because(), s.row()
-	if s.Shadow && s.State != "off" {
+func (s *inspected) rows(d operate.Rule) [][]string {
+	state, row := s.State.State+because(s.State), stateRow(s.State)
+	if s.Shadow && s.State.State != operate.Off {
 		state += ", but the rule is in shadow mode and refuses nobody"
 	}
 	limit := "the limit is removed"
 	switch {
 	case s.Limit != nil:
 		limit = fmt.Sprintf("%d, %d left", *s.Limit, *s.Remaining)
-	case s.State == "broken":
+		if s.StandsIn {
+			limit += ", by the max of the last refusal"
+		}
+	case s.State.State == operate.Broken:
 		limit = "not known"
-	case s.State != "off": // and calls bring their own
-		limit = "each call brings its own, " + d.byCall + ": say which with -max"
+	case s.State.State != operate.Off: // and calls bring their own
+		limit = "each call brings its own, " + d.ByCall + ": say which with -max"
 	}
 	kept := "nothing is kept for it in " + namespaces(s.Namespace)
 	if s.Exists {
-		kept = fmt.Sprintf("%d bytes, gone in %v", s.Bytes, shortDuration(time.Duration(s.ExpiryMS)*time.Millisecond))
+		kept = fmt.Sprintf("%d bytes, gone in %v", s.Bytes, operate.ShortDuration(time.Duration(s.ExpiryMS)*time.Millisecond))
 		if s.ExpiryMS < 0 {
 			kept = fmt.Sprintf("%d bytes, without an expiry: see ratectl fix-expiry", s.Bytes)
 		}
 	}
 	return [][]string{
-		{"rule", s.Rule + ", " + s.Declared}, {"counts as", d.Algorithm.String() + " over " + d.per()}, {"key", s.Key}, {"state", state}, {"limit", limit},
-		{"used", s.used()}, {"retry after", row[3]}, {"reset after", row[4]},
+		{"rule", s.Rule + ", " + s.Declared}, {"counts as", d.Algorithm.String() + " over " + d.Per()}, {"key", s.Key}, {"state", state}, {"limit", limit},
+		{"used", usedOf(s.State)}, {"retry after", row[3]}, {"reset after", row[4]},
 		{"redis key", s.RedisKey}, {"redis", kept},
 	}
 }
@@ -114,19 +119,19 @@ func (c *usageCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	k, err := c.stateOrBroken(ctx, d, key)
-	if err == nil && k.State == "broken" {
-		err = fmt.Errorf("%s of rule %s is broken%s", printable(k.Key), d.Name, k.because())
+	k, err := c.State(ctx, d, key)
+	if err == nil && k.State == operate.Broken {
+		err = fmt.Errorf("%s of rule %s is broken%s", printable(k.Key), d.Name, because(k))
 	}
 	if err != nil {
 		return err
 	}
-	err = printEach(&c.printer, "LIMIT USED LEFT WINDOW RESET STATE", []keyState{k}, func(k keyState) []string {
-		row := k.row()
+	err = printEach(&c.printer, "LIMIT USED LEFT WINDOW RESET STATE", []operate.State{k}, func(k operate.State) []string {
+		row := stateRow(k)
 		if k.Limit == nil {
-			return []string{"-", k.used(), "-", k.Window, row[4], row[1]}
+			return []string{"-", usedOf(k), "-", k.Window, row[4], row[1]}
 		}
-		return rowOf(*k.Limit, k.used(), *k.Remaining, k.Window, row[4], row[1])
+		return rowOf(*k.Limit, usedOf(k), *k.Remaining, k.Window, row[4], row[1])
 	})
 	if err != nil || c.json() || len(k.Past) == 0 {
 		return err

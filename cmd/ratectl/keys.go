@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
+
+	"github.com/rategen/rategen/internal/operate"
 )
 
 // A keysCommand lists the keys of a rule, the most refused first.
@@ -39,21 +39,21 @@ func (c *keysCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if d.byCall != "" && c.max == 0 && c.filter != "" {
-		return usagef("calls of rule %s bring a max of their own, %s: say with -max which one to judge by", d.Name, d.byCall)
+	if d.ByCall != "" && c.Max == 0 && c.filter != "" {
+		return usagef("calls of rule %s bring a max of their own, %s: say with -max which one to judge by", d.Name, d.ByCall)
 	}
-	top, matched, total, err := c.keysOf(ctx, d, wanted, c.limit)
+	keys, err := c.Core.Keys(ctx, d, wanted, c.limit)
 	if err != nil {
 		return err
 	}
-	if total == 0 {
+	if keys.Total == 0 {
 		return c.noKeys(ctx, d)
 	}
-	if err := printEach(&c.printer, keyHead, top, keyState.row); err != nil {
+	if err := printEach(&c.printer, keyHead, keys.Top, stateRow); err != nil {
 		return err
 	}
-	if len(top) < matched {
-		c.logger().Printf("these are the first %d of %d keys, see -limit and -state", len(top), matched)
+	if len(keys.Top) < keys.Matched {
+		c.logger().Printf("these are the first %d of %d keys, see -limit and -state", len(keys.Top), keys.Matched)
 	}
 	return nil
 }
@@ -64,19 +64,19 @@ const keyHead = "KEY STATE USED RETRY RESET"
 // wantedStates returns the states that a filter names: all if it is empty.
 func wantedStates(filter string) ([]string, error) {
 	if filter == "" {
-		return states, nil
+		return operate.States, nil
 	}
 	wanted := strings.Split(filter, ",")
 	for _, state := range wanted {
-		if !slices.Contains(states, state) {
-			return nil, usagef("-state %q: write some of %s, separated by commas", state, strings.Join(states, ", "))
+		if !slices.Contains(operate.States, state) {
+			return nil, usagef("-state %q: write some of %s, separated by commas", state, strings.Join(operate.States, ", "))
 		}
 	}
 	return wanted, nil
 }
 
 // noKeys returns an error that says under which other namespaces a rule has keys.
-func (s *session) noKeys(ctx context.Context, d declared) error {
+func (s *session) noKeys(ctx context.Context, d operate.Rule) error {
 	others, err := s.otherNamespaces(ctx, d)
 	if err != nil {
 		return err
@@ -85,51 +85,29 @@ func (s *session) noKeys(ctx context.Context, d declared) error {
 	if len(others) > 0 {
 		where = "there are some in " + namespaces(others...)
 	}
-	return nothingf("no key of rule %s in %s: %s", d.Name, namespaces(s.namespace), where)
+	return nothingf("no key of rule %s in %s: %s", d.Name, namespaces(s.Namespace), where)
 }
 
 // wrongNamespace returns an error if none of some rules, which have no keys, has any but in other
 // namespaces. It looks for a few of them.
-func (s *session) wrongNamespace(ctx context.Context, rules []declared) error {
+func (s *session) wrongNamespace(ctx context.Context, rules []operate.Rule) error {
 	for _, d := range rules[:min(len(rules), 20)] {
 		if others, err := s.otherNamespaces(ctx, d); err != nil || len(others) > 0 {
-			return cmp.Or(err, nothingf("no rule has a key in %s: those of %s are in %s", namespaces(s.namespace), d.Name, namespaces(others...)))
+			return cmp.Or(err, nothingf("no rule has a key in %s: those of %s are in %s", namespaces(s.Namespace), d.Name, namespaces(others...)))
 		}
 	}
 	return nil
 }
 
 // otherNamespaces returns the other namespaces in which a rule has keys, ten at most.
-func (s *session) otherNamespaces(ctx context.Context, d declared) ([]string, error) {
+func (s *session) otherNamespaces(ctx context.Context, d operate.Rule) ([]string, error) {
 	seen := make(map[string]bool)
-	err := s.scan(ctx, []string{"*" + literally.Replace(d.Prefix) + "*"}, surveyBatch, func(key string) {
-		if before, _, _ := strings.Cut(key, d.Prefix); before != s.namespace+":" && len(seen) < 10 {
+	err := s.Scan(ctx, []string{"*" + operate.Literally.Replace(d.Prefix) + "*"}, surveyBatch, func(key string) {
+		if before, _, _ := strings.Cut(key, d.Prefix); before != s.Namespace+":" && len(seen) < 10 {
 			seen[strings.TrimSuffix(before, ":")] = true
 		}
 	})
 	return slices.Sorted(maps.Keys(seen)), err
-}
-
-// scan calls each with every key in Redis that fits one of some patterns, and with some twice.
-func (s *server) scan(ctx context.Context, patterns []string, batch int64, each func(key string)) error {
-	var mu sync.Mutex
-	return s.masters(ctx, func(ctx context.Context, server *redis.Client) error {
-		for _, pattern := range patterns {
-			for cursor, more := uint64(0), true; more; more = cursor != 0 {
-				keys, next, err := server.Scan(ctx, cursor, pattern, batch).Result()
-				if err != nil {
-					return err
-				}
-				mu.Lock()
-				for _, key := range keys {
-					each(key)
-				}
-				mu.Unlock()
-				cursor = next
-			}
-		}
-		return nil
-	})
 }
 
 // namespaces names namespaces.
@@ -142,6 +120,3 @@ func namespaces(names ...string) string {
 	}
 	return strings.Join(names, ", ")
 }
-
-// literally escapes what has a meaning in a pattern of SCAN.
-var literally = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)

@@ -8,18 +8,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
 
 // rule returns the rule that has a name or a prefix.
-func (s *session) rule(name string) (declared, error) {
-	var found []declared
-	for _, d := range s.known {
+func (s *session) rule(name string) (operate.Rule, error) {
+	var found []operate.Rule
+	for _, d := range s.Rules {
 		if d.Prefix == name {
 			return d, nil
 		}
-		same := func(f declared) bool { return f.Prefix == d.Prefix }
+		same := func(f operate.Rule) bool { return f.Prefix == d.Prefix }
 		if d.Name == name && !slices.ContainsFunc(found, same) {
 			found = append(found, d)
 		}
@@ -28,21 +29,21 @@ func (s *session) rule(name string) (declared, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return declared{}, usagef("no rule has the name %q%s; ratectl rules lists them", name, suggest(name, s.ruleNames()))
+		return operate.Rule{}, usagef("no rule has the name %q%s; ratectl rules lists them", name, suggest(name, s.ruleNames()))
 	}
-	return declared{}, usagef("%d rules have the name %q, at %s and %s: name the one by its prefix, such as %q",
-		len(found), name, found[0].place, found[1].place, found[0].Prefix)
+	return operate.Rule{}, usagef("%d rules have the name %q, at %s and %s: name the one by its prefix, such as %q",
+		len(found), name, found[0].Place, found[1].Place, found[0].Prefix)
 }
 
 func (s *session) ruleNames() (names []string) {
-	for _, d := range s.known {
+	for _, d := range s.Rules {
 		names = append(names, d.Name)
 	}
 	return names
 }
 
 // keyNamed returns the rule that the first argument names, and the key that the others name.
-func (s *session) keyNamed(args []string) (d declared, key *runtime.Key, err error) {
+func (s *session) keyNamed(args []string) (d operate.Rule, key *runtime.Key, err error) {
 	if d, err = s.rule(args[0]); err != nil {
 		return d, nil, err
 	}
@@ -50,7 +51,7 @@ func (s *session) keyNamed(args []string) (d declared, key *runtime.Key, err err
 	text := ""
 	if len(args) == 1 && !s.parts {
 		text = args[0]
-		if whole := s.limiter.KeysOf(d.Rule); strings.HasPrefix(text, whole.Prefix) {
+		if whole := s.Limiter.KeysOf(d.Rule); strings.HasPrefix(text, whole.Prefix) {
 			rest, is := whole.Text(text)
 			if !is {
 				return d, nil, usagef("%q is no key of %s: it counts by another algorithm", text, d.Name)
@@ -77,55 +78,42 @@ func (s *session) keyNamed(args []string) (d declared, key *runtime.Key, err err
 	return d, key, s.fits(d, key, args)
 }
 
-// limitOf returns the limit of a rule for a key. Calls that bring a max of their
-// own have that of -max, or one that nobody reaches.
-func (s *session) limitOf(d declared, key *runtime.Key) runtime.Limit {
-	limit := d.Limit(key)
-	switch {
-	case s.max > 0:
-		return limit.WithMax(s.max)
-	case d.byCall != "":
-		return limit.WithMax(runtime.MaxLog)
-	}
-	return limit
-}
-
 // fits returns an error if a key has not as many parts as the rule's keys.
-func (s *session) fits(d declared, key *runtime.Key, args []string) error {
+func (s *session) fits(d operate.Rule, key *runtime.Key, args []string) error {
 	text := key.String()
 	n := len(args)
 	if !s.parts && n == 1 {
 		n = 1 + strings.Count(text, ":")
 	}
-	parts := strings.Join(d.parts, ",")
+	parts := strings.Join(d.Parts, ",")
 	switch {
-	case d.anyKey && len(args) == 0: // else everybody would be blocked, and nobody is
+	case d.AnyKey && len(args) == 0: // else everybody would be blocked, and nobody is
 		return usagef("the rules of a live page do not say whose limit %s is: name the KEY, as ratectl keys %s shows it, or write \"\" if all callers share one", d.Name, d.Name)
-	case d.anyKey, strings.HasPrefix(text, "%sha256-") || n == len(d.parts) || text == "" && len(d.parts) == 0:
+	case d.AnyKey, strings.HasPrefix(text, "%sha256-") || n == len(d.Parts) || text == "" && len(d.Parts) == 0:
 		return nil
-	case len(d.parts) == 0:
+	case len(d.Parts) == 0:
 		return usagef("rule %s has one limit for all callers: leave the KEY out", d.Name)
 	case s.parts && n != 0:
-		return usagef("the keys of rule %s are %s: give %d parts, not %d", d.Name, parts, len(d.parts), n)
+		return usagef("the keys of rule %s are %s: give %d parts, not %d", d.Name, parts, len(d.Parts), n)
 	case n == 0:
 		return usagef("rule %s has a limit for each %s: name the KEY", d.Name, parts)
 	}
 	return usagef("the number of parts of a key of rule %s (%s) is %d, and not %d as in %q: write a colon within a part as %%3A, or give the parts with -parts",
-		d.Name, parts, len(d.parts), n, text)
+		d.Name, parts, len(d.Parts), n, text)
 }
 
 // fitsPattern returns an error if a rule has no key that a pattern is for.
-func (s *session) fitsPattern(d declared, pattern string) error {
+func (s *session) fitsPattern(d operate.Rule, pattern string) error {
 	has, wild := strings.Count(pattern, ":")+1, strings.HasSuffix(pattern, "*")
-	switch parts := strings.Join(d.parts, ","); {
+	switch parts := strings.Join(d.Parts, ","); {
 	case pattern == "":
 		return usagef("-keys is empty: a variable that is not set? Leave it out for the rule itself")
-	case d.anyKey || strings.HasPrefix(pattern, "%sha256-") || has == len(d.parts) || wild && (has < len(d.parts) || pattern == "*"):
+	case d.AnyKey || strings.HasPrefix(pattern, "%sha256-") || has == len(d.Parts) || wild && (has < len(d.Parts) || pattern == "*"):
 		return nil
-	case len(d.parts) == 0:
+	case len(d.Parts) == 0:
 		return usagef("rule %s has one limit for all callers: leave -keys out", d.Name)
 	default:
-		return usagef("-keys %s: the keys of rule %s are %s, joined by colons: %d parts, and not %d", pattern, d.Name, parts, len(d.parts), has)
+		return usagef("-keys %s: the keys of rule %s are %s, joined by colons: %d parts, and not %d", pattern, d.Name, parts, len(d.Parts), has)
 	}
 }
 
@@ -140,7 +128,7 @@ func (s *session) unlikely(ctx context.Context, t override.Target) (string, erro
 	for part := range strings.SplitSeq(t.Pattern, ":") {
 		text, _ := url.PathUnescape(part)
 		if why := notAsCounted(text); why != "" {
-			n, err := s.client.Exists(ctx, s.limiter.RedisKey(s.limitOf(d, key))).Result()
+			n, err := s.Client.Exists(ctx, s.Limiter.RedisKey(s.LimitOf(d, key))).Result()
 			if n > 0 {
 				why = ""
 			}

@@ -13,30 +13,12 @@ import (
 	"os"
 	"strings"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/rulelist"
 	"github.com/rategen/rategen/runtime"
 )
 
-// A declared rule is one of a listing.
-type declared struct {
-	*runtime.Rule          // as if it refused calls
-	shadow        bool     // it refuses none
-	place         string   // file and line
-	parts         []string // of the key, as they are written
-	anyKey        bool     // the parts of the key are not known
-	byCall        string   // the expression that is the max of a call, or empty
-	reference     string   // by which [session.rule] finds it: its name, or its prefix if it has none or another has it
-}
-
-// per returns the time that the max refers to.
-func (d declared) per() string {
-	if d.Period != runtime.NoPeriod {
-		return d.Period.String()
-	}
-	return shortDuration(d.Window)
-}
-
-func parseListing(in io.Reader) (rules []declared, err error) {
+func parseListing(in io.Reader) (rules []operate.Rule, err error) {
 	lines := json.NewDecoder(in)
 	for n := 1; ; n++ {
 		var l rulelist.Rule
@@ -50,23 +32,23 @@ func parseListing(in io.Reader) (rules []declared, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("rule %d, %q: %w", n, l.Name, err)
 		}
-		d := declared{Rule: r, shadow: !r.Mode.Denies(), place: l.File, parts: l.Key, anyKey: l.AnyKey}
+		d := operate.Rule{Rule: r, Shadow: !r.Mode.Denies(), Place: l.File, Parts: l.Key, AnyKey: l.AnyKey}
 		r.Mode = runtime.ModeEnforce
 		if !l.AnyKey { // else the file names the method
-			d.place = fmt.Sprintf("%s:%d", l.File, l.Line)
+			d.Place = fmt.Sprintf("%s:%d", l.File, l.Line)
 		}
 		for n := range l.KeyParts {
-			d.parts, d.anyKey = append(d.parts, fmt.Sprintf("part %d", n+1)), false
+			d.Parts, d.AnyKey = append(d.Parts, fmt.Sprintf("part %d", n+1)), false
 		}
 		if l.ByCall() {
-			d.byCall = l.Max
+			d.ByCall = l.Max
 		}
 		rules = append(rules, d)
 	}
 }
 
 // listed returns the rules of the page, of the file or of standard input that -rules names.
-func (s *session) listed(ctx context.Context) (rules []declared, err error) {
+func (s *session) listed(ctx context.Context) (rules []operate.Rule, err error) {
 	const remedy = "make one with: rategen list -json ./... > rules.jsonl"
 	in, none := s.in, "there is no rule in it"
 	wrong := func(err error) error { return usagef("-rules %s: %v; %s", s.rules, err, remedy) }
@@ -102,7 +84,7 @@ func (s *session) listed(ctx context.Context) (rules []declared, err error) {
 }
 
 // setReferences sets by what each rule is found.
-func setReferences(rules []declared) {
+func setReferences(rules []operate.Rule) {
 	prefixes := make(map[string]map[string]bool) // by name
 	for _, d := range rules {
 		if prefixes[d.Name] == nil {
@@ -111,9 +93,9 @@ func setReferences(rules []declared) {
 		prefixes[d.Name][d.Prefix] = true
 	}
 	for i, d := range rules {
-		rules[i].reference = d.Name
+		rules[i].Reference = d.Name
 		if d.Name == "" || len(prefixes[d.Name]) > 1 {
-			rules[i].reference = d.Prefix
+			rules[i].Reference = d.Prefix
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -149,7 +150,7 @@ func story(t *testing.T, b *bench) {
 	before := b.dump(t)
 
 	a := b.run("top", "-o", "json")
-	a.wants(t, 0, `\{"rule":"login.user","keys":35,"blocked":10,"refused":5,"near":5,"worst_key":"user-\d+"\}\n.*\{"rule":"model.all","keys":1,"blocked":0,"refused":1,.*`, "")
+	a.wants(t, 0, `\{"rule":"login.user","keys":35,"blocked":10,"refused":5,"near":5,"unknown":0,"worst_key":"user-\d+"\}\n.*\{"rule":"model.all","keys":1,"blocked":0,"refused":1,.*`, "")
 	if n := strings.Count(a.out, "\n"); n != 7 {
 		t.Errorf("top prints %d lines", n)
 	}
@@ -260,8 +261,8 @@ func story(t *testing.T, b *bench) {
 func (b *bench) dump(t *testing.T) map[string]string {
 	var mu sync.Mutex // masters are asked at the same time
 	all := make(map[string]string)
-	o := &server{client: b.client}
-	err := o.masters(context.Background(), func(ctx context.Context, c *redis.Client) error {
+	o := &operate.Core{Client: b.client}
+	err := o.Masters(context.Background(), func(ctx context.Context, c *redis.Client) error {
 		keys, err := c.Keys(ctx, "orders:*").Result()
 		mu.Lock()
 		defer mu.Unlock()

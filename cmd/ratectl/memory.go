@@ -98,16 +98,16 @@ func (s *session) survey(ctx context.Context, prefixes []string, expiry time.Dur
 		groups, lines = append(groups, &runtime.KeyGroup{Prefix: prefix}), append(lines, memoryLine{Prefix: prefix})
 	}
 	if len(prefixes) == 0 {
-		if len(s.known) == 0 {
+		if len(s.Rules) == 0 {
 			return nil, usagef("whose keys? Name the rules with -rules, or a PREFIX that only the limiter uses")
 		}
-		groups = s.groups()
-		for i, d := range s.known {
+		groups = s.Groups()
+		for i, d := range s.Rules {
 			lines = append(lines, memoryLine{Rule: d.Name, Prefix: groups[i].Prefix})
 			if heal {
-				groups[i].Expiry = s.limiter.KeysOf(d.Rule).Expiry
+				groups[i].Expiry = s.Limiter.KeysOf(d.Rule).Expiry
 			}
-			if heal && d.byCall != "" { // a bucket with a lower max may drain for longer
+			if heal && d.ByCall != "" { // a bucket with a lower max may drain for longer
 				groups[i].Expiry = max(groups[i].Expiry, 48*time.Hour)
 			}
 		}
@@ -117,7 +117,7 @@ func (s *session) survey(ctx context.Context, prefixes []string, expiry time.Dur
 			group.Expiry = expiry
 		}
 	}
-	err := s.surveyed(ctx, groups)
+	err := s.Survey(ctx, groups)
 	for i, g := range groups {
 		l := &lines[i]
 		l.Keys, l.Bytes, l.Endless, l.Healed = g.Keys, g.Bytes, g.Endless, g.Healed

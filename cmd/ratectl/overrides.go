@@ -133,7 +133,7 @@ type following struct {
 func (s *session) processes(ctx context.Context) ([]runtime.Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.store.Processes(ctx, s.namespace)
+	return s.Store.Processes(ctx, s.Namespace)
 }
 
 // following asks Redis who follows the hash.
@@ -144,7 +144,7 @@ func (s *session) following(ctx context.Context) (following, error) {
 
 // followed counts the processes that follow the hash.
 func (s *session) followed(ctx context.Context, processes []runtime.Process) (f following) {
-	hash := override.NewEditor(s.client, s.overrides).Source()
+	hash := override.NewEditor(s.Client, s.overrides).Source()
 	var versions []string // in force
 	for _, p := range processes {
 		if p.Overrides == hash {

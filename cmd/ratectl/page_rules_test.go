@@ -72,7 +72,7 @@ func TestRulesOfLivePage(t *testing.T) {
 	if err := limiter.Hold(t.Context(), peer, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	b.run("top", "-count", "1").wants(t, 0, `RULE .*\npeer +1 +0 +0 +1 +a:b\n.*`, "")
+	b.run("top", "-count", "1").wants(t, 0, `RULE .*\npeer +1 +0 +0 +0 +1 +a:b\n.*`, "")
 	b.run("keys", "peer", "-state", "held").wants(t, 0, `KEY .*\na:b +held +- +(59m\S+|1h) .*`, "")
 	b.run("inspect", "peer", "a:b").wants(t, 0, `.*\nstate +held, since the peer of these calls has asked for it: ratectl release ends that\n.*`, "")
 	b.run("release", "peer", "a:b", "-n").wants(t, 0, `a:b of rule peer would be released; nothing is changed; it was held back for another (59m\S+|1h)\n`, "")

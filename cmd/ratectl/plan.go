@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/internal/replay"
 	"github.com/rategen/rategen/internal/rulelist"
@@ -88,7 +89,7 @@ func (c *planCommand) print(r *replay.Result) error {
 				limit, hit = of.Now, of.HitNow
 			}
 			rows = append(rows, []string{of.Name, limit, n(counts.Admitted), n(counts.Refused), n(counts.Over), n(counts.Others), n(counts.Delayed),
-				shortDuration(counts.Longest), fmt.Sprintf("%d of %d", hit, of.Callers)})
+				operate.ShortDuration(counts.Longest), fmt.Sprintf("%d of %d", hit, of.Callers)})
 		}
 		for _, s := range of.Sides[:min(5, len(of.Sides))] {
 			first := "-"
@@ -159,7 +160,7 @@ func (c *changes) flags() []cli.Flag {
 
 // A ruleChange changes the rules of records.
 type ruleChange struct {
-	listing   map[string]declared // nil: there is none
+	listing   map[string]operate.Rule // nil: there is none
 	overrides runtime.Overrides
 	flags     map[string][]func(*runtime.Rule) (max bool)
 	met       map[string]bool
@@ -176,8 +177,8 @@ func (c *changes) change(ctx context.Context, s *session, records *replay.Record
 	r := &ruleChange{flags: map[string][]func(*runtime.Rule) bool{}, met: map[string]bool{}, gone: map[string]bool{},
 		made: map[*runtime.Rule]*runtime.Rule{}, own: map[*runtime.Rule]bool{}}
 	if s.rules != "" {
-		r.listing = map[string]declared{}
-		for _, d := range s.known {
+		r.listing = map[string]operate.Rule{}
+		for _, d := range s.Rules {
 			r.listing[d.Name] = d
 		}
 	}
@@ -273,7 +274,7 @@ func (c *ruleChange) of(s record.RuleState, max int64) (*runtime.Rule, int64, bo
 		r = &made
 		own := false
 		if listed {
-			own = declare(r, s, d) && d.byCall == ""
+			own = declare(r, s, d) && d.ByCall == ""
 		}
 		for _, set := range c.flags[name] {
 			own = set(r) || own
@@ -297,10 +298,10 @@ func (c *ruleChange) of(s record.RuleState, max int64) (*runtime.Rule, int64, bo
 
 // declare has a rule be as its source says now, but for what an override had changed. It reports
 // whether that is the max, too, and is another than before.
-func declare(r *runtime.Rule, s record.RuleState, d declared) (max bool) {
+func declare(r *runtime.Rule, s record.RuleState, d operate.Rule) (max bool) {
 	now := *d.Rule
 	now.Prefix = s.Rule.Prefix // its keys are those of the record
-	if d.shadow {
+	if d.Shadow {
 		now.Mode = runtime.ModeShadow
 	}
 	if was := s.Declared; was != s.Rule {
@@ -314,7 +315,7 @@ func declare(r *runtime.Rule, s record.RuleState, d declared) (max bool) {
 			now.Max = s.Rule.Max
 		}
 	}
-	if d.byCall != "" {
+	if d.ByCall != "" {
 		now.Max = s.Rule.Max
 	}
 	*r = now

@@ -7,12 +7,10 @@ import (
 	"log"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/printed"
-	"github.com/rategen/rategen/internal/spec"
 )
 
 // A printer prints what a command answers.
@@ -118,17 +116,6 @@ func suggest(written string, candidates []string) string {
 		return fmt.Sprintf(": did you mean %q?", best)
 	}
 	return ""
-}
-
-// shortDuration writes a duration with no more digits than an operator reads.
-func shortDuration(d time.Duration) string {
-	digit := time.Millisecond
-	if d >= time.Hour {
-		digit = time.Second
-	} else if d >= time.Minute {
-		digit = 100 * time.Millisecond
-	}
-	return spec.DurationText(d.Round(digit))
 }
 
 // A program is what the command is given by the system.

@@ -1,42 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/rategen/rategen/internal/spec"
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/internal/operate"
 )
 
-// A refusedCaller is how often, and in which minutes, a rule has refused a caller.
-type refusedCaller struct {
-	Rule    string        `json:"rule"`
-	Key     string        `json:"key"`
-	Refused int64         `json:"refused"`
-	Spans   []refusedSpan `json:"spans"` // in the order of time
-	text    string        // the key as processes tell it
-}
-
-// A refusedSpan is minutes that follow each other.
-type refusedSpan struct {
-	Start   time.Time `json:"start"`
-	End     time.Time `json:"end"` // of the last minute
-	Refused int64     `json:"refused"`
-}
-
-// spanGap is how far minutes are apart that belong together: a process tells each minute, and a bit
-// later each time.
-const spanGap = time.Minute
-
-func (c *refusedCaller) last() refusedSpan { return c.Spans[len(c.Spans)-1] }
-
-func (c *refusedCaller) row() []string {
+func refusedRow(c *operate.RefusedCaller) []string {
 	spans := make([]string, len(c.Spans))
 	for i, s := range c.Spans {
 		spans[i] = s.String()
@@ -44,74 +19,32 @@ func (c *refusedCaller) row() []string {
 	return rowOf(c.Rule, c.Key, c.Refused, strings.Join(spans, ", "))
 }
 
-// String says the beginning and the end. That is on the same day if it has no other.
-func (s refusedSpan) String() string {
-	const day, minute = "2006-01-02T", "15:04Z"
-	from, to := s.Start.UTC(), s.End.UTC()
-	text := from.Format(day+minute) + "/"
-	if from.Format(day) != to.Format(day) {
-		text += to.Format(day)
-	}
-	return text + to.Format(minute)
-}
-
 // A pastCommand is one that looks back.
 type pastCommand struct {
 	session
 	secretFile string
-	secret     []byte
 }
 
 func (c *pastCommand) secretFlag() cli.Flag {
 	return c.sourced(text(&c.secretFile, "refused-secret-file", "`file` with the secret of runtime.WithRefusals, in place of RATECTL_REFUSED_SECRET"))
 }
 
-// refused returns the callers that were refused in a time up to now, by the clock of Redis, and how many
-// refusals are of callers that are not told.
-func (c *pastCommand) refused(ctx context.Context, since time.Duration) (callers []*refusedCaller, others int64,
-	now time.Time, err error) {
+// readSecret reads the secret by which keys are found that processes hide.
+func (c *pastCommand) readSecret() error {
 	secret, err := c.program.secret("RATECTL_REFUSED_SECRET", c.secretFile)
-	if err != nil {
-		return nil, 0, now, err
+	c.Secret = []byte(secret)
+	return err
+}
+
+// refused returns the callers that were refused in a time up to now.
+func (c *pastCommand) refused(ctx context.Context, since time.Duration) (r operate.Refused, err error) {
+	if err := c.readSecret(); err != nil {
+		return r, err
 	}
-	c.secret = []byte(secret)
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	if now, err = c.client.Time(ctx).Result(); err != nil {
-		return nil, 0, now, err
-	}
-	minutes, err := c.store.RefusedMinutes(ctx, c.namespace, now.Add(-since))
-	index := map[[2]string]*refusedCaller{}
-	for _, m := range minutes {
-		if m.Rule == "" {
-			others += m.Count
-			continue
-		}
-		of := index[[2]string{m.Rule, m.Key}]
-		if of == nil {
-			of = &refusedCaller{Rule: m.Rule, Key: m.Key, text: m.Key}
-			if key, err := runtime.ParseKey(m.Key); err == nil {
-				of.Key = key.Pattern()
-			}
-			index[[2]string{m.Rule, m.Key}], callers = of, append(callers, of)
-		}
-		of.add(m)
-	}
-	return callers, others, now, err
+	return c.Core.Refused(ctx, since)
 }
-
-// add adds a minute, of which none is before those that are there.
-func (c *refusedCaller) add(m runtime.RefusedMinute) {
-	c.Refused += m.Count
-	if n := len(c.Spans); n == 0 || m.Start.Sub(c.Spans[n-1].End) > spanGap {
-		c.Spans = append(c.Spans, refusedSpan{Start: m.Start.UTC()})
-	}
-	last := &c.Spans[len(c.Spans)-1]
-	last.End, last.Refused = m.Start.UTC().Add(time.Minute), last.Refused+m.Count
-}
-
-// hidden returns a key as processes tell it that hide keys by the secret.
-func (c *pastCommand) hidden(key string) string { return spec.HiddenKey(c.secret, key) }
 
 // A refusedCommand lists whom processes have refused lately.
 type refusedCommand struct {
@@ -136,31 +69,26 @@ func (c *refusedCommand) run(ctx context.Context, args []string) error {
 	case len(args) > 0 && args[0] == "":
 		return usagef("KEY is empty: a variable that is not set? Leave it out for all callers")
 	}
-	callers, others, now, err := c.refused(ctx, c.since)
+	refused, err := c.refused(ctx, c.since)
 	if err != nil {
 		return err
 	}
-	told, askedFor := len(callers), ""
+	callers, askedFor := refused.Callers, ""
+	told := len(callers)
 	if len(args) > 0 {
 		askedFor = fmt.Sprintf(" for a key with %q", args[0])
-		texts := spellings(args[0])
-		callers = slices.DeleteFunc(callers, func(r *refusedCaller) bool {
-			has, _ := holds(r.text, texts)
-			return !has && !slices.ContainsFunc(texts, func(text string) bool { return r.text == c.hidden(text) })
-		})
+		callers = c.Of(callers, args[0])
 	}
-	from := now.Add(-c.since).UTC().Format(time.RFC3339)
-	if others > 0 {
-		c.logger().Printf("and %d refusals since %s of callers of whom nothing else is told: they were not among the 100 that were refused most in a minute", others, from)
+	from := refused.Now.Add(-c.since).UTC().Format(time.RFC3339)
+	if refused.Others > 0 {
+		c.logger().Printf("and %d refusals since %s of callers of whom nothing else is told: they were not among the 100 that were refused most in a minute", refused.Others, from)
 	}
 	if len(callers) == 0 {
-		return nothingf("no refusal is told%s since %s in %s; of all callers %d are; processes with rules tell each minute, unless they have WithoutReports or WithRefusals(0, nil)", askedFor, from, namespaces(c.namespace), told)
+		return nothingf("no refusal is told%s since %s in %s; of all callers %d are; processes with rules tell each minute, unless they have WithoutReports or WithRefusals(0, nil)", askedFor, from, namespaces(c.Namespace), told)
 	}
-	slices.SortStableFunc(callers, func(a, b *refusedCaller) int {
-		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
-	})
+	operate.MostRefused(callers)
 	shown := callers[:min(len(callers), c.limit)]
-	if err := printEach(&c.printer, "RULE KEY REFUSED WHEN", shown, (*refusedCaller).row); err != nil {
+	if err := printEach(&c.printer, "RULE KEY REFUSED WHEN", shown, refusedRow); err != nil {
 		return err
 	}
 	if len(shown) < len(callers) {

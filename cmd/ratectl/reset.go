@@ -6,19 +6,20 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
 
 // A resetAnswer is what reset or release has done.
 type resetAnswer struct {
-	Rule     string   `json:"rule"`
-	Key      string   `json:"key"`
-	RedisKey string   `json:"redis_key"`
-	Before   keyState `json:"before"`
-	DryRun   bool     `json:"dry_run,omitempty"`
+	Rule     string        `json:"rule"`
+	Key      string        `json:"key"`
+	RedisKey string        `json:"redis_key"`
+	Before   operate.State `json:"before"`
+	DryRun   bool          `json:"dry_run,omitempty"`
 
-	d     declared
+	d     operate.Rule
 	limit runtime.Limit
 	of    string // how the key is called
 }
@@ -43,10 +44,10 @@ func (c *resetCommand) named(ctx context.Context, args []string) (*resetAnswer, 
 	if err != nil {
 		return nil, err
 	}
-	limit := c.limitOf(d, key)
-	a := &resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: c.limiter.RedisKey(limit), DryRun: c.dry, d: d, limit: limit}
+	limit := c.LimitOf(d, key)
+	a := &resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: c.Limiter.RedisKey(limit), DryRun: c.dry, d: d, limit: limit}
 	a.of = fmt.Sprintf("%s of rule %s", printable(a.Key), d.Name)
-	a.Before, err = c.stateOrBroken(ctx, d, key)
+	a.Before, err = c.State(ctx, d, key)
 	return a, err
 }
 
@@ -77,17 +78,17 @@ func (c *resetCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	there, err := c.client.Exists(ctx, a.RedisKey).Result()
+	there, err := c.Client.Exists(ctx, a.RedisKey).Result()
 	switch {
 	case err != nil:
 		return err
 	case there == 0:
-		return nothingf("nothing is counted for %s in %s, under %s: there is nothing to reset", a.of, namespaces(c.namespace), printable(a.RedisKey))
+		return nothingf("nothing is counted for %s in %s, under %s: there is nothing to reset", a.of, namespaces(c.Namespace), printable(a.RedisKey))
 	case a.Before.State == "broken": // that is a reason for a reset
 		a.Before.RetryMS = new(int64)
 	}
 	state, used := a.Before.State, a.Before.Used
-	err = c.does(ctx, a, "reset", c.limiter.Reset, fmt.Sprintf("forget all that is counted for %s (%s, %d used)", a.of, state, used),
+	err = c.does(ctx, a, "reset", c.Limiter.Reset, fmt.Sprintf("forget all that is counted for %s (%s, %d used)", a.of, state, used),
 		fmt.Sprintf("would be reset; it is %s, with %d used; nothing is changed", state, used), fmt.Sprintf("is reset; it was %s, with %d used", state, used))
 	if err == nil && a.Before.RetryMS == nil && !c.dry {
 		c.printf("it is still blocked, by an override: see ratectl unblock")
@@ -113,9 +114,9 @@ func (c *releaseCommand) run(ctx context.Context, args []string) error {
 	case !a.d.Hold:
 		return usagef("rule %s holds back no calls: it is not for calls that go out to a peer", a.Rule)
 	case a.Before.State != "held":
-		return nothingf("%s is not held back: it is %s%s", a.of, a.Before.State, a.Before.because())
+		return nothingf("%s is not held back: it is %s%s", a.of, a.Before.State, because(a.Before))
 	}
-	retry := "; it was held back for another " + a.Before.retry()
-	return c.does(ctx, a, "release", c.limiter.Release, fmt.Sprintf("send calls again to a peer that has asked to hold back %s for another %s", a.of, a.Before.retry()),
+	retry := "; it was held back for another " + retryOf(a.Before)
+	return c.does(ctx, a, "release", c.Limiter.Release, fmt.Sprintf("send calls again to a peer that has asked to hold back %s for another %s", a.of, retryOf(a.Before)),
 		"would be released; nothing is changed"+retry, "is released"+retry)
 }

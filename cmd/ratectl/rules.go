@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
@@ -36,32 +37,32 @@ func (c *rulesCommand) about() about {
 }
 
 func (c *rulesCommand) run(context.Context, []string) error {
-	lines := make([]ruleLine, len(c.known))
-	for i, d := range c.known {
+	lines := make([]ruleLine, len(c.Rules))
+	for i, d := range c.Rules {
 		lines[i] = c.line(d)
 	}
 	return printEach(&c.printer, "RULE LIMIT MODE ALGORITHM OVERRIDE KEYS DECLARED", lines, ruleLine.row)
 }
 
-func (c *rulesCommand) line(d declared) ruleLine {
-	of := c.modes.Rules[d.Name]
+func (c *rulesCommand) line(d operate.Rule) ruleLine {
+	of := c.Modes.Rules[d.Name]
 	l := ruleLine{
-		Name: d.Name, Declared: d.place, Algorithm: d.Algorithm.String(), Key: append([]string{}, d.parts...),
-		MaxText: d.byCall, Window: d.per(), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix, Keys: len(of.Keys),
+		Name: d.Name, Declared: d.Place, Algorithm: d.Algorithm.String(), Key: append([]string{}, d.Parts...),
+		MaxText: d.ByCall, Window: d.Per(), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix, Keys: len(of.Keys),
 	}
 	on := func(is *bool) bool { return is == nil || *is }
-	l.Enabled = on(c.modes.Enabled) && on(of.Enabled)
-	if d.shadow {
+	l.Enabled = on(c.Modes.Enabled) && on(of.Enabled)
+	if d.Shadow {
 		l.Mode = runtime.ModeShadow.String()
 	}
-	if d.byCall == "" {
+	if d.ByCall == "" {
 		l.Max = &d.Max
 	}
 	if of.Max != nil {
 		l.Max, l.MaxText = of.Max, ""
 	}
 	if of.Window != nil {
-		l.Window = shortDuration(*of.Window)
+		l.Window = operate.ShortDuration(*of.Window)
 	}
 	if of.Mode != nil {
 		l.Mode = of.Mode.String()

@@ -72,11 +72,11 @@ func TestScreen(t *testing.T) {
 	p := &program{in: keys, out: y, err: &errs, getenv: func(name string) string { return b.env[name] }, clears: true, terminal: y}
 	ended := make(chan int, 1)
 	go func() { ended <- p.run(context.Background(), []string{"top", "-every", "100ms"}) }()
-	const all = `.*\nRULE +BLOCKED +REFUSED +NEAR +KEYS +WORST\n`
-	y.shows(t, "", all+`>login.user +1 +0 +0 +2 +user-1\njobs .*q quit.*`)
+	const all = `.*\nRULE +BLOCKED +REFUSED +NEAR +UNKNOWN +KEYS +WORST\n`
+	y.shows(t, "", all+`>login.user +1 +0 +0 +0 +2 +user-1\njobs .*q quit.*`)
 	for _, step := range []struct{ keys, screen string }{
-		{"sssss", `.*\nRULE .*KEYS\* +WORST\n>model.tokens .*login.user .*`}, // by how many keys there are
-		{"sss", `.*\nRULE\* .*\n>jobs .*`},                                   // by name, after the order of top
+		{"ssssss", `.*\nRULE .*KEYS\* +WORST\n>model.tokens .*login.user .*`}, // by how many keys there are
+		{"sss", `.*\nRULE\* .*\n>jobs .*`},                                    // by name, after the order of top
 		{"/tok", `.*\nRULE\* [^\n]*\n>model.tokens [^\n]*\nfilter: tok_`},
 		{"x\x7f\r", `.*\n>model.tokens [^\n]*\n1 with "tok"  q quit.*`},
 		{"\r", `3 of 3 keys of model.tokens.*\nKEY +STATE +USED +RETRY +RESET\n>acme:a .*acme:c [^\n]*\nq quit  esc back.*`},

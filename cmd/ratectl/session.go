@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
@@ -20,18 +21,12 @@ type session struct {
 	flags  *cli.Command // as they were parsed
 	config config
 
-	namespace, overrides string
-	rules, page          string
-	near                 float64 // the share of its limit from which on a key is near it
-	max                  int64   // of calls that bring their own; 0: not known
-	parts                bool    // a key is given by its parts
-
-	known   []declared
-	store   *runtime.RedisStore
-	limiter *runtime.Limiter // with the overrides in force, but for their modes
-	modes   runtime.Overrides
-	broken  bool  // the overrides are, and limits as declared here
-	scans   scans // of the walk under way
+	operate.Core
+	overrides   string
+	rules, page string
+	parts       bool  // a key is given by its parts
+	broken      bool  // the overrides are, and limits as declared here
+	scans       scans // of the walk under way
 }
 
 func (s *session) base() *session { return s }
@@ -51,7 +46,8 @@ func (s *session) open(ctx context.Context, judges bool) (err error) {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	s.store = runtime.NewRedisStore(s.client, runtime.WithTimeout(s.timeout), runtime.WithDenialMemory(0))
+	s.Secret, s.Scanning = []byte(s.getenv("RATECTL_REFUSED_SECRET")), s.progress
+	s.Store = runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.timeout), runtime.WithDenialMemory(0))
 	if judges {
 		return s.follow(ctx)
 	}
@@ -61,29 +57,30 @@ func (s *session) open(ctx context.Context, judges bool) (err error) {
 
 // close gives back what open has taken.
 func (s *session) close() {
-	if s.limiter != nil {
-		_ = s.limiter.Close()
+	if s.Limiter != nil {
+		_ = s.Limiter.Close()
 	}
-	if s.store != nil {
-		_ = s.store.Close()
+	if s.Store != nil {
+		_ = s.Store.Close()
 	}
-	if s.client != nil {
-		_ = s.client.Close()
+	if s.Client != nil {
+		_ = s.Client.Close()
 	}
 }
 
 // renew makes another limiter.
 func (s *session) renew(more ...runtime.Option) {
-	if s.limiter != nil {
-		_ = s.limiter.Close()
+	if s.Limiter != nil {
+		_ = s.Limiter.Close()
 	}
-	settings := []runtime.Option{runtime.WithNamespace(s.namespace), runtime.WithoutReports(), runtime.WithLogger(slog.New(slog.DiscardHandler))}
-	s.limiter = runtime.New(s.store, append(settings, more...)...)
+	settings := []runtime.Option{runtime.WithNamespace(s.Namespace), runtime.WithoutReports(), runtime.WithLogger(slog.New(slog.DiscardHandler))}
+	s.Limiter = runtime.New(s.Store, append(settings, more...)...)
 }
 
 // follow makes a limiter with the overrides as they are now. What a rule in the
 // shadow would refuse is told as a refusal, so the modes are kept apart.
 func (s *session) follow(ctx context.Context) error {
+	s.AskedBefore(ctx)
 	if s.overrides == "" {
 		s.renew()
 		return nil
@@ -111,7 +108,7 @@ func (s *session) follow(ctx context.Context) error {
 
 // followSaid makes a limiter with overrides.
 func (s *session) followSaid(ctx context.Context, says runtime.Overrides) error {
-	s.modes = says
+	s.Modes = says
 	without := withoutModes(says)
 	if without.Enabled == nil && len(without.Rules) == 0 {
 		s.renew()
@@ -151,7 +148,7 @@ func withoutModes(o runtime.Overrides) runtime.Overrides {
 func (s *session) overridesNow(ctx context.Context) (runtime.Overrides, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return override.Redis(s.client, s.overrides).Overrides(ctx)
+	return override.Redis(s.Client, s.overrides).Overrides(ctx)
 }
 
 // editor returns an editor of the overrides.
@@ -159,7 +156,7 @@ func (s *session) editor() (*override.Editor, error) {
 	if s.overrides == "" {
 		return nil, usagef("which hash has the overrides? Name the key that the programs give to override.Redis, with -overrides or RATECTL_OVERRIDES")
 	}
-	return override.NewEditor(s.client, s.overrides, s.declared()...), nil
+	return override.NewEditor(s.Client, s.overrides, s.declared()...), nil
 }
 
 // entries returns the overrides in the hash.
@@ -182,7 +179,7 @@ func (s *session) decidingEntries(ctx context.Context) ([]override.Entry, error)
 
 // declared returns the known rules as the limiter has them.
 func (s *session) declared() (rules []*runtime.Rule) {
-	for _, d := range s.known {
+	for _, d := range s.Rules {
 		rules = append(rules, d.Rule)
 	}
 	return rules

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -76,7 +77,7 @@ func (c *topCommand) ofRedis(ctx context.Context) error {
 		} else if err == nil {
 			var lines []topLine
 			if lines, err = c.callers(ctx); err == nil {
-				err = repeated(&c.live, "callers in Redis", "RULE BLOCKED REFUSED NEAR KEYS WORST", lines, topLine.row)
+				err = repeated(&c.live, "callers in Redis", "RULE BLOCKED REFUSED NEAR UNKNOWN KEYS WORST", lines, topLine.row)
 			}
 		}
 		switch {
@@ -99,34 +100,37 @@ type topLine struct {
 	Blocked int    `json:"blocked"`
 	Refused int    `json:"refused"`
 	Near    int    `json:"near"`
+	Unknown int    `json:"unknown"`   // since calls bring their max
 	Worst   string `json:"worst_key"` // that of the keys which is refused most
-	worst   keyState
+	worst   operate.State
 }
 
 func (l topLine) row() []string {
-	return rowOf(l.Rule, l.Blocked, l.Refused, l.Near, l.Keys, l.Worst)
+	return rowOf(l.Rule, l.Blocked, l.Refused, l.Near, l.Unknown, l.Keys, l.Worst)
 }
 
 // callers counts the callers of all rules by their states.
 func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
 	index := make(map[*runtime.Rule]*topLine)
-	lines := make([]topLine, len(c.known))
-	for i, d := range c.known {
-		lines[i] = topLine{Rule: d.reference, Worst: "-"}
+	lines := make([]topLine, len(c.Rules))
+	for i, d := range c.Rules {
+		lines[i] = topLine{Rule: d.Reference, Worst: "-"}
 		index[d.Rule] = &lines[i]
 	}
-	err := c.walk(ctx, c.known, func(d declared, s keyState) {
+	err := c.Walk(ctx, c.Rules, func(d operate.Rule, s operate.State) {
 		l := index[d.Rule]
 		l.Keys++
 		switch s.State {
-		case "blocked", "held":
+		case operate.Blocked, operate.Held:
 			l.Blocked++
-		case "refused":
+		case operate.Denied:
 			l.Refused++
-		case "near":
+		case operate.Near:
 			l.Near++
+		case operate.Unknown:
+			l.Unknown++
 		}
-		if l.Keys == 1 || worse(s, l.worst) < 0 {
+		if l.Keys == 1 || operate.Worse(s, l.worst) < 0 {
 			l.worst, l.Worst = s, s.Key
 		}
 	})
@@ -138,10 +142,10 @@ func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
 
 // opened prints the keys of a rule that somebody has opened, by what was shown of it.
 func (c *topCommand) opened(ctx context.Context, shown string) error {
-	i := slices.IndexFunc(c.known, func(d declared) bool { return printable(d.reference) == shown })
-	found, matched, _, err := c.keysOf(ctx, c.known[i], states, 1000)
+	i := slices.IndexFunc(c.Rules, func(d operate.Rule) bool { return printable(d.Reference) == shown })
+	found, err := c.Core.Keys(ctx, c.Rules[i], operate.States, 1000)
 	if err != nil {
 		return err
 	}
-	return repeated(&c.live, fmt.Sprintf("%d of %d keys of %s", len(found), matched, shown), keyHead, found, keyState.row)
+	return repeated(&c.live, fmt.Sprintf("%d of %d keys of %s", len(found.Top), found.Matched, shown), keyHead, found.Top, stateRow)
 }

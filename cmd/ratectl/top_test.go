@@ -31,11 +31,11 @@ func (b *bench) top(t *testing.T, p *program) *topCommand {
 	t.Helper()
 	p.getenv = func(name string) string { return b.env[name] }
 	c := &topCommand{live{every: time.Second, count: 5}}
-	c.program, c.format, c.rules, c.near = p, "table", b.env["RATECTL_RULES"], nearShare
+	c.program, c.format, c.rules, c.Near = p, "table", b.env["RATECTL_RULES"], nearShare
 	c.redis, c.timeout = b.env["RATECTL_REDIS"], time.Minute
 	t.Cleanup(c.close)
 	var err error
-	if c.known, err = c.listed(t.Context()); err == nil {
+	if c.Rules, err = c.listed(t.Context()); err == nil {
 		err = c.open(t.Context(), true)
 	}
 	if err != nil {

@@ -57,7 +57,7 @@ func (p *program) group(name string) *cli.Command {
 // leaf returns a command that does something.
 func (p *program) leaf(c command) *cli.Command {
 	s := c.base()
-	s.program, s.near = p, nearShare
+	s.program, s.Near = p, nearShare
 	a := c.about()
 	if slices.Contains(flagNames(a.flags), "-parts") {
 		a.long += " " + aboutKeys
@@ -98,7 +98,7 @@ func (s *session) prepare(ctx context.Context, a about) (err error) {
 		return s.config.err
 	}
 	if a.needs&needRules != 0 && s.page == "" || a.needs&mayRules != 0 && s.rules != "" {
-		if s.known, err = s.listed(ctx); err != nil {
+		if s.Rules, err = s.listed(ctx); err != nil {
 			return err
 		}
 	}

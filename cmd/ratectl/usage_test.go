@@ -29,7 +29,7 @@ func TestUsage(t *testing.T) {
 	}
 	b.run("usage", "plan", "nobody").wants(t, 0, head+`100000 +0 +100000 +year +\d+h\S* +ok\n`, "")
 	b.run("-o", "json", "usage", "plan", "acme").wants(t, 0, `\{"rule":"plan","key":"acme","state":"ok","shadow":false,"limit":100000,"used":7,"remaining":99993,"window":"year","retry_after_ms":0,"reset_after_ms":\d{7,}\}\n`, "")
-	b.run("usage", "reports", "acme").wants(t, 0, head+`- +3 +- +1h +\S+ +ok\n`, "")
+	b.run("usage", "reports", "acme").wants(t, 0, head+`- +3 +- +1h +\S+ +unknown\n`, "")
 	b.run("usage", "reports", "acme", "-max", "50").wants(t, 0, head+`50 +3 +47 +1h +\S+ +ok\n`, "")
 	b.run("usage", "login.user", "acme").wants(t, 0, head+`5 +5 +0 +15m +\S+ +blocked\n`, "")
 	b.run("override", "set", "plan", "-keys", "acme", "-max", "5").wants(t, 0, `.*`, "")

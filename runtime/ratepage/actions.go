@@ -183,7 +183,7 @@ func (a *actions) end(ctx context.Context, act Action, found *namedRule, key *ru
 	if a.editor != nil {
 		defer a.page.overridesCache.forget()
 		note := override.Record{Who: who, Why: act.Why, Target: override.Target{Rule: act.Rule, Pattern: key.Pattern(), Keys: true}, Did: string(act.Kind)}
-		asked, _ := found.usageLimit(key)
+		asked, _ := found.usageLimit(key, nil)
 		switch usages, err := found.limiter.Usage(ctx, asked); {
 		case err != nil: // what is broken is a reason for a reset
 			note.Before = "not known: " + runtime.ClassOf(err).String()

@@ -6,14 +6,22 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 )
+
+// broughtAge is how far refusals are back that tell with which max calls come.
+const broughtAge = time.Hour
 
 // findKey finds the rules that have counted something for a key, or for which it is overridden.
 func (p *Page) findKey(ctx context.Context, v *keyView, key *runtime.Key) {
 	var found []namedRule
+	brought := map[*runtime.Limiter]map[[2]string]int64{}
 	for _, l := range p.all() {
+		minutes, _ := l.RefusedMinutes(ctx, time.Now().Add(-broughtAge)) // without, it is not known
+		brought[l] = operate.RefusedOf(minutes).Brought()
 		for _, s := range l.Rules() {
 			if s.KeyParts == 0 || s.KeyParts == 1+strings.Count(key.String(), ":") {
 				found = append(found, namedRule{s, l})
@@ -26,11 +34,13 @@ func (p *Page) findKey(ctx context.Context, v *keyView, key *runtime.Key) {
 	var all sync.WaitGroup
 	for i, f := range found {
 		all.Go(func() { // calls share trips
-			limit, asked := f.usageLimit(key)
+			limit, asked := f.usageLimit(key, brought[f.limiter])
 			usages, err := f.limiter.Usage(ctx, limit)
 			if views[i] = limitViewOf(&f, asked, usages); err != nil {
 				views[i] = limitView{Source: f.Rule.Source, Error: runtime.ClassOf(err).String()}
 			}
+			// Whom the max of the last refusal does not refuse, another may.
+			views[i].Unknown = byCall(f.Rule) && views[i].Allowed && views[i].Counted && usages[0].Max == asked
 			views[i].Rule = f.Rule.Name
 		})
 	}

@@ -32,13 +32,17 @@ func (p *Page) named(name string) (found []namedRule) {
 }
 
 // usageLimit returns the limit of a key of which the usage is asked, and its max. Where each call
-// brings a max of its own, it is one that no call exceeds.
-func (f *namedRule) usageLimit(key *runtime.Key) (limit runtime.Limit, most int64) {
+// brings its own it is that of the last refusal, or one that no call exceeds.
+func (f *namedRule) usageLimit(key *runtime.Key, brought map[[2]string]int64) (limit runtime.Limit, most int64) {
 	limit = f.Rule.Limit(key)
-	if byCall(f.Rule) {
-		return limit.WithMax(runtime.MaxLog), runtime.MaxLog
+	if !byCall(f.Rule) {
+		return limit, f.Rule.Max
 	}
-	return limit, f.Rule.Max
+	most, is := brought[[2]string{f.Rule.Name, key.String()}]
+	if !is {
+		most = runtime.MaxLog
+	}
+	return limit.WithMax(most), most
 }
 
 // A keyView is what is left for a key.
@@ -57,6 +61,8 @@ type limitView struct {
 	// Counted is false if the key has no limit: it is switched off.
 	Counted bool `json:"counted"`
 	Allowed bool `json:"allowed"`
+	// Unknown says that each call brings its max, so nobody knows whether the next one is allowed.
+	Unknown bool `json:"unknown,omitempty"`
 	Blocked bool `json:"blocked"`
 	// By says what refuses each call, if something does: override, which blocks the key or
 	// admits none, rule, by its Block, or peer, by an answer.

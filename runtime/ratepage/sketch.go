@@ -43,7 +43,7 @@ func (s *sketch) at(now time.Time) *spans {
 }
 
 // add counts a denial of a rule's key at a time.
-func (s *sketch) add(rule string, key []byte, now time.Time) { s.at(now).current.Add(rule, key, 1) }
+func (s *sketch) add(rule string, key []byte, now time.Time) { s.at(now).current.Add(rule, key, -1, 1) }
 
 // top returns the n keys that were denied most.
 func (s *sketch) top(n int, now time.Time) []refusals.Refusal {

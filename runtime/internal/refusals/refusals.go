@@ -17,6 +17,8 @@ import (
 // A Refusal is how often calls with a key of a rule were refused.
 type Refusal struct {
 	Rule, Key string
+	// Max is that of the last of the calls, if calls bring their own, or else below 0.
+	Max int64
 	// Count is at most by Over too high.
 	Count, Over uint64
 }
@@ -46,15 +48,16 @@ func NewCounter() *Counter {
 	return c
 }
 
-// Add counts a refusal of a call with a key of a rule. It keeps no key that it is given.
-func (c *Counter) Add(rule string, key []byte) {
+// Add counts a refusal of a call with a key of a rule, and with a max of its own or one below 0. It keeps
+// no key that it is given.
+func (c *Counter) Add(rule string, key []byte, most int64) {
 	n := uint64(1)
 	if seen := &c.seen[slot(key)]; seen.Load() < each {
 		seen.Add(1)
 	} else if n = oneOf; rand.Uint32()%oneOf > 0 {
 		return
 	}
-	c.sketch.Load().Add(rule, key, n)
+	c.sketch.Load().Add(rule, key, most, n)
 }
 
 // slot returns the slot of a key. Keys of one slot are told apart all the same, but some of their
@@ -85,7 +88,7 @@ func (c *Counter) Return(all []Refusal) {
 	s := c.sketch.Load()
 	for _, r := range all {
 		if sure := r.Count - r.Over; sure > 0 {
-			s.Add(r.Rule, []byte(r.Key), sure)
+			s.Add(r.Rule, []byte(r.Key), r.Max, sure)
 		}
 	}
 }
@@ -108,7 +111,7 @@ func Most(all []Refusal, n int) (most []Refusal, others uint64) {
 	slices.SortStableFunc(list, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
 	for i, r := range list {
 		if sure := r.Count - r.Over; i < n && sure > 0 {
-			most = append(most, Refusal{Rule: r.Rule, Key: r.Key, Count: sure})
+			most = append(most, Refusal{Rule: r.Rule, Key: r.Key, Max: r.Max, Count: sure})
 			others += r.Over
 		} else {
 			others += r.Count

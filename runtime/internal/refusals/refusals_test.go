@@ -22,7 +22,7 @@ func TestSketch(t *testing.T) {
 			key = fmt.Sprint("hot-", min(hot, r.IntN(10)))
 		}
 		exact[key]++
-		s.Add("rule", []byte(key), 1)
+		s.Add("rule", []byte(key), -1, 1)
 	}
 	all := s.All()
 	for _, k := range all {
@@ -49,10 +49,10 @@ func TestSketch(t *testing.T) {
 // TestMost wants that a rule which refuses many hides no caller of another.
 func TestMost(t *testing.T) {
 	t.Parallel()
-	all := []Refusal{{"a", "1", 90, 0}, {"a", "2", 80, 0}, {"a", "3", 70, 5}, {"b", "4", 2, 0}, {"c", "5", 6, 6}}
+	all := []Refusal{{"a", "1", 7, 90, 0}, {"a", "2", -1, 80, 0}, {"a", "3", -1, 70, 5}, {"b", "4", -1, 2, 0}, {"c", "5", -1, 6, 6}}
 	most, others := Most(all, 4)
-	want := []Refusal{{"a", "1", 90, 0}, {"b", "4", 2, 0}, {"a", "2", 80, 0}}
-	if diff := cmp.Diff(append(want, Refusal{"a", "3", 65, 0})[:len(most)], most); diff != "" || len(most) < 3 {
+	want := []Refusal{{"a", "1", 7, 90, 0}, {"b", "4", -1, 2, 0}, {"a", "2", -1, 80, 0}}
+	if diff := cmp.Diff(append(want, Refusal{"a", "3", -1, 65, 0})[:len(most)], most); diff != "" || len(most) < 3 {
 		t.Error(diff)
 	}
 	for _, r := range most {
@@ -73,14 +73,14 @@ func TestCounter(t *testing.T) {
 	for range callers {
 		all.Go(func() {
 			for range many / callers {
-				c.Add("r", []byte("hot"))
+				c.Add("r", []byte("hot"), -1)
 			}
 		})
 	}
 	all.Wait()
 	for i := range 100 {
 		for range i {
-			c.Add("r", fmt.Append(nil, "cold-", i))
+			c.Add("r", fmt.Append(nil, "cold-", i), -1)
 		}
 	}
 	taken := c.Take()
@@ -115,7 +115,7 @@ func BenchmarkAdd(b *testing.B) {
 	for _, of := range []int{1, len(keys)} {
 		b.Run(fmt.Sprint(of), func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
-				c.Add("r", keys[i%of])
+				c.Add("r", keys[i%of], -1)
 			}
 		})
 	}

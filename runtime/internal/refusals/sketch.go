@@ -33,6 +33,7 @@ type shard struct {
 type counter struct {
 	name        string // the rule's name, a zero byte, and the key
 	cut         int    // where the zero byte is
+	most        int64  // as [Refusal.Max]
 	count, over uint64
 	at          int // in the heap
 }
@@ -42,14 +43,15 @@ func NewSketch() *Sketch { return new(Sketch) }
 
 var seed = maphash.MakeSeed()
 
-// Add counts n refusals of calls with a key of a rule. It keeps no key that it is given.
-func (s *Sketch) Add(rule string, key []byte, n uint64) {
+// Add counts n refusals of calls with a key of a rule, the last one with a max of its own or one below
+// 0. It keeps no key that it is given.
+func (s *Sketch) Add(rule string, key []byte, most int64, n uint64) {
 	of := &s.shards[maphash.Bytes(seed, key)%shards]
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	// A rule's name may have any byte, a key has no control byte.
 	of.name = append(append(append(of.name[:0], rule...), 0), key...)
-	of.add(of.name, len(rule), n)
+	of.add(of.name, len(rule), most, n)
 }
 
 // All returns all keys that have a counter, in no order.
@@ -58,16 +60,16 @@ func (s *Sketch) All() (all []Refusal) {
 		of := &s.shards[i]
 		of.mu.Lock()
 		for _, c := range of.counters {
-			all = append(all, Refusal{c.name[:c.cut], c.name[c.cut+1:], c.count, c.over})
+			all = append(all, Refusal{c.name[:c.cut], c.name[c.cut+1:], c.most, c.count, c.over})
 		}
 		of.mu.Unlock()
 	}
 	return all
 }
 
-func (s *shard) add(name []byte, cut int, n uint64) {
+func (s *shard) add(name []byte, cut int, most int64, n uint64) {
 	if c := s.byName[string(name)]; c != nil {
-		c.count += n
+		c.count, c.most = c.count+n, most
 		heap.Fix(s, c.at)
 		return
 	}
@@ -75,14 +77,14 @@ func (s *shard) add(name []byte, cut int, n uint64) {
 		s.byName = make(map[string]*counter)
 	}
 	if len(s.counters) < shardKeys {
-		c := &counter{name: string(name), cut: cut, count: n}
+		c := &counter{name: string(name), cut: cut, most: most, count: n}
 		s.byName[c.name] = c
 		heap.Push(s, c)
 		return
 	}
 	least := s.counters[0]
 	delete(s.byName, least.name)
-	least.name, least.cut, least.over = string(name), cut, least.count
+	least.name, least.cut, least.most, least.over = string(name), cut, most, least.count
 	least.count += n
 	s.byName[least.name] = least
 	heap.Fix(s, 0)

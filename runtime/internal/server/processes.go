@@ -55,7 +55,11 @@ func ReportProcess(ctx context.Context, client rediswire.Client, namespace strin
 		seconds(r.Kept), strconv.Itoa(MaxRefused)}
 	most, others := refusals.Most(r.Refused, MaxRefused)
 	for _, c := range most {
-		args = append(args, url.PathEscape(c.Rule)+"\t"+r.Hidden(c.Key), strconv.FormatUint(c.Count, 10))
+		caller := url.PathEscape(c.Rule) + "\t" + r.Hidden(c.Key)
+		if c.Max >= 0 {
+			caller += "\t" + strconv.FormatInt(c.Max, 10)
+		}
+		args = append(args, caller, strconv.FormatUint(c.Count, 10))
 	}
 	if others > 0 {
 		args = append(args, "", strconv.FormatUint(others, 10))

@@ -16,6 +16,7 @@ import (
 type RefusedMinute struct {
 	Start     time.Time
 	Rule, Key string
+	Max       int64 // of the calls, if they brought their own, or else below 0
 	Count     int64
 }
 
@@ -41,9 +42,15 @@ func Refused(ctx context.Context, client rediswire.Client, namespace string, sin
 		for line := range strings.Lines(lines) {
 			caller, count, _ := cutLast(strings.TrimSuffix(line, "\n"), "\t")
 			rule, key, _ := strings.Cut(caller, "\t")
+			key, most, brought := strings.Cut(key, "\t")
 			name, _ := url.PathUnescape(rule)
-			if n, err := strconv.ParseInt(count, 10, 64); err == nil {
-				all = append(all, RefusedMinute{time.Unix(60*at, 0), name, key, n})
+			n, err := strconv.ParseInt(count, 10, 64)
+			m := int64(-1)
+			if brought && err == nil {
+				m, err = strconv.ParseInt(most, 10, 64)
+			}
+			if err == nil {
+				all = append(all, RefusedMinute{time.Unix(60*at, 0), name, key, m, n})
 			}
 		}
 	}

@@ -68,13 +68,13 @@ function resultOf(limit, { key }) {
   const [text, bad] = verdict(limit);
   box.append(el("p", { class: "verdict", "data-bad": bad }, text));
   if (!limit.counted) return box;
-  box.append(bar(limit.limit ? limit.remaining / limit.limit : 0, bad));
+  if (!limit.unknown) box.append(bar(limit.limit ? limit.remaining / limit.limit : 0, bad));
   const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
   box.append(el("dl", { class: "facts" },
     fact("Key", el("code", {}, key === "" ? "(none)" : key)),
-    limit.blocked_by !== "peer" && fact("Used", `${count(limit.used)} of ${count(limit.limit)} in ${limit.period ? `a ${limit.period}` : duration(limit.window_ms)}`),
+    limit.blocked_by !== "peer" && fact("Used", `${count(limit.used)}${limit.unknown ? "" : ` of ${count(limit.limit)}`} in ${limit.period ? `a ${limit.period}` : duration(limit.window_ms)}`),
     limit.past && fact(`Used in the last ${limit.past.length === 1 ? limit.period : `${limit.past.length} ${limit.period}s`}`, limit.past.map(count).join(", ")),
-    fact("Remaining", count(limit.remaining)),
+    !limit.unknown && fact("Remaining", count(limit.remaining)),
     fact("Resets", limit.reset_after_ms > 0 ? `in ${duration(limit.reset_after_ms)}` : "nothing used"),
     limit.retry_after_ms !== 0 && fact("Next call", limit.retry_after_ms === null ? "never" : `in ${duration(limit.retry_after_ms)}, at ${clock(Date.now() + limit.retry_after_ms)}`)));
   if (limit.shadow) box.append(el("div", { class: "tags" }, tag("shadow", "shadow: refuses nobody")));
@@ -89,6 +89,7 @@ function verdict(limit) {
     case "override": return ["Never admitted: blocked by an override", true];
   }
   if (limit.shadow && limit.remaining <= 0) return ["Over its limit, and admitted: the rule is in shadow mode", null];
+  if (limit.unknown) return ["Not known: each call brings its max", null];
   if (limit.allowed) return ["The next call is admitted", null];
   return [limit.retry_after_ms === null ? "Never admitted" : "The next call is refused", true];
 }

@@ -1,0 +1,93 @@
+// Package operate is what those who operate limits ask and change, whoever prints it: ratectl and
+// the live page.
+//
+// It is handed a Redis or a limiter, and rules. Its functions return what they found as structs, and
+// print nothing. What they say is never a guess: a state that nobody can know is [Unknown].
+package operate
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Rule is a declared rule.
+type Rule struct {
+	*runtime.Rule          // as if it refused calls
+	Shadow        bool     // it refuses none
+	Place         string   // file and line
+	Parts         []string // of the key, as they are written
+	AnyKey        bool     // the parts of the key are not known
+	ByCall        string   // the expression that is the max of a call, or empty
+	Reference     string   // by which a user names it: its name, or its prefix if it has none or another has it
+}
+
+// A Core is a Redis and a namespace, with the rules that are known.
+type Core struct {
+	Client    redis.UniversalClient
+	Store     *runtime.RedisStore
+	Limiter   *runtime.Limiter // with the overrides in force, but for their modes
+	Namespace string
+	Rules     []Rule
+	Modes     runtime.Overrides
+	Near      float64 // the share of its limit from which on a key is near it
+	Max       int64   // of calls that bring their own; 0: not known
+	Secret    []byte  // of [runtime.WithRefusals]
+	// Scanning, if not nil, is called before all keys are looked at, and what it returns afterwards.
+	Scanning func(context.Context) (stop func())
+
+	asked map[[2]string]int64 // the max of the last refusal of a rule and a key, where calls bring it
+}
+
+// LimitOf returns the limit of a rule for a key. Where calls bring their max it is Max, that of the last
+// refusal, or one that nobody reaches.
+func (c *Core) LimitOf(r Rule, key *runtime.Key) runtime.Limit {
+	limit, _ := c.limitOf(r, key)
+	return limit
+}
+
+// limitOf is LimitOf. It also returns the max that stands for that of a call if nobody knows it, or 0.
+func (c *Core) limitOf(r Rule, key *runtime.Key) (limit runtime.Limit, standsIn int64) {
+	limit = r.Limit(key)
+	switch {
+	case c.Max > 0:
+		return limit.WithMax(c.Max), 0
+	case r.ByCall == "":
+		return limit, 0
+	}
+	for _, text := range []string{key.String(), c.Hidden(key.String())} {
+		if most, is := c.asked[[2]string{r.Name, text}]; is {
+			return limit.WithMax(most), most
+		}
+	}
+	return limit.WithMax(runtime.MaxLog), runtime.MaxLog
+}
+
+// Hidden returns a key as processes tell it that hide keys by the secret.
+func (c *Core) Hidden(key string) string {
+	if len(c.Secret) == 0 {
+		return key
+	}
+	return spec.HiddenKey(c.Secret, key)
+}
+
+// AskedBefore learns with which max calls were refused that bring their own, while their refusals may
+// still count. Without the right to read that, none is known.
+func (c *Core) AskedBefore(ctx context.Context) {
+	longest := time.Duration(0)
+	for _, r := range c.Rules {
+		if r.ByCall != "" {
+			longest = max(longest, r.Window, r.Block, 2*time.Minute)
+		}
+	}
+	if c.asked = nil; longest == 0 || c.Max > 0 {
+		return
+	}
+	if refused, err := c.Refused(ctx, min(longest, runtime.KeepRefusals)); err == nil {
+		c.asked = refused.Brought()
+	}
+}

@@ -1,0 +1,121 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Refused is what processes have refused in some time up to now.
+type Refused struct {
+	Callers []*RefusedCaller // in the order of their first refusals
+	Others  int64            // refusals of callers that are not told
+	Now     time.Time        // by the clock of Redis
+}
+
+// A RefusedCaller is how often, and in which minutes, a rule has refused a caller.
+type RefusedCaller struct {
+	Rule    string `json:"rule"`
+	Key     string `json:"key"`
+	Refused int64  `json:"refused"`
+	Max     *int64 `json:"max,omitempty"` // of the last call, if calls bring their own
+	Spans   []Span `json:"spans"`         // in the order of time
+	Text    string `json:"-"`             // the key as processes tell it
+}
+
+// A Span is minutes that follow each other.
+type Span struct {
+	Start   time.Time `json:"start"`
+	End     time.Time `json:"end"` // of the last minute
+	Refused int64     `json:"refused"`
+}
+
+// spanGap is how far minutes are apart that belong together: a process tells each minute, and a bit
+// later each time.
+const spanGap = time.Minute
+
+// Last returns the last span.
+func (c *RefusedCaller) Last() Span { return c.Spans[len(c.Spans)-1] }
+
+// String says the beginning and the end. That is on the same day if it has no other.
+func (s Span) String() string {
+	const day, minute = "2006-01-02T", "15:04Z"
+	from, to := s.Start.UTC(), s.End.UTC()
+	text := from.Format(day+minute) + "/"
+	if from.Format(day) != to.Format(day) {
+		text += to.Format(day)
+	}
+	return text + to.Format(minute)
+}
+
+// Refused returns the callers that were refused in a time up to now, by the clock of Redis.
+func (c *Core) Refused(ctx context.Context, since time.Duration) (Refused, error) {
+	now, err := c.Client.Time(ctx).Result()
+	if err != nil {
+		return Refused{}, err
+	}
+	minutes, err := c.Store.RefusedMinutes(ctx, c.Namespace, now.Add(-since))
+	refused := RefusedOf(minutes)
+	refused.Now = now
+	return refused, err
+}
+
+// RefusedOf returns the callers that were refused in minutes, which are in the order of time.
+func RefusedOf(minutes []runtime.RefusedMinute) (r Refused) {
+	index := map[[2]string]*RefusedCaller{}
+	for _, m := range minutes {
+		if m.Rule == "" {
+			r.Others += m.Count
+			continue
+		}
+		of := index[[2]string{m.Rule, m.Key}]
+		if of == nil {
+			of = &RefusedCaller{Rule: m.Rule, Key: KeyText(m.Key), Text: m.Key}
+			index[[2]string{m.Rule, m.Key}], r.Callers = of, append(r.Callers, of)
+		}
+		of.add(m)
+	}
+	return r
+}
+
+// Brought returns the max of the last refused call of each rule and key whose calls bring their own.
+func (r Refused) Brought() map[[2]string]int64 {
+	brought := make(map[[2]string]int64)
+	for _, c := range r.Callers {
+		if c.Max != nil {
+			brought[[2]string{c.Rule, c.Text}] = *c.Max
+		}
+	}
+	return brought
+}
+
+// add adds a minute, of which none is before those that are there.
+func (c *RefusedCaller) add(m runtime.RefusedMinute) {
+	c.Refused += m.Count
+	if m.Max >= 0 {
+		c.Max = &m.Max
+	}
+	if n := len(c.Spans); n == 0 || m.Start.Sub(c.Spans[n-1].End) > spanGap {
+		c.Spans = append(c.Spans, Span{Start: m.Start.UTC()})
+	}
+	last := &c.Spans[len(c.Spans)-1]
+	last.End, last.Refused = m.Start.UTC().Add(time.Minute), last.Refused+m.Count
+}
+
+// MostRefused orders callers: those first that were refused most.
+func MostRefused(callers []*RefusedCaller) {
+	slices.SortStableFunc(callers, func(a, b *RefusedCaller) int {
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
+	})
+}
+
+// KeyText returns a key as an operator reads and types it.
+func KeyText(text string) string {
+	if key, err := runtime.ParseKey(text); err == nil {
+		return key.Pattern()
+	}
+	return text
+}

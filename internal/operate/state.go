@@ -1,0 +1,166 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/runtime"
+)
+
+// A State is what is known about a key of a rule.
+type State struct {
+	Rule      string   `json:"rule"`
+	Key       string   `json:"key"`
+	State     string   `json:"state"` // one of States
+	Shadow    bool     `json:"shadow"`
+	Limit     *int64   `json:"limit"` // null: none, or each call brings its own
+	Used      int64    `json:"used"`
+	Remaining *int64   `json:"remaining"`
+	Window    string   `json:"window"`
+	RetryMS   *int64   `json:"retry_after_ms"` // null: never
+	ResetMS   int64    `json:"reset_after_ms"`
+	Past      []Period `json:"past,omitempty"`                // the last periods, the last one first
+	StandsIn  bool     `json:"max_of_last_refusal,omitempty"` // that is the limit, since each call brings its own
+	share     float64  // used of the limit
+}
+
+// A Period is one of the calendar that is over.
+type Period struct {
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+	Used  int64     `json:"used"`
+}
+
+// The states of a key. Broken is one that another program has written. Unknown is one of a rule whose
+// calls bring their max.
+const (
+	Off     = "off"
+	OK      = "ok"
+	Unknown = "unknown"
+	Near    = "near"
+	Denied  = "refused"
+	Held    = "held"
+	Blocked = "blocked"
+	Broken  = "broken"
+)
+
+// States are all states, by how bad they are.
+var States = []string{Off, OK, Unknown, Near, Denied, Held, Blocked, Broken}
+
+// Refuses reports whether the next call is kept out.
+func (s State) Refuses() bool { return slices.Contains([]string{Denied, Held, Blocked}, s.State) }
+
+// State returns what a call of a cost of 1 would find now, also of a key that another program has written.
+func (c *Core) State(ctx context.Context, r Rule, key *runtime.Key) (State, error) {
+	k := State{Rule: r.Name, Key: key.Pattern(), Shadow: c.Shadows(r, key), Window: r.Per()}
+	limit, standsIn := c.limitOf(r, key)
+	usages, err := c.Limiter.Usage(ctx, limit)
+	switch on := c.Modes.Enabled; {
+	case runtime.ClassOf(err) == runtime.ClassWrongType:
+		return State{Rule: r.Name, Key: k.Key, State: Broken}, nil
+	case err != nil:
+		return State{}, err
+	case len(usages) == 0 || on != nil && !*on:
+		k.State, k.RetryMS = Off, new(int64)
+		return k, nil
+	}
+	k.judge(usages[0], r.Hold, c.Near)
+	if standsIn > 0 && usages[0].Max == standsIn { // no override says another
+		k.unknown(standsIn)
+	}
+	return k, nil
+}
+
+// judge sets what a usage says.
+func (s *State) judge(found runtime.Usage, holds bool, near float64) {
+	s.ResetMS, s.Used = found.ResetAfter.Milliseconds(), found.Limit-found.Remaining
+	for _, p := range found.Past {
+		s.Past = append(s.Past, Period(p))
+	}
+	s.Limit, s.Remaining, s.share = &found.Limit, &found.Remaining, 1
+	if found.Limit > 0 {
+		s.share = float64(s.Used) / float64(found.Limit)
+	}
+	if found.RetryAfter != runtime.Never {
+		s.RetryMS = new(found.RetryAfter.Milliseconds())
+	}
+	switch {
+	case found.Blocked && holds && s.RetryMS != nil:
+		s.State = Held
+	case found.Blocked || s.RetryMS == nil:
+		s.State = Blocked
+	case found.RetryAfter > 0:
+		s.State = Denied
+	case s.share >= near:
+		s.State = Near
+	default:
+		s.State = OK
+	}
+}
+
+// unknown takes back what was judged by a max that stands for that of a call: the next one may bring
+// another. Whom it refuses it has refused before.
+func (s *State) unknown(most int64) {
+	admits := s.State == OK || s.State == Near
+	if admits {
+		s.State = Unknown
+	}
+	if s.StandsIn = !admits && most != runtime.MaxLog; !s.StandsIn {
+		s.Limit, s.Remaining, s.share = nil, nil, 0
+	}
+}
+
+// Shadows reports whether a rule refuses no call with a key.
+func (c *Core) Shadows(r Rule, key *runtime.Key) bool {
+	shadow, of := r.Shadow, c.Modes.Rules[r.Name]
+	if of.Mode != nil {
+		shadow = !of.Mode.Denies()
+	}
+	if pattern, is := Matching(of.Keys, key.Pattern()); is && of.Keys[pattern].Mode != nil {
+		shadow = !of.Keys[pattern].Mode.Denies()
+	}
+	return shadow
+}
+
+// Per returns the time that the max refers to.
+func (r Rule) Per() string {
+	if r.Period != runtime.NoPeriod {
+		return r.Period.String()
+	}
+	return ShortDuration(r.Window)
+}
+
+// Matching returns the pattern that is in force for a key: itself, or the longest
+// beginning.
+func Matching[T any](patterns map[string]T, key string) (best string, is bool) {
+	if _, is := patterns[key]; is {
+		return key, true
+	}
+	for i := len(key); i >= 0; i-- {
+		if _, is := patterns[key[:i]+"*"]; is {
+			return key[:i] + "*", true
+		}
+	}
+	return "", false
+}
+
+// Worse orders states: what keeps callers out comes first.
+func Worse(a, b State) int {
+	rank := func(s State) int { return -slices.Index(States, s.State) }
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.share, a.share), cmp.Compare(b.Used, a.Used), strings.Compare(a.Key, b.Key))
+}
+
+// ShortDuration writes a duration with no more digits than an operator reads.
+func ShortDuration(d time.Duration) string {
+	digit := time.Millisecond
+	if d >= time.Hour {
+		digit = time.Second
+	} else if d >= time.Minute {
+		digit = 100 * time.Millisecond
+	}
+	return spec.DurationText(d.Round(digit))
+}
