@@ -65,6 +65,7 @@ var foreign = map[string]string{
 	"cd":                   "TestCommands follows it",
 	"cp":                   ".ci/quickstart runs it",
 	"export":               "it sets variables of the shell",
+	"git":                  "it clones from the address that the path of the module names",
 	"golangci-lint":        "it builds from the network, and was tried by hand",
 	"./golangci-ratelimit": "golangci-lint builds it",
 	"promtool":             ".ci/run checks and tests the alerts with it",

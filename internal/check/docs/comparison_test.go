@@ -12,6 +12,7 @@ const (
 	comparison = "bench/results/compare.md"
 	callers    = "bench/results/callers.md"
 	capacity   = "bench/results/capacity.md"
+	faults     = "bench/results/faults.md"
 )
 
 // Figures in sentences and in tables of a selection are those of a cell of what bench
@@ -19,7 +20,7 @@ const (
 func TestCopiedFigures(t *testing.T) {
 	rate, p50 := "**decisions per second**\n\n", "**p50**\n\n"
 	readme := []string{"README.md", "README.zh-CN.md"}
-	page := []string{"docs/comparison.md"}
+	page, regions := []string{"docs/comparison.md"}, []string{"docs/regions.md"}
 	for _, c := range []struct {
 		pages              []string
 		from, section, row string
@@ -27,7 +28,6 @@ func TestCopiedFigures(t *testing.T) {
 	}{
 		{readme, callers, rate, "rategen sliding-log zset", []string{"64"}},
 		{readme, comparison, "| decisions", "rategen sliding-log zset", []string{"256 callers, 1,000 keys, all denied"}},
-		{readme, comparison, "| decisions", "sethvargo/go-redisstore", []string{"256 callers, 1,000 keys, all denied"}},
 		{page, comparison, "### Counts in memory", "rategen fixed-window", []string{"a decision"}},
 		{page, comparison, "### Counts in memory", "rategen sliding-counter", []string{"a decision"}},
 		{page, comparison, "### Counts in memory", "sethvargo/go-limiter", []string{"a decision"}},
@@ -43,10 +43,10 @@ func TestCopiedFigures(t *testing.T) {
 		{page, callers, p50, "rategen token-bucket", []string{"8", "64"}},
 		{page, callers, p50, "fixed window over rueidis", []string{"8", "64"}},
 		{page, callers, p50, "redis_rate over AutoPipeline", []string{"8", "64"}},
-		{page, capacity, "| | µs alone", "`sliding-log` `storage=zset`", []string{"a second"}},
-		{page, capacity, "| | µs alone", "`sliding-log` `storage=packed`", []string{"a second"}},
-		{page, capacity, "| | µs alone", "`token-bucket`", []string{"a second"}},
-		{page, capacity, "| | µs alone", "`concurrency`", []string{"a second"}},
+		{regions, capacity, "| | µs alone", "`sliding-log` `storage=zset`", []string{"a second"}},
+		{regions, capacity, "| | µs alone", "`token-bucket`", []string{"a second"}},
+		{regions, faults, "| delay", "20 ms", []string{"p50"}},
+		{regions, faults, "| delay", "40 ms", []string{"p50"}},
 	} {
 		for _, column := range c.columns {
 			for _, figure := range cells(t, c.from, c.section, c.row, column) {
