@@ -8,8 +8,10 @@ import (
 
 // An Answer is what a peer says about its limits, in one answer to a request.
 type Answer struct {
-	// Status is the answer's status of HTTP; 0 where there is none.
+	// Status is the answer's status of HTTP or, up to 16, the code of RPC; 0 where there is none.
 	Status int
+	// Message is the text of an RPC's status, which is to [Peer.Body] what a body is.
+	Message string
 	// Refused reports that the peer has refused the request because of a limit.
 	Refused bool
 	// HoldOff is for how long the peer wants no more requests, up to 366 days: what
@@ -94,7 +96,8 @@ func readAnswer(status int, header http.Header, now time.Time, refusals []int) A
 	}
 	spent, other := a.spent(false), a.spent(true)
 	if slices.Contains(refusals, status) {
-		a.Refused = status == http.StatusTooManyRequests || wait > 0 || slices.ContainsFunc(a.Quotas, Quota.isSpent)
+		a.Refused = status == http.StatusTooManyRequests || wait > 0 || slices.ContainsFunc(a.Quotas, Quota.isSpent) ||
+			len(header["X-Envoy-Ratelimited"]) > 0
 	}
 	switch {
 	case a.Refused && wait > 0:

@@ -20,7 +20,7 @@ const (
 type Body struct {
 	// Statuses are those of the answers whose bodies are read. Such an answer is returned when
 	// its body is there, or 64 KiB of it, or a second has passed: so let none be that of a
-	// stream.
+	// stream. Codes of RPC are statuses, too: 8 for RESOURCE_EXHAUSTED.
 	Statuses []int
 	// Read adds to an answer, of which the status and the fields are read already, what the
 	// body says: Refused, HoldOff and Quotas. It gets the whole body, or the first 64 KiB, and
@@ -34,17 +34,21 @@ type Body struct {
 func (c *Call) read(response *http.Response, now time.Time) (a Answer) {
 	p := c.peer
 	a = readAnswer(response.StatusCode, response.Header, now, p.Refusals)
-	if !slices.Contains(p.Body.Statuses, a.Status) {
-		return a
-	}
-	if body := peek(response, mostBody); len(body) > 0 {
-		defer c.transport.contain("body")
-		more := a
-		p.Body.Read(&more, body)
-		more.HoldOff, more.Quotas = min(max(0, more.HoldOff), maxTime), more.Quotas[:min(len(more.Quotas), maxQuotas)]
-		a = more
+	if slices.Contains(p.Body.Statuses, a.Status) {
+		c.readBody(&a, peek(response, mostBody))
 	}
 	return a
+}
+
+// readBody adds to an answer what its body says, if that is there and is to be read.
+func (c *Call) readBody(a *Answer, body []byte) {
+	if b := &c.peer.Body; len(body) > 0 && slices.Contains(b.Statuses, a.Status) {
+		defer c.transport.contain("body")
+		more := *a
+		b.Read(&more, body)
+		more.HoldOff, more.Quotas = min(max(0, more.HoldOff), maxTime), more.Quotas[:min(len(more.Quotas), maxQuotas)]
+		*a = more
+	}
 }
 
 // peek returns the first bytes of a body as far as they come in time, or else none. The

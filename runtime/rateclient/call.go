@@ -40,6 +40,7 @@ func WithCall(ctx context.Context) (context.Context, *Call) {
 // Answered obeys what the peer has answered. It is called once, when the answer begins.
 func (c *Call) Answered(ctx context.Context, a Answer) {
 	if c != nil && c.transport != nil {
+		c.readBody(&a, []byte(a.Message))
 		c.heed(ctx, a, time.Now())
 	}
 }

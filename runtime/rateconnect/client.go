@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -26,9 +25,8 @@ import (
 // procedure, with its headers. It does nothing in a server.
 //
 // A call that is not made ends with [connect.CodeResourceExhausted], and its error wraps
-// the one of [runtime.Limiter.Take]. That code of a peer's holds back the calls of all
-// replicas, for as long as RetryInfo or Retry-After say; so does
-// [connect.CodeUnavailable] with one of these. Limits are charged when a stream begins.
+// the one of [runtime.Limiter.Take]. An answer that refuses a call, see [raterpc.ReadAnswer],
+// holds back the calls of all replicas. Limits are charged when a stream begins.
 func NewClientInterceptor(t *rateclient.Transport) connect.Interceptor { return clientInterceptor{t} }
 
 type clientInterceptor struct{ transport *rateclient.Transport }
@@ -48,7 +46,7 @@ func (i clientInterceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if err == nil {
 			header = resp.Header()
 		}
-		call.Answered(ctx, read(err, header))
+		answered(ctx, call, err, header)
 		return resp, err
 	}
 }
@@ -108,11 +106,11 @@ func (c *clientConn) Receive(msg any) error {
 	}
 	err := c.StreamingClientConn.Receive(msg)
 	if failed := err != nil && !errors.Is(err, io.EOF); !c.answered.Swap(true) || failed {
-		var a rateclient.Answer
 		if failed {
-			a = read(err, nil)
+			answered(c.ctx, c.call, err, nil)
+		} else {
+			answered(c.ctx, c.call, nil, c.ResponseHeader())
 		}
-		c.call.Answered(c.ctx, a)
 	}
 	return err
 }
@@ -130,15 +128,15 @@ func request(ctx context.Context, peer connect.Peer, spec connect.Spec, header h
 	return r.WithContext(ctx)
 }
 
-// read returns what the answer to a call says about limits.
-func read(err error, header http.Header) rateclient.Answer {
-	now := time.Now()
+// answered has a call obey what its peer has answered, if the peer has.
+func answered(ctx context.Context, call *rateclient.Call, err error, header http.Header) {
 	if err == nil {
-		return rateclient.ReadAnswer(http.StatusOK, header, now)
+		call.Answered(ctx, raterpc.ReadAnswer(0, "", nil, header))
+		return
 	}
 	var coded *connect.Error
 	if !errors.As(err, &coded) || !connect.IsWireError(err) {
-		return rateclient.Answer{} // the peer has not sent it
+		return
 	}
 	var details []proto.Message
 	for _, d := range coded.Details() {
@@ -146,18 +144,7 @@ func read(err error, header http.Header) rateclient.Answer {
 			details = append(details, m)
 		}
 	}
-	a := raterpc.ReadAnswer(uint32(coded.Code()), coded.Message(), details, coded.Meta().Get(raterpc.FieldPushback))
-	var fields rateclient.Answer
-	switch coded.Code() {
-	case connect.CodeResourceExhausted:
-		fields = rateclient.ReadAnswer(http.StatusTooManyRequests, coded.Meta(), now)
-	case connect.CodeUnavailable:
-		fields = rateclient.ReadAnswer(http.StatusServiceUnavailable, coded.Meta(), now)
-	}
-	a.Refused = a.Refused || fields.Refused
-	a.HoldOff = max(a.HoldOff, fields.HoldOff)
-	a.Quotas = append(a.Quotas, fields.Quotas...)
-	return a
+	call.Answered(ctx, raterpc.ReadAnswer(uint32(coded.Code()), coded.Message(), details, coded.Meta()))
 }
 
 // notMade returns the error of a call that was not made.

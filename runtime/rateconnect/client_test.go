@@ -11,11 +11,28 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
 	"github.com/rategen/rategen/runtime/rateconnect"
 )
+
+// outgoing returns a transport that admits so many calls, and what it has been held for.
+func outgoing(t *testing.T, most int64) (*rateclient.Transport, *atomic.Int64) {
+	t.Helper()
+	held := new(atomic.Int64)
+	transport, err := rateclient.New(limiter(t, runtime.WithObserver(&runtime.Observer{
+		Hold: func(_ context.Context, ev runtime.HoldEvent) { held.Store(int64(ev.For)) },
+	})), []rateclient.Peer{{
+		Pattern: "127.0.0.1/shop.v1.Orders/",
+		Limits:  []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: most}}},
+	}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return transport, held
+}
 
 // A client in any protocol makes no more calls than its limit admits, and a refusal by the
 // peer holds it back for as long as the peer says.
@@ -39,7 +56,7 @@ func TestClientInterceptor(t *testing.T) {
 		"no room":                  {nil, 1, 0},
 		"RetryInfo":                {refusal(connect.CodeResourceExhausted, 90*time.Second, ""), 10, 90 * time.Second},
 		"Retry-After":              {refusal(connect.CodeResourceExhausted, 0, "7"), 10, 7 * time.Second},
-		"nothing said":             {refusal(connect.CodeResourceExhausted, 0, ""), 10, time.Second},
+		"nothing said":             {refusal(connect.CodeResourceExhausted, 0, ""), 10, 0},
 		"unavailable, Retry-After": {refusal(connect.CodeUnavailable, 0, "7"), 10, 7 * time.Second},
 		"unavailable":              {refusal(connect.CodeUnavailable, 0, ""), 10, 0},
 		"another code":             {refusal(connect.CodeNotFound, time.Second, "7"), 10, 0},
@@ -53,16 +70,7 @@ func TestClientInterceptor(t *testing.T) {
 						},
 						list: func(context.Context, *connect.Request[text], *connect.ServerStream[text]) error { return c.err },
 					})
-					held := new(atomic.Int64)
-					transport, err := rateclient.New(limiter(t, runtime.WithObserver(&runtime.Observer{
-						Hold: func(_ context.Context, ev runtime.HoldEvent) { held.Store(int64(ev.For)) },
-					})), []rateclient.Peer{{
-						Pattern: "127.0.0.1/shop.v1.Orders/",
-						Limits:  []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: c.max}}},
-					}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)))
-					if err != nil {
-						t.Fatal(err)
-					}
+					transport, held := outgoing(t, c.max)
 					w := w
 					w.opts = append(w.opts[:len(w.opts):len(w.opts)], connect.WithInterceptors(rateconnect.NewClientInterceptor(transport)))
 					client := client(t, w, url, procedure)
@@ -86,7 +94,7 @@ func TestClientInterceptor(t *testing.T) {
 					if got := time.Duration(held.Load()); got != c.held {
 						t.Errorf("held for %v, want %v", got, c.held)
 					}
-					err = do()
+					err := do()
 					var limited *runtime.LimitedError
 					if denied := c.held > 0 || c.max == 1; errors.As(err, &limited) != denied {
 						t.Errorf("the next call: %v", err)
@@ -94,6 +102,25 @@ func TestClientInterceptor(t *testing.T) {
 						t.Errorf("the next call: %v, %v", err, details(t, err))
 					}
 				})
+			}
+		}
+	}
+}
+
+// A message that is too large holds nothing back, wherever that is found.
+func TestClientTooLarge(t *testing.T) {
+	long := wrapperspb.String("long")
+	url := serve(t, &orders{get: func(context.Context, *connect.Request[text]) (*connect.Response[text], error) {
+		return connect.NewResponse(long), nil
+	}})
+	for _, w := range ways {
+		for _, size := range []connect.ClientOption{connect.WithSendMaxBytes(1), connect.WithReadMaxBytes(1)} {
+			transport, held := outgoing(t, 10)
+			w := w
+			w.opts = append(w.opts[:len(w.opts):len(w.opts)], size, connect.WithInterceptors(rateconnect.NewClientInterceptor(transport)))
+			_, err := client(t, w, url, unary).CallUnary(t.Context(), connect.NewRequest(long))
+			if connect.CodeOf(err) != connect.CodeResourceExhausted || held.Load() != 0 {
+				t.Errorf("%s: %v, held for %v", w.name, err, time.Duration(held.Load()))
 			}
 		}
 	}

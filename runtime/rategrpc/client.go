@@ -33,8 +33,7 @@ import (
 // again, so let it retry no RESOURCE_EXHAUSTED. A call that is not made ends with that
 // code, and its error wraps the one of [runtime.Limiter.Take].
 //
-// RESOURCE_EXHAUSTED holds back the calls of all replicas, for as long as RetryInfo or
-// [raterpc.FieldPushback] say; so does UNAVAILABLE with one of these.
+// An answer that refuses a call, see [raterpc.ReadAnswer], holds back the calls of all replicas.
 func DialOptions(t *rateclient.Transport) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(UnaryClientInterceptor(t)),
@@ -49,9 +48,9 @@ func UnaryClientInterceptor(t *rateclient.Transport) grpc.UnaryClientInterceptor
 		if err != nil {
 			return notMade(err)
 		}
-		var trailer metadata.MD
-		err = invoker(ctx, method, req, reply, cc, append(opts[:len(opts):len(opts)], grpc.Trailer(&trailer))...)
-		call.Answered(ctx, read(err, trailer))
+		var header, trailer metadata.MD
+		err = invoker(ctx, method, req, reply, cc, append(opts[:len(opts):len(opts)], grpc.Header(&header), grpc.Trailer(&trailer))...)
+		answered(ctx, call, err, header, trailer)
 		return err
 	}
 }
@@ -83,11 +82,12 @@ func (s *clientStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
 	if failed := err != nil && err != io.EOF; failed || !s.answered {
 		s.answered = true
-		var a rateclient.Answer
+		header, _ := s.Header()
 		if failed {
-			a = read(err, s.Trailer())
+			answered(s.Context(), s.call, err, header, s.Trailer())
+		} else {
+			answered(s.Context(), s.call, nil, header, nil)
 		}
-		s.call.Answered(s.Context(), a)
 	}
 	return err
 }
@@ -133,11 +133,12 @@ func hostOf(target string) string {
 	}
 }
 
-// read returns what the end of a call says about limits.
-func read(err error, trailer metadata.MD) rateclient.Answer {
+// answered has a call obey what its peer has answered, if the peer has: each answer has metadata, and
+// a status without any was made here.
+func answered(ctx context.Context, call *rateclient.Call, err error, header, trailer metadata.MD) {
 	s, ok := status.FromError(err)
-	if err == nil || !ok {
-		return rateclient.Answer{}
+	if !ok || len(header)+len(trailer) == 0 {
+		return
 	}
 	var details []proto.Message
 	for _, d := range s.Details() {
@@ -145,11 +146,11 @@ func read(err error, trailer metadata.MD) rateclient.Answer {
 			details = append(details, m)
 		}
 	}
-	pushback := ""
-	if values := trailer.Get(raterpc.FieldPushback); len(values) == 1 {
-		pushback = values[0]
+	fields := make(http.Header, len(header)+len(trailer))
+	for name, values := range metadata.Join(header, trailer) {
+		fields[http.CanonicalHeaderKey(name)] = values
 	}
-	return raterpc.ReadAnswer(uint32(s.Code()), s.Message(), details, pushback)
+	call.Answered(ctx, raterpc.ReadAnswer(uint32(s.Code()), s.Message(), details, fields))
 }
 
 // A notMadeError is the error of a call that was not made.

@@ -33,6 +33,9 @@ func outgoing(t *testing.T, pattern string, max int64) ([]grpc.DialOption, *atom
 	})), []rateclient.Peer{{
 		Pattern: pattern,
 		Limits:  []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: max}, Key: rateclient.Credential}},
+		Body: rateclient.Body{Statuses: []int{int(codes.ResourceExhausted)}, Read: func(a *rateclient.Answer, text []byte) {
+			a.Refused = a.Refused || string(text) == "too many"
+		}},
 	}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)))
 	limittest.OK(t, err)
 	return rategrpc.DialOptions(transport), held
@@ -104,12 +107,12 @@ func TestClientHeld(t *testing.T) {
 		"UNAVAILABLE with RetryInfo":  {retry(codes.Unavailable, 7*time.Second), "", 7 * time.Second},
 		"UNAVAILABLE":                 {status.Error(codes.Unavailable, "down"), "", 0},
 		"pushback":                    {status.Error(codes.ResourceExhausted, "no"), "2500", 2500 * time.Millisecond},
-		"no retry":                    {status.Error(codes.ResourceExhausted, "no"), "-1", time.Second},
-		"nothing said":                {status.Error(codes.ResourceExhausted, "no"), "", time.Second},
+		"no retry":                    {status.Error(codes.ResourceExhausted, "no"), "-1", 0},
+		"nothing said":                {status.Error(codes.ResourceExhausted, "no"), "", 0},
+		"what the peer is told of":    {status.Error(codes.ResourceExhausted, "too many"), "", time.Second},
 		"for ever":                    {retry(codes.ResourceExhausted, 1<<62), "", time.Hour},
 		"negative":                    {retry(codes.ResourceExhausted, -time.Hour), "", time.Second},
 		"another code with RetryInfo": {retry(codes.NotFound, time.Second), "", 0},
-		"a message that is too large": {status.Error(codes.ResourceExhausted, "grpc: received message larger than max"), "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options, held := outgoing(t, "/", 10)
@@ -152,6 +155,64 @@ func TestClientHeld(t *testing.T) {
 				if err := do(ctx); errors.As(err, &limited) != (c.held > 0) || c.held > 0 && !limited.Blocked {
 					t.Errorf("%s: the next call: %v", kind, err)
 				}
+			}
+		})
+	}
+}
+
+// A message that is too large holds nothing back, wherever that is found.
+func TestClientTooLarge(t *testing.T) {
+	large := &pb.Payload{Body: make([]byte, 1<<20)}
+	server := &service{
+		unary: func(_ context.Context, r *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			if r.ResponseSize > 0 {
+				return &pb.SimpleResponse{Payload: large}, nil
+			}
+			return &pb.SimpleResponse{}, nil
+		},
+		server: func(r *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
+			return s.Send(&pb.StreamingOutputCallResponse{Payload: large})
+		},
+	}
+	for name, c := range map[string]struct {
+		server []grpc.ServerOption
+		client []grpc.CallOption
+		call   func(context.Context, pb.TestServiceClient) error
+	}{
+		"sent, by the client": {nil, []grpc.CallOption{grpc.MaxCallSendMsgSize(1 << 10)}, func(ctx context.Context, client pb.TestServiceClient) error {
+			_, err := client.UnaryCall(ctx, &pb.SimpleRequest{Payload: large})
+			return err
+		}},
+		"received, by the server": {[]grpc.ServerOption{grpc.MaxRecvMsgSize(1 << 10)}, nil, func(ctx context.Context, client pb.TestServiceClient) error {
+			_, err := client.UnaryCall(ctx, &pb.SimpleRequest{Payload: large})
+			return err
+		}},
+		"sent, by the server": {[]grpc.ServerOption{grpc.MaxSendMsgSize(1 << 10)}, nil, func(ctx context.Context, client pb.TestServiceClient) error {
+			_, err := client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: 1})
+			return err
+		}},
+		"received, by the client": {nil, []grpc.CallOption{grpc.MaxCallRecvMsgSize(1 << 10)}, func(ctx context.Context, client pb.TestServiceClient) error {
+			_, err := client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: 1})
+			return err
+		}},
+		"received in a stream, by the client": {nil, []grpc.CallOption{grpc.MaxCallRecvMsgSize(1 << 10)}, func(ctx context.Context, client pb.TestServiceClient) error {
+			s, err := client.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{})
+			if err == nil {
+				_, err = s.Recv()
+			}
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options, held := outgoing(t, "/", 10)
+			client := dial(t, server, c.server, append(options, grpc.WithDefaultCallOptions(c.client...))...)
+			for range 3 {
+				if err := c.call(as("a"), client); status.Code(err) != codes.ResourceExhausted || errors.Is(err, runtime.ErrLimited) {
+					t.Errorf("%v, want a message that is too large", err)
+				}
+			}
+			if d := time.Duration(held.Load()); d != 0 {
+				t.Errorf("held for %v", d)
 			}
 		})
 	}

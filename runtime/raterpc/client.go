@@ -1,8 +1,8 @@
 package raterpc
 
 import (
+	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -10,41 +10,58 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
+	"github.com/rategen/rategen/runtime/ratefield"
 )
 
-// ReadAnswer returns what the status of a call that a client has made says about limits of
-// its peer: the code, the message, the details, and the value of [FieldPushback] or "".
-// RESOURCE_EXHAUSTED is a refusal, and UNAVAILABLE is one that says when to come back. The
-// latest of the times that it names holds.
-func ReadAnswer(code uint32, message string, details []proto.Message, pushback string) rateclient.Answer {
-	var a rateclient.Answer
+// ReadAnswer returns what a peer's answer to a call says about its limits: the code, the message
+// and the details of the status, and the metadata in the spelling of HTTP fields. A status that
+// the client has made itself is no answer.
+//
+// RESOURCE_EXHAUSTED is a refusal if there is a sign of one: RetryInfo, a QuotaFailure, an ErrorInfo
+// with the reason RATE_LIMIT_EXCEEDED, [FieldPushback] with a time, or what [rateclient.ReadAnswer]
+// takes for one beside a 503, such as Retry-After. UNAVAILABLE is one if a time is named, or by such
+// fields. The latest of the times holds. A text is no sign, since RESOURCE_EXHAUSTED also
+// stands for messages that are too large, and for disks that are full: [rateclient.Peer.Body] reads
+// the texts of a peer that sends nothing else.
+func ReadAnswer(code uint32, message string, details []proto.Message, fields http.Header) rateclient.Answer {
+	status := http.StatusOK
+	if code != 0 {
+		status = http.StatusServiceUnavailable
+	}
+	a := rateclient.ReadAnswer(status, fields, time.Now())
+	a.Status, a.Message = int(code), message
+	sign := false
 	for _, d := range details {
 		switch d := d.(type) {
 		case *errdetails.RetryInfo:
-			a.HoldOff = max(a.HoldOff, d.GetRetryDelay().AsDuration())
+			sign, a.HoldOff = true, max(a.HoldOff, d.GetRetryDelay().AsDuration())
+		case *errdetails.ErrorInfo:
+			sign = sign || d.GetReason() == ratefield.ReasonLimited
 		case *errdetails.QuotaFailure:
 			for _, v := range d.GetViolations()[:min(len(d.GetViolations()), 16)] {
-				q := rateclient.Quota{Name: v.GetQuotaId(), Unit: "requests", Limit: v.GetQuotaValue()}
+				q := rateclient.Quota{Name: v.GetQuotaId(), Unit: "requests", Limit: v.GetQuotaValue(), Remaining: -1}
 				if q.Limit <= 0 {
 					q.Limit = -1
 				}
-				a.Quotas = append(a.Quotas, q)
+				sign, a.Quotas = true, append(a.Quotas, q)
 			}
 		}
 	}
-	if ms, err := strconv.ParseUint(pushback, 10, 31); err == nil {
-		a.HoldOff = max(a.HoldOff, time.Duration(ms)*time.Millisecond)
+	if ms, err := strconv.ParseUint(fields.Get(FieldPushback), 10, 31); err == nil {
+		sign, a.HoldOff = true, max(a.HoldOff, time.Duration(ms)*time.Millisecond)
 	}
 	a.HoldOff = min(a.HoldOff, runtime.MaxWindow)
 	switch code {
+	case 0:
 	case CodeResourceExhausted:
-		// The client says that of a message that is too large, too.
-		a.Refused = len(details) > 0 || pushback != "" || !strings.HasPrefix(message, "grpc: ")
+		a.Refused = a.Refused || sign
 	case CodeUnavailable:
-		a.Refused = a.HoldOff > 0
+		a.Refused = a.Refused || a.HoldOff > 0
+	default:
+		a.Refused = false
 	}
-	if !a.Refused {
-		return rateclient.Answer{}
+	if code != 0 && !a.Refused {
+		a.HoldOff, a.Quotas = 0, nil
 	}
 	return a
 }
