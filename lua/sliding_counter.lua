@@ -6,8 +6,11 @@
 -- KEY    a STRING: a byte that is 2, and then numbers of 7 bytes, the highest byte
 --        first: the end of a block, or 0; until when the key lives; what all buckets
 --        together have counted; the time of the newest event; where the newest bucket
---        starts, the first microsecond after it, and its count; and for each older
---        bucket, oldest first, the first microsecond after it and its count.
+--        starts, the first microsecond after it, and its count; the first microsecond that
+--        its buckets count; and for each older bucket, oldest first, the first
+--        microsecond after it and its count.
+-- AT     the time of the charge. Its bucket is the first one that ends after it, unless
+--        that was gone before the first microsecond, with its key or out of the window.
 -- PARAM  the width of a bucket in microseconds; 0 adapts it.
 -- CALLS  look: GET; calls in a row share one MGET. charge: SETRANGE, and PEXPIRE if
 --        another window charged the bucket before; or SET for a new bucket, or if one
@@ -23,19 +26,19 @@
 --- insert numbers
 --- open
 --- reads number
---- sets count expires kind newest older start state stop used
+--- sets count expires floor kind newest older start state stop used
 local state
 --- insert read
-local expires, used, newest, start, stop, count = nil, 0, 0, nil, 0, 0
+local expires, used, newest, start, stop, count, floor = nil, 0, 0, nil, 0, 0, 0
 -- The first bytes of a counter, and the number of bytes before its older buckets.
-local kind, older = '\2\0\0\0\0\0\0\0', 50
+local kind, older = '\2\0\0\0\0\0\0\0', 57
 if state then
   if string.byte(state, 1, 1) ~= 2 or #state ~= #kind and (#state < older or (#state - older) % 14 ~= 0) then
     error('a text of another kind')
   end
   --- insert end
   if #state > #kind then
-    expires, used, newest, start, stop, count = number('>I7I7I7I7I7I7', state, #kind + 1)
+    expires, used, newest, start, stop, count, floor = number('>I7I7I7I7I7I7I7', state, #kind + 1)
   end
 end
 --- end (block)
@@ -47,7 +50,7 @@ if ends == 0 then
 end
 --- look
 --- reads clock cost leaver max newest number older state stop used window
---- sets at count first newest place reset retry room start stop used
+--- sets at count first floor newest place reset retry room start stop used
 --- insert open
 at = clock
 if newest > clock + window then
@@ -65,7 +68,7 @@ else
     if leaves > first then
       break
     end
-    used, place = used - count, place + 14
+    used, place, floor = used - count, place + 14, leaves
   end
 end
 if used > 0 then
@@ -91,9 +94,10 @@ for place = place, #state, 14 do
   end
 end
 --- charge
---- reads at bytes call clock cost count expires first key kind leaver lifetime
---- reads max older param place retry room start state stop sub used window
---- sets at count head leaves log reset retry start stop
+--- reads at bytes call clock cost count expires first floor key kind leaver
+--- reads lifetime max older param place retry room start state stop sub used
+--- reads window
+--- sets count floor head leaves log reset retry start stop
 if cost == room and used > 0 then
   local free, want = 0, 1
   --- insert leaver
@@ -102,6 +106,9 @@ end
 local log
 if stop <= at then
   local inside = stop > first -- the newest bucket is in the window
+  if not inside then
+    floor = at
+  end
   log = inside and sub(state, place) .. bytes('>I7I7', stop, count) or ''
   local width = param
   if width == 0 then
@@ -124,7 +131,7 @@ end
 local leaves = stop - 1 + window
 local head = kind .. bytes('>I7I7I7I7I7I7', leaves, used + cost, at, start, stop, count + cost)
 if log then
-  call('SET', key, head .. log, 'PX', lifetime(leaves))
+  call('SET', key, head .. bytes('>I7', floor) .. log, 'PX', lifetime(leaves))
 else
   call('SETRANGE', key, '0', head)
   if expires ~= leaves then
@@ -135,24 +142,24 @@ reset = stop - 1 + window - clock
 if cost == room then
   retry = retry or reset
 end
-at = stop - 1
 --- refund
---- reads at bytes call cost count key kind newest number older start state
---- reads stop used
+--- reads at bytes call cost count floor key kind newest number older start
+--- reads state stop used
 --- insert open
-if at + 1 == stop then
-  local back = math.min(cost, count)
-  if back > 0 then
-    call('SETRANGE', key, #kind + 7, bytes('>I7I7I7I7I7', used - back, newest, start, stop, count - back))
+if at >= floor and at < stop then
+  local place, counted = older + 1, nil
+  while place < #state and number('>I7', state, place) <= at do
+    place = place + 14
   end
-elseif state then
-  for place = older + 1, #state, 14 do
-    local stop, count = number('>I7I7', state, place)
-    local back = math.min(cost, count)
-    if stop == at + 1 and back > 0 then
-      call('SETRANGE', key, #kind + 7, bytes('>I7', used - back))
-      call('SETRANGE', key, place + 6, bytes('>I7', count - back))
-    end
+  if place < #state then
+    counted = number('>I7', state, place + 7)
+  end
+  local back = math.min(cost, counted or count)
+  if counted and back > 0 then
+    call('SETRANGE', key, #kind + 7, bytes('>I7', used - back))
+    call('SETRANGE', key, place + 6, bytes('>I7', counted - back))
+  elseif back > 0 then
+    call('SETRANGE', key, #kind + 7, bytes('>I7I7I7I7I7', used - back, newest, start, stop, count - back))
   end
 end
 --- mark

@@ -200,8 +200,8 @@ end
 --- reads live max newest param ring room short skip slack stamp start state
 --- reads sub window
 --- sets at front left log opens reset retry ring start
-if param > 0 then
-  at = math.max(at - at % param, newest or 0)
+if param > 0 and live > 0 then
+  at = math.max(at - at % param, newest)
 end
 -- The first event of a stretch of slack sets the expiry for all of it.
 local opens = live == 0 or newest < at - at % slack

@@ -7,7 +7,10 @@
 --        newest member is never below its event's time. A block: "-" and its end
 --        in 16 digits, of an infinite score, so that it is the newest member.
 -- PARAM  length of a time slice in microseconds: an event's time falls to the
---        start of its slice. 0 keeps times exact.
+--        start of its slice, or to the event before it in that. Where no other is in
+--        the window it keeps its own: so no event has a time from before the key was
+--        last removed, and a charge of before finds nothing to give back. 0 keeps times
+--        exact.
 -- CALLS  look: ZREVRANGE for the newest member; if it has not left, ZCOUNT for
 --        how many events are in the window; ZREVRANGE for a denial, and for a charge
 --        that leaves nothing; ZSCORE where
@@ -71,8 +74,8 @@ if cost > 1 or number and number >= clock then
   last = math.max(at, (live > 0 and number or 0) + cost)
   name = text(last)
 end
-if param > 0 then
-  at = math.max(at - at % param, newest or 0)
+if param > 0 and live > 0 then
+  at = math.max(at - at % param, newest)
 end
 if at ~= clock then
   event = text(at)

@@ -37,8 +37,8 @@
 --          retry    microseconds until there is room; 0 if there is, or, where
 --                   all had room and left is 0, until one more has, if known
 --          reset
---          at       the time that the charge counts as: its own, that of its
---                   slice, or the last of its bucket; 0 if there was none
+--          at       the time that the charge counts as: its own, or that of
+--                   its slice; 0 if there was none
 --          delay    microseconds that the caller must wait for its turn
 --        and the mark of the charge, if that is above 0: at is then sent as -at.
 --        That begins with -3 if a block denies the caller, from now on at the

@@ -163,7 +163,9 @@ func (p *process) takeEach(c call, number int64) {
 func (x reset) run(p *process) {
 	h := &happening{rule: x.Rule, key: x.Key, from: p.now()}
 	p.work.Add(1)
+	p.sleep(time.Microsecond, 0) // no server does two requests within one, but here time stands still
 	_ = p.limiter.Reset(context.Background(), p.limits([]use{{Rule: x.Rule, Key: x.Key, Cost: 1}})[0])
+	p.sleep(time.Microsecond, 0)
 	h.to = p.now()
 	p.history.resets = append(p.history.resets, h)
 }

@@ -90,9 +90,12 @@ func (o *oracle) lapsed(c charge, at time.Duration) bool {
 }
 
 // strange returns how much settlements of charges that were forgotten before may have given
-// back of others, which count as of the same time, in the same bucket or slice: Settle of a
-// Store gives back up to what is still counted of all charges made to a key at that time.
+// back of others. Stores tell by the time of a charge whether it is of before, so they cannot
+// where the clock has stepped back, and the same times come again.
 func (o *oracle) strange(charges []charge, u use, from, to time.Duration) (sum int64) {
+	if len(o.jumps) == 0 {
+		return 0
+	}
 	for _, c := range charges {
 		s := c.settled
 		if s.tried && s.start <= to && s.end >= from && s.cost[c.use] < c.cost() && o.forgotten(u, c.start, max(s.start, min(s.end, to))) {
@@ -128,10 +131,7 @@ func (o *oracle) buckets(name string, charges []charge) {
 			}
 			seen = append(seen, c)
 			sum += c.real(c.use, last.at)
-			debts := o.debts(charges, since, last.from(o.history)-1)
-			if len(o.jumps) > 0 { // else what is in the bucket came after what was forgotten
-				debts -= o.strange(charges, u, since, last.at)
-			}
+			debts := o.debts(charges, since, last.from(o.history)-1) - o.strange(charges, u, since, last.at)
 			l := o.loosest(seen, since-rule.Lease, last.at)
 			drained := max(l.rate, o.drains(u, since, last.at)) * float64((last.at - since).Microseconds())
 			if float64(sum+debts) > float64(l.burst)+drained+1e-6 {

@@ -72,7 +72,7 @@ type Rule struct {
 	Algorithm Algorithm
 	Storage   Storage
 	// Resolution, if above 0, lets the time of an event in a [SlidingLog] fall to the start of
-	// its time slice of that length. Events then leave the window together, and up to
+	// its time slice of that length, unless no other is in the window. Events then leave the window together, and up to
 	// Resolution early: no time of Window less Resolution holds more than Max.
 	Resolution time.Duration
 	// Buckets says how a [SlidingCounter] divides its window.

@@ -14,6 +14,7 @@ import (
 //     ascend;
 //   - bound is where the newest bucket starts;
 //   - time is the time of the newest event;
+//   - count is the first microsecond that the buckets have counted;
 //   - dropTime is when the newest charge leaves the window by which it was made.
 type counter state
 
@@ -57,6 +58,12 @@ func (m *counter) leaveTime(i int, n int64) int64 {
 }
 
 func (m *counter) charge(clock int64, c *terms.Charge, v *view) {
+	switch gone := int(v.count); {
+	case gone == len(m.list):
+		m.count = v.time
+	case gone > 0:
+		m.count = m.list[gone-2]
+	}
 	if stop, _ := m.newest(); stop == v.end {
 		m.list[len(m.list)-1] += c.Cost
 	} else {
@@ -70,13 +77,14 @@ func (m *counter) charge(clock int64, c *terms.Charge, v *view) {
 	}
 	m.bound, m.time = v.bound, v.time
 	m.dropTime = v.end - 1 + c.Window
-	v.time, v.reset, v.delay = v.end-1, m.dropTime-clock, 0
+	v.reset, v.delay = m.dropTime-clock, 0
 }
 
 func (m *counter) refund(c *terms.Charge) {
-	for i := 0; i < len(m.list); i += 2 {
-		if m.list[i]-1 == c.At {
+	for i := 0; i < len(m.list) && c.At >= m.count; i += 2 {
+		if c.At < m.list[i] {
 			m.list[i+1] = max(0, m.list[i+1]-c.Cost)
+			return
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (l *log) eventsUpTo(edge int64) int64 {
 
 func (l *log) charge(clock int64, c *terms.Charge, v *view) {
 	at, newest := v.time, l.newest()
-	if slice := c.Param; slice > 0 {
+	if slice := c.Param; slice > 0 && v.count < l.count {
 		at = max(at-at%slice, newest)
 	}
 	if c.Cost == v.room {

@@ -101,7 +101,7 @@ func TestIdleLog(t *testing.T) {
 		drops := "set"
 		switch {
 		case isCounter(rule):
-			equal(t, "bytes, of one bucket", log.client.StrLen(t.Context(), log.key).Val(), 50)
+			equal(t, "bytes, of one bucket", log.client.StrLen(t.Context(), log.key).Val(), 57)
 		case rule.Storage != runtime.StoragePacked:
 			drops = "unlink"
 			fallthrough

@@ -86,24 +86,6 @@ func longCalls(t *trial) {
 	}
 }
 
-// refundOfAnEarlierLife gives charges back to a bucket that was empty since, because
-// it has drained or was reset.
-func refundOfAnEarlierLife(t *trial) {
-	t.rule.Window, t.rule.Max = time.Minute, 100
-	first := t.admit(t.charge("k", 60), 40)
-	if err := rawstore.On(t.Store).Reset(t.Context(), []rawstore.Charge{t.charge("k", 1)}); err != nil {
-		t.Fatal(err)
-	}
-	t.Advance(time.Microsecond)
-	second := t.admit(t.charge("k", 60), 40)
-	t.refund(t.charge("k", 60), first)
-	t.left("k", 40)
-	t.Advance(time.Minute)
-	t.admit(t.charge("k", 60), 40)
-	t.refund(t.charge("k", 60), second)
-	t.left("k", 40)
-}
-
 // randomRefunds drives a bucket at random, under a changing max and window, and wants no more
 // to be admitted in any time than the burst and what drains in it, without what was given back.
 func randomRefunds(t *trial) {

@@ -13,7 +13,7 @@ func longestWindow(t *trial) {
 	t.rule.Window = runtime.MaxWindow
 	c := t.charge("k", 10)
 	charged := t.admit(c, 0)
-	leave := t.leaves(c, charged.At)
+	leave := t.leaves(c, charged)
 	denied, after, before := t.timed(c)
 	if retry := denied.RetryAfter.Microseconds(); denied.Allowed || retry < leave-before || retry > leave-after {
 		t.Errorf("got %+v, want a retry from %d to %d µs", denied, leave-before, leave-after)

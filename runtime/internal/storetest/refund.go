@@ -51,6 +51,37 @@ func refundOfWhatHasLeft(t *trial) {
 	t.left("other", 5)
 }
 
+// refundOfAnEarlierLife gives back, at once and again, what was charged before the key was reset,
+// and in part settled then. Its window may be another one since, and its slices.
+func refundOfAnEarlierLife(t *trial) {
+	window, resolution := time.Minute, 6*t.rule.Resolution
+	for i, since := range []struct{ reset, window time.Duration }{
+		{time.Microsecond, window}, {time.Millisecond, window}, {time.Second, window}, {time.Microsecond, window / 2},
+		{time.Microsecond, window * 2}, {30 * time.Second, window * 2}, {window, window},
+	} {
+		name := "k" + string(rune('a'+i))
+		t.rule.Window, t.rule.Resolution = window, resolution
+		first := t.admit(t.charge(name, 6), 4)
+		t.settle(t.charge(name, 6), first, 4)
+		if err := rawstore.On(t.Store).Reset(t.Context(), []rawstore.Charge{t.charge(name, 1)}); err != nil {
+			t.Fatal(err)
+		}
+		if t.Exact || since.reset < time.Second {
+			t.Advance(since.reset)
+		}
+		t.rule.Window, t.rule.Resolution = since.window, resolution*time.Duration(since.window/time.Second)/60
+		second := t.admit(t.charge(name, 6), 4)
+		for range 2 {
+			t.refund(t.charge(name, 4), first)
+			t.left(name, 4)
+		}
+		if !isQueue(&t.rule) {
+			t.refund(t.charge(name, 6), second)
+			t.left(name, 10)
+		}
+	}
+}
+
 func refundOfNothing(t *trial) {
 	t.refund(t.charge("k", 5), terms.Result{At: t.Now()})
 	if r := t.peek(t.charge("k", 1))[0]; r != (terms.Result{Allowed: true, Remaining: 10}) {

@@ -162,7 +162,7 @@ var tests = []struct {
 	{name: "drains evenly", run: drainsEvenly, exact: true, skip: not(isMeter)},
 	{name: "refund in any order", run: refundInAnyOrder, exact: true, skip: not(isMeter)},
 	{name: "long calls", run: longCalls, exact: true, skip: not(isMeter)},
-	{name: "refund of an earlier life", run: refundOfAnEarlierLife, exact: true, skip: not(isMeter)},
+	{name: "refund of an earlier life", run: refundOfAnEarlierLife},
 	{name: "refunds at random", run: randomRefunds, exact: true, skip: not(isMeter)},
 	{name: "leavers of a line", run: leaversOfALine, exact: true, skip: not(isQueue)},
 	{name: "leaver of an earlier line", run: leaverOfAnEarlierLine, exact: true, skip: not(isQueue)},

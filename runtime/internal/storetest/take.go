@@ -21,9 +21,9 @@ func countDown(t *trial) {
 	for left := t.rule.Max - 1; left >= 0; left-- {
 		before := t.Now()
 		r := t.admit(t.charge("k", 1), left)
-		// A slice starts before its events, a bucket and a turn end after them, and
-		// no two permits have the same number.
-		if !isCounter(&t.rule) && !isPermits(&t.rule) && !isQueue(&t.rule) && r.At > t.Now() || r.At < before-t.rule.Resolution.Microseconds() {
+		// A slice starts before its events, a turn ends after them, and no two permits have
+		// the same number.
+		if !isPermits(&t.rule) && !isQueue(&t.rule) && r.At > t.Now() || r.At < before-t.rule.Resolution.Microseconds() {
 			t.Errorf("charged at %d, between %d and %d", r.At, before, t.Now())
 		}
 	}

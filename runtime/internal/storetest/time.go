@@ -8,10 +8,16 @@ import (
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
-// leaves returns when a charge that reported at as its time frees its room, by
-// the definition of the rule's algorithm, if nothing else was charged.
-func (t *trial) leaves(c rawstore.Charge, at int64) int64 {
-	window := c.Rule.Window.Microseconds()
+// leaves returns when a charge that was just made frees its room, by the definition of the
+// rule's algorithm, if nothing else was charged. Of a counter only the store knows that.
+func (t *trial) leaves(c rawstore.Charge, r terms.Result) int64 {
+	window, at := c.Rule.Window.Microseconds(), r.At
+	if isCounter(c.Rule) {
+		if t.Exact {
+			at = t.Now()
+		}
+		return at + r.ResetAfter.Microseconds()
+	}
 	if isQueue(c.Rule) {
 		return at // the end of its turn
 	}
@@ -36,7 +42,7 @@ func window(t *trial) {
 	for _, name := range []string{"1st", "2nd", "3rd", "4th", "5th"} {
 		whole := t.charge(name, 10)
 		charged := t.admit(whole, 0)
-		leave := t.leaves(whole, charged.At)
+		leave := t.leaves(whole, charged)
 		denied, after, before := t.timed(whole)
 		if denied.Allowed || before >= leave {
 			if before < leave {
@@ -140,7 +146,7 @@ func moreExact(t *trial) {
 func windowEdge(t *trial) {
 	t.rule.Window = time.Second
 	c := t.charge("k", 10)
-	leave := t.leaves(c, t.admit(c, 0).At)
+	leave := t.leaves(c, t.admit(c, 0))
 	t.Advance(time.Duration(leave-t.Now()-1) * time.Microsecond)
 	t.deny(c, t.peek(c)[0].Remaining)
 	t.Advance(time.Microsecond)
@@ -166,15 +172,19 @@ func windowEdge(t *trial) {
 func bucketEdge(t *trial) {
 	t.rule.Window = time.Second
 	advanceTo := func(at int64) { t.Advance(time.Duration(at-t.Now()) * time.Microsecond) }
-	first := t.admit(t.charge("k", 1), 9).At
+	// last charges a call and returns the last microsecond of its bucket.
+	last := func(left int64) int64 {
+		return t.Now() + t.admit(t.charge("k", 1), left).ResetAfter.Microseconds() - 1_000_000
+	}
+	first := last(9)
 	advanceTo(first)
-	if at := t.admit(t.charge("k", 1), 8).At; at != first {
-		t.Errorf("the last microsecond: counts as %d, want %d", at, first)
+	if at := last(8); at != first {
+		t.Errorf("the last microsecond: its bucket ends at %d, want %d", at, first)
 	}
 	advanceTo(first + 1)
-	next := t.admit(t.charge("k", 1), 7).At
+	next := last(7)
 	if next <= first {
-		t.Errorf("the first microsecond of the next: counts as %d, like the one before", next)
+		t.Errorf("the first microsecond of the next: its bucket ends at %d, like the one before", next)
 	}
 	advanceTo(first + 1_000_000 - 1)
 	t.left("k", 7)
@@ -197,7 +207,7 @@ func clockStepsBack(t *trial) {
 		t.Errorf("charged at %d, after a charge at %d", second.At, first.At)
 	}
 	whole := t.charge("early", 10)
-	t.Advance(time.Duration(t.leaves(whole, second.At)-1-t.Now()) * time.Microsecond)
+	t.Advance(time.Duration(t.leaves(whole, second)-1-t.Now()) * time.Microsecond)
 	t.deny(whole, t.peek(whole)[0].Remaining)
 	t.Advance(time.Microsecond)
 	t.admit(whole, 0)
@@ -221,7 +231,7 @@ func shortWindows(t *trial) {
 		}
 		c := t.charge(window.String(), 10)
 		for range 5 {
-			leave := t.leaves(c, t.admit(c, 0).At)
+			leave := t.leaves(c, t.admit(c, 0))
 			t.deny(c, 0)
 			t.Advance(time.Duration(leave-t.Now()) * time.Microsecond)
 		}

@@ -21,7 +21,8 @@ type Store interface {
 	// Settle makes each charge, which was made at the time At and has the Mark of
 	// its Result, one that is Cost events more than the Charged ones it was made for, or
 	// less if Cost is below 0. The difference is then given back, up to what is still
-	// counted of charges made to Key at that time, of a bucket up to what has not
+	// counted of charges made to Key at that time, in the same bucket of a counter, and
+	// nothing of what was charged before Key was last removed; of a bucket up to what has not
 	// drained of this one: no limit ever has more left than its max. In a queue it is
 	// given back only if no later charge is in line. If Cost is above 0, that is charged
 	// as of now, however little room there is, or up to the room where the limit
