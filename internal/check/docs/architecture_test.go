@@ -10,8 +10,8 @@ import (
 func TestWays(t *testing.T) {
 	const most = 12
 	ways := map[string]int{
-		"A directive's way": 0, "A call's way": 0, "A settlement's way": 0,
-		"An override's way to a call that waits": 0, "The way of a batch without an answer": 0,
+		"From directive to code": 0, "From call to decision": 0, "Settling a decision": 0,
+		"Overrides and waiting calls": 0, "Batches without an answer": 0,
 	}
 	for _, item := range page(t, "ARCHITECTURE.md").Items {
 		if _, ok := ways[item.Section]; !ok {

@@ -20,12 +20,12 @@ import (
 
 const (
 	module = "github.com/rategen/rategen/"
-	page   = "../../../ARCHITECTURE.md"
+	page   = "files.md"
 	begin  = "<!-- files that calls enter: go test ./internal/check/ways -write -->\n"
 	end    = "<!-- end of files -->\n"
 )
 
-var write = flag.Bool("write", false, "write the table into ARCHITECTURE.md")
+var write = flag.Bool("write", false, "write the table into files.md")
 
 // kinds are the calls that the table has a column for, and the most files that each may
 // enter. Raise none of these: a feature that has a file of its own on every call's way costs
