@@ -98,6 +98,18 @@ func At(t *testing.T, url string) {
 	admitted(t, url+"/orders/2", "order 2")
 }
 
+// Own does what [HTTP] does for a handler that answers a refusal with a body of its own.
+func Own(t *testing.T, handler http.Handler, body string) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	admitted(t, server.URL+"/orders/1", "order 1")
+	if got := refusal(t, server.URL+"/orders/1"); got != body {
+		t.Errorf("GET /orders/1 again: %q, want %q", got, body)
+	}
+	admitted(t, server.URL+"/orders/2", "order 2")
+}
+
 func admitted(t *testing.T, url, want string) {
 	t.Helper()
 	answer, body := get(t, url)
@@ -111,6 +123,16 @@ func admitted(t *testing.T, url, want string) {
 
 func refused(t *testing.T, url string) {
 	t.Helper()
+	body := refusal(t, url)
+	// Servers of Kratos answer with errors of Kratos.
+	if !strings.Contains(body, "#quota-exceeded") && !strings.Contains(body, "RATE_LIMIT_EXCEEDED") {
+		t.Errorf("GET %s again: %s, want the type quota-exceeded", url, body)
+	}
+}
+
+// refusal gets what is refused, and returns its body.
+func refusal(t *testing.T, url string) string {
+	t.Helper()
 	answer, body := get(t, url)
 	if answer.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("GET %s again: status %d, want 429", url, answer.StatusCode)
@@ -121,10 +143,7 @@ func refused(t *testing.T, url string) {
 	if answer.Header.Get("RateLimit") == "" {
 		t.Errorf("GET %s again: no field RateLimit", url)
 	}
-	// Servers of Kratos answer with errors of Kratos.
-	if !strings.Contains(body, "#quota-exceeded") && !strings.Contains(body, "RATE_LIMIT_EXCEEDED") {
-		t.Errorf("GET %s again: %s, want the type quota-exceeded", url, body)
-	}
+	return body
 }
 
 func get(t *testing.T, url string) (*http.Response, string) {

@@ -7,9 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/rategen/rategen/examples/frameworks/refused"
 	"github.com/rategen/rategen/runtime"
@@ -62,4 +65,35 @@ func TestUnavailable(t *testing.T) {
 		t.Fatalf("an outage is %v", err)
 	}
 	refused.NoAddress(t, told.Error())
+}
+
+// A workflow sends two mails to one person. In the test environment, which skips time, the second is
+// tried once more, an hour later.
+func TestRetried(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(time.Minute)
+	limiter := runtime.New(runtime.NewMemoryStore(runtime.WithClock(env.Now)), runtime.WithRefusalError(retryLater))
+	t.Cleanup(func() { _ = limiter.Close() })
+	sent := new(mails)
+	register(env, sent, limiter)
+	attempts := 0
+	env.SetOnActivityStartedListener(func(*activity.Info, context.Context, converter.EncodedValues) { attempts++ })
+	begin := env.Now()
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
+		for range 2 {
+			if err := workflow.ExecuteActivity(ctx, "Send", "Ada", "hello").Get(ctx, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := env.GetWorkflowError(); !env.IsWorkflowCompleted() || err != nil {
+		t.Fatal("the workflow:", err)
+	}
+	if took := env.Now().Sub(begin); attempts != 3 || len(sent.sent) != 2 || took < time.Hour || took > 61*time.Minute {
+		t.Errorf("%d attempts in %v, sent %v; want 3 in an hour", attempts, took, sent.sent)
+	}
 }
