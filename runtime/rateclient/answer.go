@@ -74,10 +74,9 @@ func (q Quota) isSpent() bool {
 //     them, or a window, as Kong and Contentful do, or with X-RateLimit-Period;
 //   - the fields of Anthropic, Discord, HubSpot, Sentry, Shopify, X and Zendesk.
 //
-// A time is a number of seconds, with a fraction or not; a Unix time in seconds,
-// milliseconds, microseconds or nanoseconds, which differ by their magnitudes; a duration like 6m0s; or a date by RFC 9110
-// or RFC 3339. A reset that by its number would be after the window, as one in milliseconds is,
-// is one in milliseconds. Of several numbers in Retry-After the longest holds.
+// A time is a number of seconds, with a fraction or not; a Unix time in seconds, milliseconds,
+// microseconds or nanoseconds, which differ by their magnitudes; a duration such as 6m0s, PT6M or 6
+// minutes; or a date by RFC 9110 or RFC 3339. Of several numbers in Retry-After the longest holds.
 //
 // The status 429 is a refusal. 403, 418, 503 and 529 are if the answer also says when to come
 // back, or that nothing remains; see [Peer.Refusals]. Points in time are taken as of the

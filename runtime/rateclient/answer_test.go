@@ -51,6 +51,22 @@ func TestForms(t *testing.T) {
 		{429, "Retry-After: 1777863751500000000", 30500 * time.Millisecond, nil},
 		{429, "Date: Thu, 01 Jan 2015 00:00:00 GMT\nRetry-After: 1420070410", 10 * second, nil},
 		{429, "Retry-After: 30s", 30 * second, nil},
+		{429, "Retry-After: 1m30.5s", 90500 * time.Millisecond, nil},
+		{429, "Retry-After: 60 seconds", 60 * second, nil},
+		{429, "Retry-After: 1 Minute 1 second", 61 * second, nil},
+		{429, "Retry-After: 1 min", 60 * second, nil},
+		{429, "Retry-After: 2 days", 48 * time.Hour, nil},
+		{429, "Retry-After: 9000000 hours", maxTime, nil},
+		{429, "Retry-After: PT60S", 60 * second, nil},
+		{429, "Retry-After: PT1M1.5S", 61500 * time.Millisecond, nil},
+		{429, "Retry-After: P1DT1H", 25 * time.Hour, nil},
+		{429, "Retry-After: P1M", 0, nil}, // a month
+		{429, "Retry-After: P", 0, nil},
+		{429, "Retry-After: PT", 0, nil},
+		{429, "Retry-After: 60 apples", 0, nil},
+		{429, "Retry-After: seconds", 0, nil},
+		{429, "Retry-After: -60 seconds", 0, nil},
+		{429, "Retry-After: 17777777777777777777", 0, nil}, // 20 digits
 		{429, "Retry-After: 30, 30", 30 * second, nil},
 		{429, "Retry-After: 7,30 , 5", 30 * second, nil},
 		{429, "Retry-After: " + strings.Repeat("1,", 1000) + "60", second, nil},
@@ -93,11 +109,12 @@ func TestForms(t *testing.T) {
 		{429, "X-RateLimit-Reset: 2026-05-04T03:03Z", 59 * second, []Quota{{Limit: -1, Remaining: -1, Reset: 59 * second}}},
 		{429, "X-RateLimit-Reset: Mon, 04 May 2026 03:02:31 UTC", 30 * second, []Quota{{Limit: -1, Remaining: -1, Reset: 30 * second}}},
 		{429, "X-RateLimit-Reset: 2026-05-04 03:02:31 +0000", 30 * second, []Quota{{Limit: -1, Remaining: -1, Reset: 30 * second}}},
-		// milliseconds from now, which as seconds would be after the window
-		{429, "X-RateLimit-Limit: 100;w=60\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 41250", 41250 * time.Millisecond, []Quota{{Limit: 100, Window: 60 * second, Reset: 41250 * time.Millisecond}}},
-		{429, "X-RateLimit-Limit: 100\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 41250", 41250 * second, []Quota{{Limit: 100, Reset: 41250 * second}}},
-		{429, "X-RateLimit-Limit: 100;w=60\nX-RateLimit-Reset: 600", 600 * time.Millisecond, []Quota{{Limit: 100, Window: 60 * second, Remaining: -1, Reset: 600 * time.Millisecond}}},
-		{429, "X-RateLimit-Limit: 100;w=60\nX-RateLimit-Reset: 99999", 99999 * second, []Quota{{Limit: 100, Window: 60 * second, Remaining: -1, Reset: 99999 * second}}},
+		// no window beside a reset says what its unit is: the next one may be of another limit, or round
+		{429, "X-RateLimit-Limit: 100;w=60\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 61", 61 * second, []Quota{{Limit: 100, Window: 60 * second, Reset: 61 * second}}},
+		{429, "X-RateLimit-Limit: 10, 10;w=1, 1000;w=3600\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 1800", 1800 * second, []Quota{{Limit: 10, Window: second, Reset: 1800 * second}}},
+		{429, "RateLimit-Policy: 10;w=1, 1000;w=3600\nRateLimit-Limit: 10\nRateLimit-Remaining: 0\nRateLimit-Reset: 900", 900 * second, []Quota{
+			{Limit: 10, Window: second, Reset: 900 * second}, {Limit: 1000, Window: 3600 * second, Remaining: -1}}},
+		{429, "X-RateLimit-Limit: 100;w=60\nX-RateLimit-Reset: 41250", 41250 * second, []Quota{{Limit: 100, Window: 60 * second, Remaining: -1, Reset: 41250 * second}}},
 		// windows
 		{200, "X-RateLimit-Limit: 100;window=60", 0, []Quota{{Limit: 100, Window: 60 * second, Remaining: -1}}},
 		{200, "X-RateLimit-Limit: 100\nX-RateLimit-Period: 60", 0, []Quota{{Limit: 100, Window: 60 * second, Remaining: -1}}},
@@ -185,6 +202,7 @@ func TestRefusals(t *testing.T) {
 		{403, spent, refusals, true}, {418, spent, refusals, true}, {400, spent, refusals, false}, {200, spent, refusals, false},
 		{403, "X-RateLimit-Limit: 0\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 5", refusals, false},
 		{400, spent, []int{400}, true}, {400, "", []int{400}, false}, {429, "Retry-After: 5", []int{400}, false},
+		{408, "Retry-After: 5", refusals, false}, {413, "Retry-After: 5", refusals, false}, {413, "Retry-After: 5", []int{413}, true},
 		{500, "Retry-After: 5", refusals, false}, {302, "Retry-After: 5", refusals, false},
 	} {
 		if a := readAnswer(c.status, headerOf(t, c.fields), now, c.refusals); a.Refused != c.refused || c.refused && c.fields != "" && a.HoldOff != 5*time.Second {

@@ -103,11 +103,11 @@ func (r *reader) family(f *family) {
 		}
 	}
 	if known == nil {
-		q.Reset = r.reset(reset, q.Window)
+		q.Reset = r.reset(reset)
 		r.add(q)
 		return
 	}
-	known.Remaining, known.Reset = q.Remaining, r.reset(reset, known.Window)
+	known.Remaining, known.Reset = q.Remaining, r.reset(reset)
 }
 
 // window returns the window of a limit: of its field of that, or of the policy with that limit
@@ -121,8 +121,8 @@ func (r *reader) window(f *family, limit int64) time.Duration {
 		if n, ok := number(value); ok {
 			return duration(n, unit)
 		}
-		if d, err := time.ParseDuration(value); err == nil {
-			return min(max(0, d), maxTime)
+		if d, ok := span(value); ok {
+			return d
 		}
 	}
 	for _, m := range members(r.lines(f.limit)) {

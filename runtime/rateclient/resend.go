@@ -29,12 +29,9 @@ func idempotent(r *http.Request) bool {
 	return len(r.Header["Idempotency-Key"])+len(r.Header["X-Idempotency-Key"]) > 0
 }
 
-// discard ends a response that nobody reads. Its connection is used again if the body is short,
-// and there in time.
+// discard ends a response that nobody reads. Its connection is used again if 64 KiB of the body, in
+// any form, and a second are enough to reach its end.
 func discard(response *http.Response) {
-	const short = 4 << 10
-	if n := response.ContentLength; n > 0 && n <= short {
-		peek(response, int(n))
-	}
+	peek(response, mostBody+1)
 	_ = response.Body.Close()
 }

@@ -1,11 +1,13 @@
 package rateclient
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 const (
@@ -63,8 +65,8 @@ func (r *reader) until(value string) (d time.Duration, ok bool) {
 		}
 		return 0, false
 	}
-	if d, err := time.ParseDuration(value); err == nil {
-		return min(max(0, d), maxTime), true
+	if d, ok := span(value); ok {
+		return d, true
 	}
 	if at, ok := date(value); ok {
 		return r.timeUntil(at), true
@@ -72,9 +74,8 @@ func (r *reader) until(value string) (d time.Duration, ok bool) {
 	return 0, false
 }
 
-// reset returns the time until a reset: 0 if it is over or unknown. Within a window, if that is
-// known, nothing is reset later than that.
-func (r *reader) reset(value string, window time.Duration) time.Duration {
+// reset returns the time until a reset: 0 if it is over or unknown.
+func (r *reader) reset(value string) time.Duration {
 	value, _, _ = strings.Cut(value, ";")
 	d, ok := r.until(value)
 	if !ok { // 30, 30: the first, as of the limit and what remains
@@ -82,12 +83,39 @@ func (r *reader) reset(value string, window time.Duration) time.Duration {
 			d, _ = r.until(first)
 		}
 	}
-	if n, isNumber := number(value); isNumber && window > 0 && d > window && n < 1e9 {
-		if ms := duration(n, time.Millisecond); ms <= window {
-			return ms
-		}
-	}
 	return d
+}
+
+// units are those of durations, as people, Go and ISO 8601 write them, in lower case.
+var units = map[string]time.Duration{
+	"ns": 1, "us": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond, "millisecond": time.Millisecond,
+	"s": time.Second, "sec": time.Second, "second": time.Second, "m": time.Minute, "min": time.Minute, "minute": time.Minute,
+	"h": time.Hour, "hour": time.Hour, "d": 24 * time.Hour, "day": 24 * time.Hour,
+}
+
+// span reads a duration: 6m0s as Go writes it, PT6M of ISO 8601, or 6 minutes.
+func span(text string) (d time.Duration, ok bool) {
+	text = strings.ToLower(text)
+	if rest, iso := strings.CutPrefix(text, "p"); iso {
+		days, clock, _ := strings.Cut(rest, "t")
+		if strings.ContainsAny(days, "ym") { // of no certain length
+			return 0, false
+		}
+		text = days + clock
+	}
+	for text != "" {
+		word := strings.TrimLeft(text, "0123456789.")
+		n, isNumber := number(text[:len(text)-len(word)])
+		word = strings.TrimLeft(word, " ")
+		text = strings.TrimLeftFunc(word, unicode.IsLetter)
+		name := word[:len(word)-len(text)]
+		unit := cmp.Or(units[name], units[strings.TrimSuffix(name, "s")])
+		if !isNumber || unit == 0 {
+			return 0, false
+		}
+		d, text, ok = min(d+duration(n, unit), maxTime), strings.TrimLeft(text, " "), true
+	}
+	return d, ok
 }
 
 // timeUntil returns the time until a moment by the peer's clock, if the answer has that, and
