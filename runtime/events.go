@@ -5,8 +5,10 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/rategen/rategen/runtime/internal/background"
+	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/plan"
@@ -181,16 +183,50 @@ func joinEvents(each []*events) *events {
 	return all
 }
 
-// manyLimiters is how many limiters on one store are too many for one program.
-const manyLimiters = 100
+const (
+	// manyLimiters is how many limiters on one store are too many for one program.
+	manyLimiters = 100
+	// crowdTime is in which time so many limiters of one rule, each in a memory of its own, are.
+	crowdTime = time.Hour
+)
 
 // addTo adds e to the listeners of a store, and reports whether it is the first of them.
 func (e *events) addTo(listeners *report.Group[*events]) (first bool) {
 	n := listeners.Add(e, joinEvents)
-	if n == manyLimiters {
-		listeners.All(noEvents).log.Find(report.ManyLimiters, "", "")
+	if n >= manyLimiters {
+		e.tellMany("")
 	}
 	return n == 1
+}
+
+// tellMany says, to all limiters, that there are too many of them.
+func (e *events) tellMany(rule string) {
+	lines := report.Lines{Log: report.Log{Loggers: e.log.Loggers}, Lists: []*findings.List{&findings.Process}}
+	lines.Find(report.ManyLimiters, rule, "")
+}
+
+// A crowd counts the limiters with one rule that have memories of their own.
+type crowd struct {
+	mu    sync.Mutex
+	began time.Time
+	size  int
+}
+
+// crowds are those of this process.
+var crowds bounded.Map[weak.Pointer[Rule], crowd]
+
+// add adds a limiter, and reports whether there are too many.
+func (c *crowd) add() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Sub(c.began).Abs() > crowdTime {
+		c.began, c.size = now, 0
+	}
+	c.size++
+	return c.size >= manyLimiters
 }
 
 // shareListener returns the function that receives shares, or nil if no observer wants them.

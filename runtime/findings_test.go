@@ -223,14 +223,15 @@ func TestFindings(t *testing.T) {
 			r.Window = time.Minute
 			wantFound(p.T, l, &p.out, "rule_changed r")
 		},
-		"a limiter for each request": func(p *program) {
-			store, logger := runtime.NewMemoryStore(), p.out.Logger()
-			for range 150 {
-				runtime.New(store, logger)
-			}
-			if n := strings.Count(p.out.String(), "code=many_limiters"); n != 1 {
-				p.Errorf("told %d times", n)
-			}
+		"a block in shadow mode": func(p *program) {
+			var b board
+			l, r := open(p, runtime.WithOverrides(&b, time.Second)), rule()
+			r.Mode, r.Block = runtime.ModeSoft, time.Minute
+			calls(l, 3, of(r))
+			wantFound(p.T, l, &p.out, "idle_block r")
+			b.put(overridesOf(runtime.Override{Mode: new(runtime.ModeEnforce)}))
+			calls(l, 1, of(r))
+			wantFound(p.T, l, &p.out)
 		},
 		"a store that does not answer": func(p *program) {
 			l := runtime.New(new(brokenStore), p.out.Logger())
@@ -286,5 +287,33 @@ func TestRulesThatCannotHold(t *testing.T) {
 		if err != nil && !slices.Contains(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == ':' || r == ' ' }), field) {
 			t.Errorf("%s: %v", field, err)
 		}
+	}
+}
+
+// TestManyLimiters makes a limiter for each request: on one store, and on stores of their own. All
+// limiters are told, as long as there are more.
+func TestManyLimiters(t *testing.T) {
+	for about, own := range map[string]bool{"many_limiters": false, "many_limiters r": true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out lines
+			store, r := runtime.NewMemoryStore(), &runtime.Rule{Name: "r", Window: time.Hour, Max: 5}
+			var last *runtime.Limiter
+			for i := range 150 {
+				if own {
+					store = runtime.NewMemoryStore()
+				}
+				last = runtime.New(store, out.Logger())
+				last.Register(r, r)
+				taken(t, last, r.Limit(runtime.NewKey().AddInt(int64(i))))
+				if found := slices.Contains(codes(last), about); found != (i >= 99) {
+					t.Fatal(about, i, found)
+				}
+			}
+			if n := strings.Count(out.String(), "code=many_limiters"); n != 1 {
+				t.Errorf("told %d times", n)
+			}
+			time.Sleep(time.Minute)
+			same(t, "findings", nil, codes(last))
+		})
 	}
 }

@@ -26,6 +26,7 @@ type Limiter struct {
 	redis      *RedisStore // which store is or embeds, or nil
 	processCap *processCap // nil: no cap
 	hasSwitch  bool        // limits can be switched off
+	hasMemory  bool        // its store is a MemoryStore of its own
 	enabled    func() bool
 	events     *events
 	onRefusal  func(context.Context, error) error // or nil

@@ -38,6 +38,7 @@ func TestInvalidLimit(t *testing.T) {
 	for text, rule := range map[string]runtime.Rule{
 		"window 1µs":                   {Window: time.Microsecond},
 		"unknown algorithm":            {Algorithm: 99},
+		"unknown ":                     {Mode: 44},
 		"max 1000001 is":               {Max: 1000001},
 		"142 years":                    {Burst: runtime.MaxCount, Algorithm: runtime.TokenBucket},
 		"resolution: 2h0m0s is longer": {Resolution: 2 * time.Hour},

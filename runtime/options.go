@@ -91,7 +91,7 @@ func New(store Store, opts ...Option) *Limiter {
 		if l.processCap != nil {
 			l.processCap.counts.InProcess.Clock = m.states.Clock
 		}
-		l.events.addTo(&m.listeners)
+		l.hasMemory = l.events.addTo(&m.listeners) && m == store
 		l.peers = &m.peers
 	}
 	l.engine.Alone.Lost = func(blocked bool) {
@@ -168,6 +168,13 @@ func (l *Limiter) build() {
 func (l *Limiter) completePlan(p *plan.Plan) {
 	p.Reached = l.events.shareListener()
 	l.redis.checkDurability(p.Rule)
+	switch r := p.Rule; {
+	case r.Block == 0:
+	case r.Mode.Denies():
+		l.events.log.OverFor(report.IdleBlock, func(rule string) bool { return rule == r.Name })
+	default:
+		l.events.log.Find(report.IdleBlock, r.Name, "")
+	}
 }
 
 // Close ends the waits of all calls with [ErrClosed]. It settles

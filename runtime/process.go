@@ -95,6 +95,7 @@ type reports struct {
 	disabled bool
 	name     string
 	source   string // of overrides
+	blind    bool   // it may not read which namespaces there are
 
 	written atomic.Bool // there may be one in Redis
 
@@ -170,8 +171,26 @@ func (l *Limiter) report() {
 	err := l.send(string(text))
 	if err == nil {
 		l.events.log.Over(report.ReportRefused)
+		l.checkNamespaces()
 	} else if ClassOf(err) == ClassAuth { // with other faults calls have the same
 		l.events.log.Find(report.ReportRefused, "", "", slog.Any("error", err))
+	}
+}
+
+// checkNamespaces looks for processes in a namespace whose name is alike, as if one was misspelt. A
+// process that may not look does not try again.
+func (l *Limiter) checkNamespaces() {
+	if l.reports.blind {
+		return
+	}
+	others, err := server.SimilarNamespaces(context.Background(), l.redis.client, l.plans.Namespace, time.Now())
+	if err != nil {
+		l.reports.blind = ClassOf(err) == ClassAuth
+		return
+	}
+	l.events.log.OverFor(report.Namespaces, func(rule string) bool { return rule == "" && len(others) == 0 })
+	for _, other := range others {
+		l.events.log.Find(report.Namespaces, "", other, slog.String("namespace", other))
 	}
 }
 

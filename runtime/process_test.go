@@ -67,6 +67,45 @@ func testProcesses(t *testing.T, client redis.UniversalClient, _ []*redistest.Se
 	}
 }
 
+// TestSimilarNamespaces has two processes spell one namespace in two ways, and one that may not know.
+func TestSimilarNamespaces(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	ok(t, client.Do(t.Context(), "ACL", "SETUSER", "shopper", "on", ">secret", "~shop:*", "+@all").Err())
+	open := func(namespace, user string) (*runtime.Limiter, *lines) {
+		options := *client.Options()
+		if options.Username = user; user != "" {
+			options.Password = "secret"
+		}
+		own := redis.NewClient(&options)
+		var out lines
+		l := runtime.New(runtime.NewRedisStore(own, runtime.WithTimeout(5*time.Second)), runtime.WithNamespace(namespace), out.Logger())
+		t.Cleanup(func() { ok(t, errors.Join(l.Close(), own.Close())) })
+		l.Register(&runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 5})
+		l.Report()
+		return l, &out
+	}
+	first, out := open("shop", "")
+	same(t, "alone", nil, codes(first))
+	for _, other := range []string{"shop", "shop2", ""} {
+		l, _ := open(other, "")
+		same(t, other, nil, codes(l))
+	}
+	second, also := open("Shop ", "")
+	wantFound(t, second, also, "two_namespaces")
+	same(t, "the other", "shop", second.Findings()[0].Detail)
+	first.Report()
+	wantFound(t, first, out, "two_namespaces")
+	blind, _ := open("shop", "shopper")
+	ok(t, client.Do(t.Context(), "ACL", "LOG", "RESET").Err())
+	blind.Report()
+	same(t, "one that may not look", nil, codes(blind))
+	denied, err := client.Do(t.Context(), "ACL", "LOG").Slice()
+	ok(t, err)
+	same(t, "denied at the next report", 0, len(denied))
+}
+
 // TestReportRefused takes the rights from a process that it needs to report.
 func TestReportRefused(t *testing.T) {
 	t.Parallel()

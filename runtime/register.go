@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/findings"
@@ -36,6 +37,9 @@ func (l *Limiter) Register(rules ...*Rule) {
 		l.terms.add(r, l.plans.Namespace)
 		if !l.registered.Keep(r, new(*r)) {
 			continue
+		}
+		if l.hasMemory && crowds.Made(weak.Make(r)).add() {
+			l.events.tellMany(r.Name)
 		}
 		l.redis.checkNamespace(r, l.plans.Namespace)
 		l.redis.checkDurability(r)

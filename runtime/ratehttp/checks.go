@@ -17,6 +17,7 @@ const (
 	untrustedPeer
 	addressKey
 	unknownPeer
+	noAddress
 	noClient
 	emptyKey
 	limitedTwice
@@ -33,6 +34,7 @@ var checked = [numChecks]report.Line{
 	untrustedPeer:     report.UntrustedPeer,
 	addressKey:        report.AddressKey,
 	unknownPeer:       report.UnknownPeer,
+	noAddress:         report.NoAddress,
 	noClient:          report.NoClient,
 	emptyKey:          report.EmptyKey,
 	limitedTwice:      report.LimitedTwice,

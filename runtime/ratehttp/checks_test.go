@@ -37,6 +37,9 @@ func TestChecks(t *testing.T) {
 	forwarded := func(name string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, mark) }
 	}
+	by := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.RemoteAddr, r.Header = proxy, http.Header{name: {value}} }
+	}
 	for _, c := range []struct {
 		code    string
 		handler http.Handler
@@ -47,6 +50,9 @@ func TestChecks(t *testing.T) {
 		{"untrusted_proxy", client, nil, forwarded("Forwarded")},
 		{"untrusted_proxy", client, nil, forwarded("X-Real-IP")},
 		{"", client, []ratehttp.Option{proxies(ratehttp.XForwardedFor)}, forwarded("X-Forwarded-For")},
+		{"no_address", client, []ratehttp.Option{proxies(ratehttp.XForwardedFor)}, by("X-Forwarded-For", "203.0.113.7, "+mark)},
+		{"no_address", client, []ratehttp.Option{proxies(ratehttp.Forwarded)}, by("Forwarded", "by="+mark)},
+		{"", client, []ratehttp.Option{proxies(ratehttp.XForwardedFor)}, by("X-Forwarded-For", mark+", 203.0.113.7")},
 		{"", client, nil, forwarded("X-Other")},
 		{"", http.NotFoundHandler(), nil, forwarded("X-Forwarded-For")}, // nobody asks for the client
 		{"unknown_peer", client, nil, from("@", "")},
@@ -82,7 +88,7 @@ func TestChecks(t *testing.T) {
 		var log bytes.Buffer
 		h := ratehttp.Middleware(proxies(ratehttp.XForwardedFor), ratehttp.WithLogger(slog.New(slog.NewJSONHandler(&log, nil))))(client)
 		if balanced {
-			answerOf(h, sent(proxy))
+			answerOf(h, by("X-Forwarded-For", "203.0.113.7"))
 		}
 		for range 99 {
 			answerOf(h, sent("203.0.113.7:1"))

@@ -185,12 +185,11 @@ func (c *clients) client(peer string, forwarded []string) netip.Addr {
 			return addr
 		}
 		if c.header == Forwarded {
-			if node, ok = forwardedFor(node); !ok {
-				return addr
-			}
+			node, _ = forwardedFor(node)
 		}
 		hop, ok := parseNode(node)
 		if !ok {
+			c.checks.warn(noAddress, "")
 			return addr
 		}
 		passed++

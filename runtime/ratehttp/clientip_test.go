@@ -57,6 +57,13 @@ func TestClientIP(t *testing.T) {
 		{" , ", "10.0.0.1"},
 		// What is no address ends the walk at the proxy that has written it.
 		{"203.0.113.7, garbage", "10.0.0.1"},
+		// IPv6 with a port and no brackets, where it is not an address as it stands.
+		{"2001:db8:1::1:50123", "2001:db8:1::/56"},
+		{"2001:db8:1:2:3:4:5:6:443", "2001:db8:1::/56"},
+		{"2001:db8:1:::443", "2001:db8:1::/56"},
+		{"::ffff:203.0.113.7:443", "203.0.113.7"},
+		{"203.0.113.7, 2001:db8:1::1:123456", "10.0.0.1"},
+		{"203.0.113.7, [2001:db8:1::1:50123]", "10.0.0.1"},
 		{"203.0.113.7, garbage, 10.0.0.2", "10.0.0.2"},
 		{"203.0.113.7, 256.0.0.1", "10.0.0.1"},
 		{"203.0.113.7, 1.2.3", "10.0.0.1"},
@@ -191,6 +198,9 @@ func TestBadOptionsPanic(t *testing.T) {
 		"every mapped IPv4": func() { ratehttp.WithTrustedProxies("Forwarded", netip.MustParsePrefix("::ffff:0.0.0.0/96")) },
 		"all of NAT64":      func() { new(ratehttp.Networks).Exempt(netip.MustParsePrefix("64:ff9b::/96")) },
 		"nobody of NAT64":   func() { new(ratehttp.Networks).Refuse(netip.MustParsePrefix("64:ff9b::/96")) },
+		"around NAT64":      func() { new(ratehttp.Networks).Refuse(netip.MustParsePrefix("64:ff9b::/64")) },
+		"far around NAT64":  func() { new(ratehttp.Networks).Exempt(netip.MustParsePrefix("64:ff9b::/32")) },
+		"proxies of NAT64":  func() { ratehttp.WithTrustedProxies("Forwarded", netip.MustParsePrefix("64:ff9b::/95")) },
 		"an invalid prefix": func() { ratehttp.WithTrustedProxies("Forwarded", netip.Prefix{}) },
 		"no bits":           func() { ratehttp.WithIPv6Prefix(0) },
 		"too many bits":     func() { ratehttp.WithIPv6Prefix(129) },

@@ -96,8 +96,8 @@ func forwardedFor(element string) (node string, ok bool) {
 	}
 }
 
-// parseNode reads an address as proxies write it: with a port, in brackets or in
-// quotes, mapped to IPv6 or with a zone. Names such as "unknown" and "_hidden", RFC
+// parseNode reads an address as proxies write it: with a port, in brackets, in quotes or in
+// neither, mapped to IPv6 or with a zone. Names such as "unknown" and "_hidden", RFC
 // 7239, section 6, are no addresses.
 func parseNode(s string) (addr netip.Addr, ok bool) {
 	s = strings.Trim(s, " \t")
@@ -110,11 +110,10 @@ func parseNode(s string) (addr netip.Addr, ok bool) {
 			return addr, false
 		}
 		s = host
-	} else if colon := strings.IndexByte(s, ':'); colon >= 0 && strings.LastIndexByte(s, ':') == colon {
-		if !isPort(s[colon:]) {
-			return addr, false
+	} else if colon := strings.LastIndexByte(s, ':'); colon > 0 && isPort(s[colon:]) {
+		if _, err := netip.ParseAddr(s); err != nil { // not IPv6 without a port
+			s = s[:colon]
 		}
-		s = s[:colon]
 	}
 	addr, err := netip.ParseAddr(s)
 	return canonical(addr), err == nil

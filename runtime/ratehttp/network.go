@@ -25,7 +25,8 @@ type Networks struct {
 func (n *Networks) Exempt(networks ...netip.Prefix) { n.exempt.Store(canonicals(networks)) }
 
 // Refuse replaces the networks that are not served: their calls are answered with 403
-// or PERMISSION_DENIED, and charged to no limit. It panics as Exempt does.
+// or PERMISSION_DENIED, and charged to no limit. It panics as Exempt does. Write all networks in
+// one call: those of a former one are served again.
 func (n *Networks) Refuse(networks ...netip.Prefix) { n.refused.Store(canonicals(networks)) }
 
 // lists reports how the client with an address is treated.
@@ -79,11 +80,11 @@ func canonical(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// canonicalPrefix is canonical for networks.
+// canonicalPrefix is canonical for networks. It panics if one would have nobody.
 func canonicalPrefix(p netip.Prefix) netip.Prefix {
 	if addr := canonical(p.Addr()); p.Addr().Is6() && addr.Is4() {
 		if p.Bits() < 96 {
-			return p.Masked()
+			panic(fmt.Sprintf("ratehttp: %v has no client, since an IPv4 address that is written in IPv6 counts as that: name the IPv4 networks that you mean", p))
 		}
 		p = netip.PrefixFrom(addr, p.Bits()-96)
 	}

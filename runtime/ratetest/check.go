@@ -1,6 +1,7 @@
 package ratetest
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -16,14 +17,15 @@ type Check struct {
 }
 
 // Check begins the checks of a rule, by its name in errors and logs. A name that no
-// call has met and no constructor has registered fails the test.
+// call has met and no constructor has registered fails the test, and so does a Check of which no
+// method is called.
 func (l *Limiter) Check(rule string) *Check {
 	l.store.t.Helper()
 	names := l.names()
 	s := l.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.checked[rule] = true
+	s.checked[rule] = s.checked[rule] // until a method says what is expected
 	if !names[rule] {
 		s.t.Errorf("ratetest: there is no rule %q; %s%s", rule, known(names), s.history())
 	}
@@ -44,6 +46,23 @@ func (l *Limiter) NothingElse() {
 	}
 }
 
+// want compares what has happened with what is expected.
+func (c *Check) want(compare func(happened *tally) (difference string)) *Check {
+	s := c.limiter.store
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checked[c.rule] = true
+	happened := s.rules[c.rule]
+	if happened == nil {
+		happened = &tally{}
+	}
+	if difference := compare(happened); difference != "" {
+		s.t.Errorf("ratetest: rule %q: %s\n%s", c.rule, difference, s.history())
+	}
+	return c
+}
+
 // Admitted checks how many calls the limit let pass, those included that its failure
 // policy let pass.
 func (c *Check) Admitted(n int) *Check {
@@ -59,18 +78,13 @@ func (c *Check) Denied(n int) *Check {
 
 // Verdict checks how many calls had this outcome.
 func (c *Check) Verdict(v runtime.Verdict, n int) *Check {
-	s := c.limiter.store
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	got := 0
-	if t := s.rules[c.rule]; t != nil {
-		got = t.verdicts[v]
-	}
-	if got != n {
-		s.t.Errorf("ratetest: rule %q: %d calls were %v, want %d\n%s", c.rule, got, v, n, s.history())
-	}
-	return c
+	c.limiter.store.t.Helper()
+	return c.want(func(happened *tally) string {
+		if got := happened.verdicts[v]; got != n {
+			return fmt.Sprintf("%d calls were %v, want %d", got, v, n)
+		}
+		return ""
+	})
 }
 
 // Cost checks how much the calls were charged together. What was refunded does not
@@ -78,35 +92,25 @@ func (c *Check) Verdict(v runtime.Verdict, n int) *Check {
 // call that the limiter decided alone, because its rule fails locally, counts as it was
 // charged at first.
 func (c *Check) Cost(n int64) *Check {
-	s := c.limiter.store
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	got := int64(0)
-	if t := s.rules[c.rule]; t != nil {
-		got = t.cost
-	}
-	if got != n {
-		s.t.Errorf("ratetest: rule %q: the calls cost %d, want %d\n%s", c.rule, got, n, s.history())
-	}
-	return c
+	c.limiter.store.t.Helper()
+	return c.want(func(happened *tally) string {
+		if happened.cost != n {
+			return fmt.Sprintf("the calls cost %d, want %d", happened.cost, n)
+		}
+		return ""
+	})
 }
 
 // Keys checks by which keys the calls were counted, denied ones included, in any
 // order. A key reads as after the prefix in Redis: its parts are escaped and joined by
 // colons, see [runtime.Key].
 func (c *Check) Keys(keys ...string) *Check {
-	s := c.limiter.store
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var got []string
-	if t := s.rules[c.rule]; t != nil {
-		got = slices.Sorted(maps.Keys(t.keys))
-	}
-	want := slices.Compact(slices.Sorted(slices.Values(keys)))
-	if !slices.Equal(got, want) {
-		s.t.Errorf("ratetest: rule %q: the keys are %q, want %q\n%s", c.rule, got, want, s.history())
-	}
-	return c
+	c.limiter.store.t.Helper()
+	return c.want(func(happened *tally) string {
+		got, want := slices.Sorted(maps.Keys(happened.keys)), slices.Compact(slices.Sorted(slices.Values(keys)))
+		if !slices.Equal(got, want) {
+			return fmt.Sprintf("the keys are %q, want %q", got, want)
+		}
+		return ""
+	})
 }

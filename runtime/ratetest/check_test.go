@@ -75,9 +75,18 @@ func TestChecks(t *testing.T) {
 		{name: "something else", do: func(t testing.TB, l *ratetest.Limiter) {
 			three(t, l)
 			_, _ = take(t, l, reports.Limit(key("ann")))
-			l.Check("orders")
+			l.Check("orders").Denied(1)
 			l.NothingElse()
 		}, want: []string{`calls have met rule "reports" too … reports "ann"`}},
+		{name: "nothing expected", do: func(t testing.TB, l *ratetest.Limiter) {
+			three(t, l)
+			l.Check("orders")
+		}, want: []string{`Check("orders") expects nothing: call its Admitted, Denied, Verdict, Cost or Keys`}},
+		{name: "nothing expected, and nothing else", do: func(t testing.TB, l *ratetest.Limiter) {
+			three(t, l)
+			l.Check("orders")
+			l.NothingElse()
+		}, want: []string{`calls have met rule "orders" too, which was not checked`}},
 		{name: "a misspelled rule", do: func(t testing.TB, l *ratetest.Limiter) {
 			three(t, l)
 			l.Register(reports)

@@ -19,7 +19,7 @@ const shown = 50
 type record struct {
 	entries []entry
 	rules   map[string]*tally // by name, of those that were met
-	checked map[string]bool   // names of rules
+	checked map[string]bool   // names of rules, and whether something was expected of them
 }
 
 // An entry is a line of a record.

@@ -2,6 +2,8 @@ package ratetest
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -261,6 +263,11 @@ func (s *store) end(names map[string]bool, found []string) {
 	}
 	for _, line := range s.unmet() {
 		s.t.Errorf("ratetest: %s\n%s%s", line, known(names), s.history())
+	}
+	for _, rule := range slices.Sorted(maps.Keys(s.checked)) {
+		if !s.checked[rule] {
+			s.t.Errorf("ratetest: Check(%q) expects nothing: call its Admitted, Denied, Verdict, Cost or Keys", rule)
+		}
 	}
 	if len(found) > 0 && !s.t.Failed() {
 		s.t.Errorf("ratetest: %s\nLimiter.Accept names what is meant to be so", strings.Join(found, "\n"))

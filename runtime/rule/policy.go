@@ -21,7 +21,7 @@ const (
 )
 
 // Denies reports whether a limit in the mode denies calls. One that does not only counts them.
-func (m Mode) Denies() bool { return m == ModeEnforce }
+func (m Mode) Denies() bool { return m != ModeShadow && m != ModeSoft }
 
 // String returns the mode as the directive spells it.
 func (m Mode) String() string { return spelled("Mode", uint8(m), "enforce", "shadow", "soft") }

@@ -107,12 +107,15 @@ var (
 	Closed = finding(slog.LevelWarn, "limiter_closed",
 		"the limiter is closed, and calls still come: permits are not renewed, and overrides and factors stay as they were",
 		"close the limiter when the program ends, after the servers")
-	ManyLimiters = finding(slog.LevelWarn, "many_limiters",
-		"a hundred limiters are open on one store, as if each request had made one",
+	ManyLimiters = fading(slog.LevelWarn, "many_limiters",
+		"a hundred limiters have one store, or one rule in memories of their own, as if each request had made one",
 		"make one limiter when the program starts, and close what is not needed any more")
 	Namespaces = finding(slog.LevelWarn, "two_namespaces",
-		"limiters on one store have a rule in namespaces whose names are alike: it counts in each of them by itself",
+		"limiters on one store have namespaces whose names are alike: a rule counts in each of them by itself",
 		"write runtime.WithNamespace alike everywhere")
+	IdleBlock = finding(slog.LevelWarn, "idle_block",
+		"a rule that refuses nobody has a block, which begins for nobody: it reports less than it would refuse",
+		"leave the block out until the rule's mode is enforce")
 	RuleChanged = finding(slog.LevelWarn, "rule_changed",
 		"a rule was changed after it was registered: that is not in force",
 		"declare another rule, or change this one by an override")
@@ -155,6 +158,9 @@ var (
 		"return ratehttp.ClientIP(r.Context()), or leave Key nil")
 	UnknownPeer = finding(slog.LevelWarn, "unknown_peer", "a connection has no address: all such clients share one limit",
 		"if a trusted proxy connects over a Unix socket, add ratehttp.WithTrustedUnixSocket")
+	NoAddress = finding(slog.LevelWarn, "no_address",
+		"a trusted proxy has named a client by what is no address: all such clients share one limit",
+		"have the proxy write the address that it was called from")
 	NoClient = finding(slog.LevelWarn, "no_client",
 		"ratehttp.ClientIP was called with a context that has no client: all such calls share one limit",
 		"put ratehttp.Middleware around the server's handler, and hand the request's context on")
