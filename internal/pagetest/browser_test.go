@@ -159,7 +159,12 @@ func (b *browser) fill(selector, text string) {
 // enter presses Enter.
 func (b *browser) enter() {
 	b.t.Helper()
-	key := args{"type": "keyDown", "key": "Enter", "code": "Enter", "text": "\r", "windowsVirtualKeyCode": 13}
-	call[any](b.chromium, "Input.dispatchKeyEvent", key)
-	call[any](b.chromium, "Input.dispatchKeyEvent", args{"type": "keyUp", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13})
+	b.key("Enter", "\r", 13)
+}
+
+// key presses a key that writes a text, with its code on Windows.
+func (b *browser) key(name, text string, code int) {
+	b.t.Helper()
+	call[any](b.chromium, "Input.dispatchKeyEvent", args{"type": "keyDown", "key": name, "text": text, "windowsVirtualKeyCode": code})
+	call[any](b.chromium, "Input.dispatchKeyEvent", args{"type": "keyUp", "key": name, "windowsVirtualKeyCode": code})
 }

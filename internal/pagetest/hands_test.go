@@ -37,6 +37,44 @@ func (b *browser) visit(url string, rows int) {
 	b.wait("all rules", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr").length === %d`, rows))
 }
 
+// TestAddress sends what one viewer sees to another by the address, and finds its way by
+// the keyboard.
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	b := withHands(t)
+	p := start(t)
+	b.visit(p.url, len(rules))
+	eval[any](b, `document.activeElement.blur()`)
+	b.key("/", "/", 191)
+	b.wait("the filter", `document.activeElement.id === "filter" && document.activeElement.value === ""`)
+	b.fill("#filter", "Create")
+	b.click(create.Name)
+	b.fill("#lookup-rule", create.Name)
+	b.fill("#lookup-key", "acme:#ann&x=1")
+	b.enter()
+	b.wait("the key", text("#lookup-result")+`.includes("acme:#ann&x=1")`)
+	address := eval[string](b, "location.href")
+
+	b.open("about:blank", 1280, 900)
+	b.open(address, 1280, 900)
+	b.wait("the key again", text("#lookup-result")+`.includes("acme:#ann&x=1")`)
+	b.wait("the filter again", `document.getElementById("filter").value === "Create"`)
+	b.wait("the open rule", text("tr.detail")+`.includes("Declared")`)
+	b.click(create.Name)
+	b.wait("that it is closed", `!location.hash.includes("open=")`)
+	eval[any](b, `location.hash = "show=changed"`)
+	b.wait("rules that are changed", `document.getElementById("show").value === "changed" && document.getElementById("filter").value === ""`)
+
+	eval[any](b, `document.activeElement.blur()`)
+	b.key("?", "?", 191)
+	b.wait("the help", `document.getElementById("help").open`)
+	b.key("/", "/", 191)
+	b.wait("that the help keeps the keys", `document.activeElement.id !== "filter"`)
+	b.click("Close")
+	b.wait("that the help is gone", `!document.getElementById("help").open`)
+	b.quiet("all of it")
+}
+
 // TestQuota blocks, unblocks and undoes: a customer's own quota is there all the time,
 // and an edit keeps the end that it does not name.
 func TestQuota(t *testing.T) {

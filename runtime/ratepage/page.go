@@ -69,7 +69,8 @@ func WithPlainKeys() Option {
 }
 
 // WithViewers sets how many streams may be open at a time, [DefaultViewers] by
-// default. The next viewer is answered with 503.
+// default. The next viewer is answered with 503. Viewers whom [WithOffers] offers no action
+// may open three quarters of them.
 func WithViewers(n int) Option {
 	return func(p *Page) { p.viewers = n }
 }

@@ -130,7 +130,7 @@ func (s *sampler) state(p *Page, now time.Time, offered []string) event {
 		},
 		Made: p.made, Host: p.host, Totals: s.totals, Points: append([]point{}, s.points...), Actions: offered, Keys: p.keysShown(),
 		Columns: [columns]string{"admitted", "denied", "shadow", "undecided"},
-		Viewers: p.looking.Load(), Most: p.viewers, Every: interval.Milliseconds(),
+		Viewers: p.looking.Load(), Most: p.room(offered), Every: interval.Milliseconds(),
 	}
 	return event{s.number, s.set.version, true, encode(v)}
 }

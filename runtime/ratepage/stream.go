@@ -19,9 +19,10 @@ func (p *Page) serveState(w http.ResponseWriter, r *http.Request) {
 // viewer goes or the page is closed.
 func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 	defer p.looking.Add(-1)
-	if p.looking.Add(1) > int64(p.viewers) {
+	most := p.room(p.offered(r))
+	if p.looking.Add(1) > int64(most) {
 		w.Header().Set("Retry-After", "10")
-		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d viewers look at this page already, see ratepage.WithViewers", p.viewers))
+		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d viewers look at this page already, see ratepage.WithViewers", most))
 		return
 	}
 	rc := http.NewResponseController(w)
@@ -82,6 +83,15 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 		}
 		timer.Reset(untilNext(time.Now()))
 	}
+}
+
+// room returns how many streams may be open when a viewer with some actions comes. A quarter
+// is for viewers who may act, if there are others.
+func (p *Page) room(offered []string) int {
+	if p.actions != nil && len(offered) == 0 {
+		return p.viewers - p.viewers/4
+	}
+	return p.viewers
 }
 
 // untilNext returns the time until the next whole interval. All viewers wake at the

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -177,6 +178,35 @@ func TestViewers(t *testing.T) {
 	}
 	for page.looking.Load() > 0 {
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestOperatorsHaveRoom keeps a quarter of the streams for those who may act: viewers who may
+// not leave it free.
+func TestOperatorsHaveRoom(t *testing.T) {
+	t.Parallel()
+	nobody := func(*http.Request, Action) (string, error) { return "", errors.New("no") }
+	page := New(WithViewers(4), WithActions(nobody, nil), WithOffers(func(r *http.Request, _ Kind) bool { return r.URL.Query().Has("operator") }))
+	newLimiter(t, page)
+	idle := httptest.NewServer(page)
+	defer idle.Close()
+	operator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.RawQuery = "operator"
+		page.ServeHTTP(w, r)
+	}))
+	defer operator.Close()
+	defer page.Close() // which ends the streams that the servers wait for
+	for i, c := range []struct {
+		server *httptest.Server
+		status int
+	}{{idle, 200}, {idle, 200}, {idle, 200}, {idle, 503}, {operator, 200}, {operator, 503}} {
+		v := open(t, c.server)
+		if v.status != c.status {
+			t.Errorf("viewer %d: %d, want %d", i, v.status, c.status)
+		}
+		if v.status == 200 {
+			v.next()
+		}
 	}
 }
 

@@ -1,6 +1,6 @@
 // Charts, drawn as SVG by hand: x is time, y begins at 0.
 
-import { svg } from "./dom.js";
+import { el, rate, setText, svg } from "./dom.js";
 
 const span = 120000; // ms that a chart shows
 const width = 240;
@@ -14,12 +14,15 @@ export function areaChart(label) {
   const line = svg("path", { class: "line" });
   const title = svg("title");
   const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img" }, title, area, line);
+  const most = el("span");
+  const axis = el("p", { class: "axis", "aria-hidden": "true" }, el("span", {}, `last ${span / 60000} min`), most);
   return {
-    element: chart,
+    elements: [chart, axis],
     draw(points, now) {
       const peak = points.reduce((most, [, v]) => Math.max(most, v), 0);
       const top = Math.max(peak, 1) * 1.08;
       chart.toggleAttribute("data-flat", peak === 0);
+      setText(most, peak === 0 ? "" : `peak ${rate(peak)}/s`);
       title.textContent = `${label} in the last two minutes, at most ${Number(peak.toFixed(1))} per second`;
       const x = (at) => (width * (1 - (now - at) / span)).toFixed(1);
       const y = (v) => (height - 1 - (v / top) * (height - 4)).toFixed(1);

@@ -1,10 +1,10 @@
 // What is below a rule when it is opened: facts, and actions where the page has
 // them.
 
-import { count, duration, el, notice, parseDuration, confirmed } from "./dom.js";
-import { act } from "./api.js";
+import { count, duration, el, notice, parseDuration } from "./dom.js";
+import { holds, run } from "./actions.js";
 import { ask } from "./lookup.js";
-import { endsOf, load } from "./overrides.js";
+import { endsOf } from "./model.js";
 
 const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
 
@@ -82,40 +82,4 @@ function form(rule) {
     document.activeElement.blur();
     return run(action);
   } }, el("label", {}, "Max", max), el("label", {}, "Window", window), el("label", {}, "For", hold), el("label", {}, "Why", why), el("button", { type: "submit" }, "Override"));
-}
-
-// holds adds to an action how long it is to hold, and reports whether that makes sense.
-// Nothing leaves an end as it is.
-export function holds(action, text) {
-  if (text.trim() === "") return true;
-  if (text.trim() === "ever") action.endless = true;
-  else action.for_ms = parseDuration(text);
-  if (action.for_ms !== null) return true;
-  notice(`For is a number and a unit, such as 2h or 30m, or ever: not ${text}`, true);
-  return false;
-}
-
-// question is what is asked before an action, or nothing.
-function question({ action, rule, key, max }) {
-  switch (action) {
-    case "reset": return `Forget what ${key || "the key"} has used of ${rule}? That cannot be undone.`;
-    case "block": return `Refuse all calls of ${key || "the key"} to ${rule}?`;
-    case "shadow_on": return `Refuse nobody by ${rule}?`;
-  }
-  return max === 0 ? `Refuse all calls${key === undefined ? "" : ` of ${key || "the key"}`} to ${rule}?` : "";
-}
-
-// run asks for an action and tells what came of it.
-export async function run(action) {
-  const asks = question(action);
-  if (asks && !(await confirmed(asks))) return false;
-  try {
-    const { done } = await act(action);
-    notice(`${action.rule}: ${done}.`);
-    load();
-    return true;
-  } catch (err) {
-    notice(err.message, true);
-    return false;
-  }
 }

@@ -2,8 +2,9 @@
 
 import { $, bar, breakable, clock, count, duration, el, notice, tag } from "./dom.js";
 import { get } from "./api.js";
-import { holds, run } from "./detail.js";
-import { named, names } from "./rules.js";
+import * as address from "./address.js";
+import { holds, run } from "./actions.js";
+import { named, names } from "./model.js";
 
 let context = { actions: [] };
 let asked = null; // what the result that is shown is of
@@ -19,6 +20,16 @@ export function ask(rule, key) {
   if (key === undefined) $("lookup-key").focus();
   else if (!$("lookup-max-row").hidden && $("lookup-max").value === "") $("lookup-max").focus();
   else look(typed());
+}
+
+// restore looks up what an address says.
+export function restore({ rule, key, max }) {
+  if (key === undefined) return;
+  $("lookup-rule").value = rule ?? "";
+  $("lookup-key").value = key;
+  showMax();
+  if (max !== undefined) $("lookup-max").value = max;
+  look(typed());
 }
 
 // refresh looks again: what holds for the rules has changed.
@@ -43,6 +54,7 @@ async function look(params) {
   const same = asked && JSON.stringify(asked) === JSON.stringify(params);
   const result = $("lookup-result");
   asked = params;
+  address.write({ rule: params.rule || null, key: params.key, max: params.max || null });
   try {
     const found = await get("api/keys", params);
     if (asked !== params) return; // something else was asked meanwhile
@@ -68,7 +80,7 @@ function resultOf(limit, { key }) {
   const [text, bad] = verdict(limit);
   box.append(el("p", { class: "verdict", "data-bad": bad }, text));
   if (!limit.counted) return box;
-  if (!limit.unknown) box.append(bar(limit.limit ? limit.remaining / limit.limit : 0, bad));
+  if (!limit.unknown) box.append(bar(limit.limit ? limit.used / limit.limit : 1, bad));
   const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
   box.append(el("dl", { class: "facts" },
     fact("Key", el("code", {}, key === "" ? "(none)" : key)),

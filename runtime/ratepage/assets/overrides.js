@@ -2,27 +2,20 @@
 
 import { $, breakable, clock, count, el, notice, setText, tag } from "./dom.js";
 import { act, get } from "./api.js";
-import { limitText, refresh } from "./rules.js";
+import { all, ends, limitText, setEntries } from "./model.js";
 
 let drawn = "";
 let rejected = ""; // why none of them come into force
-let rules = [];
 let context = { actions: [] };
 let says = { entries: [], history: [] }; // what the editor knows
+let changed = () => {};
+
+// onChange sets what is called when the overrides say something else.
+export function onChange(f) { changed = f; }
 let loading = false;
 let again = false; // something has changed while a request was under way
 
 export function setContext(c) { context = c; }
-
-// endsOf returns in words when what overrides a rule itself ends.
-export function endsOf(rule) {
-  return says.entries.filter((e) => e.rule === rule && e.key === null && !e.over).map(ends).find(Boolean) ?? null;
-}
-
-function ends(e) {
-  if (e.until) return `until ${clock(e.until)}`;
-  return Object.entries(e.ends ?? {}).map(([field, end]) => `${field} until ${clock(end)}`).join(", ");
-}
 
 // load asks what the editor knows, after each change.
 export async function load() {
@@ -36,7 +29,8 @@ export async function load() {
     const now = await get("api/overrides");
     if (JSON.stringify(now) !== JSON.stringify(says)) {
       says = now;
-      refresh();
+      setEntries(says.entries);
+      changed();
     }
     draw();
   } catch (err) {
@@ -86,28 +80,27 @@ async function undo(h) {
 // setRejected takes from the findings why overrides are not in force.
 export function setRejected(findings) {
   rejected = findings.filter((f) => f.code === "overrides_rejected" || f.code === "overrides_unread").map((f) => f.text).join("; ");
-  setRules(rules);
+  drawRules();
 }
 
-// setRules shows which rules are not as declared.
-export function setRules(all) {
-  rules = all;
-  const changed = all.filter((r) => r.overridden || r.overridden_keys > 0).sort((a, b) => a.name.localeCompare(b.name));
-  const text = JSON.stringify([changed, rejected]);
+// drawRules shows which rules are not as declared.
+export function drawRules() {
+  const overridden = all().filter((r) => r.overridden || r.overridden_keys > 0).sort((a, b) => a.name.localeCompare(b.name));
+  const text = JSON.stringify([overridden, rejected]);
   if (text === drawn) return;
   drawn = text;
-  setText($("overrides-summary"), changed.length === 0 ? "" : `${count(changed.length)} ${changed.length === 1 ? "rule" : "rules"} changed`);
+  setText($("overrides-summary"), overridden.length === 0 ? "" : `${count(overridden.length)} ${overridden.length === 1 ? "rule" : "rules"} changed`);
   const why = rejected && el("p", { class: "empty bad" }, `${rejected[0].toUpperCase()}${rejected.slice(1)}.`);
-  if (changed.length === 0) {
+  if (overridden.length === 0) {
     $("overrides").replaceChildren(why || el("p", { class: "empty" }, "All rules are as declared."));
     return;
   }
-  $("overrides").replaceChildren(...(why ? [why] : []), el("ul", { class: "list" }, ...changed.slice(0, 50).map((r) => el("li", {},
+  $("overrides").replaceChildren(...(why ? [why] : []), el("ul", { class: "list" }, ...overridden.slice(0, 50).map((r) => el("li", {},
     el("div", {}, el("code", {}, breakable(r.name)), el("div", { class: "tags" },
       !r.enabled && tag("off", "off"), r.mode === "shadow" && tag("shadow", "shadow"),
       r.overridden_keys > 0 && tag("override", `${count(r.overridden_keys)} ${r.overridden_keys === 1 ? "key or pattern" : "keys or patterns"}`))),
     r.overridden && el("span", { class: "limit" }, limitText(r))))));
-  if (changed.length > 50) $("overrides").append(el("p", { class: "quiet" }, `and ${count(changed.length - 50)} more`));
+  if (overridden.length > 50) $("overrides").append(el("p", { class: "quiet" }, `and ${count(overridden.length - 50)} more`));
 }
 
 export function setHistory(entries) {

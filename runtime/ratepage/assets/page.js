@@ -2,6 +2,9 @@
 
 import { $, count, setText } from "./dom.js";
 import { get } from "./api.js";
+import * as address from "./address.js";
+import * as actions from "./actions.js";
+import { all } from "./model.js";
 import * as tiles from "./tiles.js";
 import * as rules from "./rules.js";
 import * as lookup from "./lookup.js";
@@ -18,6 +21,7 @@ let made = 0; // which process has answered
 let host = "";
 let applied = -1; // how often overrides have come into force
 let polling = null; // a timer, while the server refuses the stream
+let restored = false; // what the address says
 
 function link(state, text) {
   $("link").dataset.state = state;
@@ -27,13 +31,21 @@ function link(state, text) {
 function setRules(answer) {
   version = answer.version;
   rules.replace(answer.rules ?? []);
-  overrides.setRules(rules.all());
+  overrides.drawRules();
   overrides.load();
   summary();
+  if (!restored) restore();
+}
+
+// restore shows what the address says.
+function restore() {
+  restored = true;
+  rules.restore(address.read());
+  lookup.restore(address.read());
 }
 
 function summary() {
-  const n = rules.all().length;
+  const n = all().length;
   setText($("summary"), `${n === 1 ? "1 rule" : `${count(n)} rules`}. Rates and charts are those of one process${host ? ` on ${host}` : ""}; look-ups and overrides are for all.`);
 }
 
@@ -44,7 +56,7 @@ function apply(frame) {
   if (frame.changed && frame.version === version + 1) {
     version = frame.version;
     rules.update(frame.changed);
-    overrides.setRules(rules.all());
+    overrides.drawRules();
     overrides.load();
   }
   if (frame.findings) {
@@ -141,6 +153,18 @@ async function poll() {
     link("lost", err.message);
   }
 }
+
+actions.onDone(overrides.load);
+overrides.onChange(rules.refresh);
+addEventListener("hashchange", restore);
+document.addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, select") || document.querySelector("dialog[open]")) return;
+  if (e.key === "?") $("help").showModal();
+  if (e.key !== "/") return;
+  e.preventDefault();
+  $("filter").focus();
+});
+$("help-close").addEventListener("click", () => $("help").close());
 
 // A hidden page holds no connection: over HTTP/1.1 a browser has six to a server.
 document.addEventListener("visibilitychange", () => {

@@ -2,7 +2,9 @@
 
 import { $, breakable, count, duration, el, rate, setText, tag } from "./dom.js";
 import { sparkline } from "./chart.js";
+import * as address from "./address.js";
 import { detail } from "./detail.js";
+import { limitText, setRules } from "./model.js";
 
 const page = 25; // rows at a time
 const keep = 60; // seconds of calls for each rule
@@ -18,10 +20,6 @@ let context = { actions: [] };
 
 const id = (rule) => `${rule.name}\n${rule.source}\n${rule.copy ?? 0}`;
 
-export const names = () => rules.map((r) => r.name);
-export const named = (name) => rules.find((r) => r.name === name);
-export const all = () => rules;
-
 // setContext makes the rows anew if there are other actions. A reconnect leaves them.
 export function setContext(c) {
   if (JSON.stringify(c) === JSON.stringify(context)) return;
@@ -35,12 +33,14 @@ export function setContext(c) {
 export function replace(list) {
   const place = new Map(rules.map((r, i) => [id(r), i]));
   rules = list.map((r, i) => [place.get(id(r)) ?? place.size + i, r]).sort((a, b) => a[0] - b[0]).map(([, r]) => r);
+  setRules(rules);
   draw(place.size === 0);
 }
 
 export function update(changed) {
   const byId = new Map(changed.map((r) => [id(r), r]));
   rules = rules.map((r) => byId.get(id(r)) ?? r);
+  setRules(rules);
   draw(false);
 }
 
@@ -146,10 +146,8 @@ function newRow(rule) {
   const cells = { limit: el("div", { class: "limit" }), wait: el("div", { class: "place" }), tags: el("div", { class: "tags" }), ok: el("td", { class: "number", "data-label": "admitted /s" }), no: el("td", { class: "number", "data-label": "refused /s" }), un: el("td", { class: "number", "data-label": "undecided /s" }) };
   const more = detail(rule, context);
   const name = el("button", { class: "name", type: "button", "aria-expanded": "false", onclick: () => {
-    row.open = !row.open;
-    row.stale(); // the editor may know more by now
-    name.setAttribute("aria-expanded", String(row.open));
-    main.classList.toggle("open", row.open);
+    row.toggle();
+    address.write({ open: row.open ? rule.name : null });
     draw(false);
   } }, breakable(rule.name));
   const main = el("tr", {},
@@ -159,6 +157,12 @@ function newRow(rule) {
   const row = {
     open: false,
     stale() { drawn = ""; },
+    toggle() {
+      row.open = !row.open;
+      row.stale(); // the editor may know more by now
+      name.setAttribute("aria-expanded", String(row.open));
+      main.classList.toggle("open", row.open);
+    },
     elements: () => (row.open ? [main, more.element] : [main]),
     draw(now) {
       const text = JSON.stringify(now);
@@ -187,12 +191,6 @@ function number(cell, n, hot) {
   cell.className = `number ${n === 0 ? "zero" : hot}`;
 }
 
-export function limitText(rule) {
-  if (rule.algorithm === "concurrency") return `${count(rule.max)} at a time`;
-  if (rule.origin === "call") return `per call, in ${rule.period || duration(rule.window_ms)}`;
-  return `${count(rule.max)} per ${rule.period || duration(rule.window_ms)}`;
-}
-
 function tagsOf(rule) {
   const tags = [];
   if (!rule.enabled) tags.push(tag("off", "off"));
@@ -206,6 +204,25 @@ function tagsOf(rule) {
   return tags;
 }
 
-$("filter").addEventListener("input", () => { shown = page; draw(true); });
-$("show").addEventListener("change", () => { shown = page; draw(true); });
+// restore shows what an address says: a filter, and a rule that is open.
+export function restore({ filter, show, open }) {
+  $("filter").value = filter ?? open ?? "";
+  if (show) $("show").value = show;
+  shown = page;
+  draw(true);
+  const rule = rules.find((r) => r.name === open);
+  const row = rule && rows.get(id(rule));
+  if (!row || row.open) return;
+  row.toggle();
+  draw(false);
+}
+
+function choose() {
+  address.write({ filter: $("filter").value || null, show: $("show").value === "all" ? null : $("show").value });
+  shown = page;
+  draw(true);
+}
+
+$("filter").addEventListener("input", choose);
+$("show").addEventListener("change", choose);
 $("filters").addEventListener("submit", (e) => e.preventDefault());

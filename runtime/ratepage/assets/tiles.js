@@ -19,7 +19,7 @@ const tiles = columns.map(([name, title]) => {
   const total = el("p", { class: "total" });
   const chart = areaChart(title);
   $("tiles").append(el("article", { class: "tile", "data-column": name },
-    el("h2", {}, title), el("p", { class: "value" }, value, el("small", {}, " /s")), total, chart.element));
+    el("h2", {}, title), el("p", { class: "value" }, value, el("small", {}, " /s")), total, ...chart.elements));
   return { value, total, chart };
 });
 
