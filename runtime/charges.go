@@ -49,7 +49,7 @@ func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
 	}
 	r.Clear()
 	r.Setting = decide.Setting{
-		Permits: &l.ledger.Permits, Listener: l.events, Plans: &l.plans, Overrides: l.plans.Overrides(), Switch: l,
+		Lines: &l.ledger.Lines, Listener: l.events, Plans: &l.plans, Overrides: l.plans.Overrides(), Switch: l,
 		Polls: l.enabled != nil, Closed: l.closed,
 	}
 	for i := range limits {

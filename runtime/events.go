@@ -120,6 +120,9 @@ func (e *events) Waits(ctx context.Context, ev decide.WaitEvent) {
 	}
 }
 
+// Crowded implements [decide.Listener].
+func (e *events) Crowded(p *plan.Plan) { e.log.Find(report.LineFull, p.Name, "") }
+
 // reportBreaker reports that the circuit breaker of a node has opened or closed. The node is a
 // server's address, or empty if there is one server or it is unknown.
 func (e *events) reportBreaker(node string, open bool) {

@@ -77,11 +77,14 @@ func (l *Limiter) KnownRules() (most int) {
 	return max(most, l.events.log.Known(), l.plans.Factors.Known())
 }
 
-// Lines returns how many lines for permits there are, and calls in them.
+// Lines returns how many lines for room there are, and calls in them.
 func (l *Limiter) Lines() int {
-	lines, calls := l.ledger.Permits.Lines()
+	lines, calls := l.ledger.Lines.Count()
 	return lines + calls
 }
+
+// BoundLines bounds how many calls wait in a line.
+func (l *Limiter) BoundLines(most int) { l.ledger.Lines.Most = most }
 
 // A SharedMemory is a MemoryStore that limiters lease from, as if it was shared with
 // other processes.

@@ -188,16 +188,16 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 
 // decide has a call tried until it is decided: once, or again after each wait that its rules allow.
 func (l *Limiter) decide(ctx context.Context, req *request, limits []Limit) (err error) {
-	var began time.Time
+	var since time.Duration
 	if req.Waits() && !req.tentative {
-		began = time.Now()
+		since = clock.Now()
 	}
-	if l.ledger.Permits.Waiting() {
-		req.Begin(ctx, began, clock.Now())
-		err = req.Line(ctx)
+	if since != 0 && l.ledger.Lines.Waiting() {
+		req.Begin(ctx, since, since)
+		err = l.engine.Line(ctx, &req.Call, limits)
 	}
 	for waits := true; waits && err == nil; {
-		if err = l.try(ctx, req, limits, began); err == nil {
+		if err = l.try(ctx, req, limits, since); err == nil {
 			waits, err = req.Await(ctx, limits)
 		}
 	}
@@ -205,9 +205,9 @@ func (l *Limiter) decide(ctx context.Context, req *request, limits []Limit) (err
 	return err
 }
 
-// try tries a call that began to wait at a time, by what holds now. Nothing has to be decided if
+// try tries a call that has waited since an instant, by what holds now. Nothing has to be decided if
 // that leaves it no charges.
-func (l *Limiter) try(ctx context.Context, req *request, limits []Limit, began time.Time) (err error) {
+func (l *Limiter) try(ctx context.Context, req *request, limits []Limit, since time.Duration) (err error) {
 	switch {
 	case req.Again && l.Enabled():
 		err = req.fill(ctx, l, limits)
@@ -217,7 +217,11 @@ func (l *Limiter) try(ctx context.Context, req *request, limits []Limit, began t
 	if err != nil || len(req.Charges) == 0 {
 		return err
 	}
-	req.Begin(ctx, began, clock.Now())
+	now := since
+	if since == 0 || req.Again {
+		now = clock.Now()
+	}
+	req.Begin(ctx, since, now)
 	if !l.engine.Known(ctx, &req.Call) {
 		err = l.engine.Ask(ctx, &req.Call)
 	}

@@ -149,7 +149,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 			req.reportEnd(ctx, l, nil)
 			continue
 		}
-		req.Begin(ctx, time.Time{}, arrived)
+		req.Begin(ctx, 0, arrived)
 		calls, of = append(calls, &req.Call), append(of, i)
 	}
 	for k, err := range l.engine.DecideEach(ctx, calls) {
@@ -176,7 +176,7 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 	}
 	p := l.plans.Label(&limit)
 	key := p.AppendKey(nil, rule.PartsOf(&limit).Bytes())
-	defer l.ledger.Permits.WakeLines(key)
+	defer l.ledger.Lines.Wake(key, 1)
 	err := l.engine.Reset(ctx, p, key)
 	if p.Rule.Hold && err == nil {
 		err = l.peers.Forget(ctx, key)

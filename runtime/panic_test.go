@@ -185,7 +185,7 @@ func TestPanicWhileWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var waits recorder[runtime.WaitEvent]
 		limiter := runtime.New(&panickyStore{MemoryStore: runtime.NewMemoryStore()}, quiet, observing(runtime.Observer{Wait: withContext(waits.add)}))
-		limit := (&runtime.Rule{Name: "r", Window: time.Minute, Max: 1, Wait: time.Minute}).Limit(nil)
+		limit := (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Wait: time.Second}).Limit(nil)
 		taken(t, limiter, limit)
 		for range 3 { // the first waits in vain, the second need not wait, and the third does
 			func() {
@@ -193,7 +193,7 @@ func TestPanicWhileWaiting(t *testing.T) {
 				_, _ = limiter.Take(t.Context(), limit)
 			}()
 		}
-		begun, over := runtime.WaitEvent{Rule: "r", Waiting: true}, runtime.WaitEvent{Rule: "r", Waited: time.Minute}
+		begun, over := runtime.WaitEvent{Rule: "r", Waiting: true}, runtime.WaitEvent{Rule: "r", Waited: time.Second}
 		admitted := over
 		admitted.Admitted = true
 		same(t, "waits", []runtime.WaitEvent{begun, over, begun, admitted}, waits.all())

@@ -88,7 +88,7 @@ func (d *Decider) Take(requests []Request) (wait time.Duration) {
 		c.Charges = append(c.Charges,
 			decide.Charge{Plan: r.plan, Key: c.Key(r.plan, r.Parts), Cost: r.Cost, Limits: 1 << i})
 	}
-	c.Begin(context.Background(), time.Time{}, 1)
+	c.Begin(context.Background(), 0, 1)
 	for i := range requests {
 		t := &c.Tries[i]
 		if t.Wait = requests[i].Wait; requests[i].plan.Queues() {

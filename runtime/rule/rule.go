@@ -81,7 +81,8 @@ type Rule struct {
 	// queue it is how much may be in line, and 0 means no bound but Wait.
 	Burst int64
 	// Wait is how long a call may wait for its turn instead of being denied at once. The
-	// context's deadline shortens it. In [ModeShadow] mode nobody waits.
+	// context's deadline shortens it. Calls of a limiter go on in the order of their arrival. In
+	// [ModeShadow] mode nobody waits.
 	Wait time.Duration
 	// Block, if above 0, is for how long a caller that the limit denies stays denied, on every
 	// replica: from that first denial on, by the clock of the store. Further tries do not

@@ -39,7 +39,7 @@ func explainWait(s *Settings) string {
 	case s.Algorithm() == spec.LeakyBucket:
 		return "A call waits for its turn. It is refused at once if that comes later than " + spec.DurationText(wait) + ", or than the deadline of its context."
 	}
-	return "Before that it waits for room, for up to " + spec.DurationText(wait) + " and no longer than its context."
+	return "Before that it waits for room, in order of arrival in its process, for up to " + spec.DurationText(wait) + " and no longer than its context."
 }
 
 func explainBlock(s *Settings) string {

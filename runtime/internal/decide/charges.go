@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -38,16 +39,17 @@ func (c *Call) Place(charge Charge, leftOut func(shadow, other *plan.Plan)) (sam
 	return nil
 }
 
-// limitWait sets how long each charge may still wait: the rest of its rule's
-// Wait, or of the time until the context's deadline if that is shorter.
-func (c *Call) limitWait(ctx context.Context, began time.Time) {
-	now, left := time.Now(), Never
+// limitWait sets how long each charge of a try may still wait when the call has waited since an
+// instant: the rest of its rule's Wait, or of the time until the context's deadline if that is
+// shorter.
+func (c *Call) limitWait(ctx context.Context, since time.Duration) {
+	left := Never
 	if deadline, ok := ctx.Deadline(); ok {
-		left = max(0, deadline.Sub(now))
+		left = max(0, clock.At(deadline)-c.Arrived)
 	}
 	for i := range c.Tries {
 		t, p := &c.Tries[i], c.Charges[i].Plan
-		t.Wait = min(left, max(0, p.Wait-now.Sub(began)))
+		t.Wait = min(left, max(0, p.Wait-(c.Arrived-since)))
 		if p.Queues() {
 			t.More = t.Wait.Microseconds()
 		}

@@ -42,7 +42,7 @@ func callOf(plans ...*plan.Plan) *Call {
 	for _, p := range plans {
 		c.Place(Charge{Plan: p, Key: p.Whole, Cost: 1}, nil)
 	}
-	c.Begin(context.Background(), time.Time{}, clock.Now())
+	c.Begin(context.Background(), 0, clock.Now())
 	return c
 }
 

@@ -166,9 +166,10 @@ type Call struct {
 	// Shelf has what decisions keep of calls with several limits.
 	Shelf ledger.Shelf
 
-	turn      *ledger.Turn  // in a line for permits, or nil
-	waitStart time.Duration // the instant at which it began to wait; 0: it has not waited
-	rule      string        // the rule that kept it for longest then
+	turn        *ledger.Turn  // in a line for room, or nil
+	permitPause time.Duration // before it last asked for permits
+	waitStart   time.Duration // the instant at which it began to wait; 0: it has not waited
+	rule        string        // the rule that kept it for longest then
 }
 
 var callPool = sync.Pool{New: func() any { return new(Call) }}
@@ -209,7 +210,7 @@ func (c *Call) Key(p *plan.Plan, parts []byte) []byte {
 // Rechecks is what was found about that.
 func (c *Call) Adopt(p *plan.Plan, parts []byte, cost, own int64, try *Try, rechecks bool) {
 	c.Charges = append(c.Charges, Charge{Plan: p, Key: c.Key(p, parts), Cost: cost, Limits: 1, DeclaredMax: own})
-	c.Begin(context.Background(), time.Time{}, try.Arrived)
+	c.Begin(context.Background(), 0, try.Arrived)
 	c.Tries[0].Rechecks = rechecks
 }
 
@@ -220,9 +221,9 @@ func (c *Call) Prove() {
 	}
 }
 
-// Begin begins a try: nothing is known about any charge. A call that began to wait at a
-// time, which is zero if it may not, waits no longer than its rules and its context say.
-func (c *Call) Begin(ctx context.Context, began time.Time, arrived time.Duration) {
+// Begin begins a try at an instant: nothing is known about any charge. A call that has waited since
+// another one, which is 0 if it may not wait, does so no longer than its rules and its context say.
+func (c *Call) Begin(ctx context.Context, since, arrived time.Duration) {
 	c.Arrived, c.Page = arrived, nil
 	clear(c.Tries)
 	c.Tries = c.Tries[:0]
@@ -230,8 +231,8 @@ func (c *Call) Begin(ctx context.Context, began time.Time, arrived time.Duration
 		c.Tries = append(c.Tries, terms.Charge{})
 		c.Charges[i].Plan.Charge(&c.Tries[i], c.Charges[i].Key, c.Charges[i].Cost)
 	}
-	if !began.IsZero() {
-		c.limitWait(ctx, began)
+	if since != 0 {
+		c.limitWait(ctx, since)
 	}
 }
 

@@ -20,7 +20,7 @@ func (e *Engine) Peek(ctx context.Context, each ...*Call) error {
 	var open []*Call
 	for _, c := range each {
 		// The store is not asked about a call that can never be admitted, unless a limit keeps counts of periods.
-		c.Begin(ctx, time.Time{}, clock.Now())
+		c.Begin(ctx, 0, clock.Now())
 		if !Unsatisfiable(c.Charges) || len(c.Tries) == 1 && c.Tries[0].Keep > 0 {
 			open = append(open, c)
 		}

@@ -2,74 +2,117 @@ package decide
 
 import (
 	"math/bits"
+	"math/rand/v2"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// releasePause is how often a call that is held back asks whether its key was released.
-const releasePause = time.Second
+// How long a call waits before it asks the store again whether another process has given
+// something back: room, or permits, for which it asks more and more seldom.
+const (
+	roomPause       = time.Second
+	permitPause     = 5 * time.Millisecond
+	longPermitPause = 50 * time.Millisecond
+)
 
 // Leave takes the call out of its line.
 func (c *Call) Leave() {
-	c.turn.Leave()
-	c.turn = nil
-}
-
-// pass is Leave for a call that needs its permits no more. The next one asks the store at once.
-func (c *Call) pass() {
-	c.turn.Pass()
-	c.turn = nil
+	c.turn.Leave(false)
+	c.turn, c.permitPause = nil, 0
 }
 
 // Decided takes a call that was decided, or failed to be, out of its line.
 func (c *Call) Decided(failed bool) {
-	if c.turn != nil && (failed || c.leavesPermits()) {
-		c.pass()
+	switch o, t := c.inLine(); {
+	case c.turn == nil:
+	case failed || o == nil || t.Shadow:
+		c.turn.Pass() // it needs no room
+	case !terms.Admitted(c.Tries):
+		c.turn.Leave(!t.Allowed)
+	default:
+		c.turn.Admitted(t.Remaining, clock.Now()+nextRoom(t))
 	}
-	c.Leave()
+	c.turn, c.permitPause = nil, 0
 }
 
-// leavesPermits reports whether an admitted call has left permits for the next call
-// in its line, or is no longer bound by them.
-func (c *Call) leavesPermits() bool {
+// inLine returns the charge for whose room the call is in a line, or nil.
+func (c *Call) inLine() (*Charge, *terms.Charge) {
 	for i := range c.Charges {
 		if o := &c.Charges[i]; c.turn.InLine(o.Key, o.DeclaredMax) {
-			return c.Tries[i].Remaining > 0 || c.Tries[i].Shadow
+			return o, &c.Tries[i]
 		}
 	}
-	return true
+	return nil, nil
 }
 
-// Pause returns how long a denied call waits before it is decided again, and
-// whether every limit that denied it allows that wait. A queue has taken the wait
-// into account already. It returns 0 if the call waits for permits only: nobody
-// knows when they are returned.
-func (c *Call) Pause() (longest time.Duration, ok bool) {
-	if terms.Admitted(c.Tries) {
-		return 0, false
+// nextRoom returns after how long to ask again when an admitted charge has left nothing: when
+// there is room at the earliest, or at once where the store alone knows.
+func nextRoom(t *terms.Charge) time.Duration {
+	switch t.Algorithm {
+	case terms.Permits:
+		return permitPause
+	case terms.FixedWindow, terms.Calendar:
+		return min(t.ResetAfter, roomPause)
 	}
+	return min(t.MoreAfter, roomPause)
+}
+
+// A lack is the room that a denied call waits for.
+type lack struct {
+	charge int           // which has none for longest
+	pause  time.Duration // until the store is to be asked again
+	until  time.Duration // the instant until which the call may wait
+}
+
+// Pause returns how long a denied call waits before it is decided again if nobody tells it of room,
+// and whether every limit that denied it allows that wait. It returns 0 if the call waits for
+// permits: nobody knows when they are returned.
+func (c *Call) Pause() (pause time.Duration, ok bool) {
+	w, ok := c.lack()
+	if !ok || c.Tries[w.charge].Algorithm == terms.Permits {
+		return 0, ok
+	}
+	t := &c.Tries[w.charge]
+	if t.Blocked && t.Holds {
+		return w.pause, true // it may be released
+	}
+	return t.RetryAfter, true
+}
+
+// lack returns what a denied call lacks, and whether every limit that denied it allows to wait for
+// that. A queue has taken the wait into account already. Of permits nobody knows when they
+// are returned: they come last.
+func (c *Call) lack() (w lack, ok bool) {
+	if terms.Admitted(c.Tries) {
+		return w, false
+	}
+	w.charge, w.until = -1, Never
+	var longest *terms.Charge
 	for i := range c.Tries {
 		t := &c.Tries[i]
 		if t.Allowed || t.Shadow {
 			continue
 		}
-		if t.Algorithm == terms.Permits {
-			if t.Wait <= 0 || t.RetryAfter == Never {
-				return 0, false
-			}
-			continue
+		permits, o := t.Algorithm == terms.Permits, &c.Charges[i]
+		switch {
+		case permits && (t.Wait <= 0 || t.RetryAfter == Never),
+			!permits && (t.RetryAfter > t.Wait || t.Algorithm == terms.Queue && !t.Blocked):
+			return w, false
+		case longest == nil, permits && longest.Algorithm == terms.Permits && c.turn.InLine(o.Key, o.DeclaredMax),
+			!permits && (longest.Algorithm == terms.Permits || t.RetryAfter > longest.RetryAfter):
+			w.charge, longest = i, t
 		}
-		if t.RetryAfter > t.Wait || t.Algorithm == terms.Queue && !t.Blocked {
-			return 0, false
-		}
-		rest := t.RetryAfter
-		if t.Blocked && t.Holds {
-			rest = min(rest, releasePause)
-		}
-		longest = max(longest, rest)
+		w.until = min(w.until, c.Arrived+t.Wait)
 	}
-	return longest, true
+	if longest.Algorithm != terms.Permits {
+		w.pause = min(longest.RetryAfter, roomPause)
+		return w, true
+	}
+	c.permitPause = min(max(permitPause, 2*c.permitPause), longPermitPause)
+	w.pause = c.permitPause*3/4 + rand.N(c.permitPause/4)
+	return w, true
 }
 
 // Delay returns how long an admitted call must wait for its turn. A shadow

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -24,6 +25,8 @@ type Switch interface {
 // A Listener learns of calls that wait.
 type Listener interface {
 	Waits(context.Context, WaitEvent)
+	// Crowded says that a call may not wait, since too many do for room of its plan.
+	Crowded(*plan.Plan)
 }
 
 // A WaitEvent is that a call begins to wait, or waits no longer. Its fields are those of package
@@ -37,8 +40,8 @@ type WaitEvent struct {
 
 // A Setting is what a call that may wait goes by.
 type Setting struct {
-	// Permits has the lines for them.
-	Permits *ledger.Permits
+	// Lines are where it waits for room.
+	Lines *ledger.Lines
 	// Listener learns that the call waits.
 	Listener Listener
 	// Plans say what its limits mean now.
@@ -53,50 +56,68 @@ type Setting struct {
 	Polls bool
 }
 
-// Line has a call that arrives wait behind those that wait for the same permits already. It
-// returns at once if there are none, or if the call can never be admitted. The error is the
-// context's, or [ErrClosed].
-func (c *Call) Line(ctx context.Context) error {
-	if Unsatisfiable(c.Charges) {
+// Line has a call that arrives wait behind those of this process that wait for the same room. It
+// returns at once if there are none, or if a limit is known to deny the call for longer than it may
+// wait. The error is the context's, or [ErrClosed].
+func (e *Engine) Line(ctx context.Context, c *Call, limits []rule.Limit) error {
+	if Unsatisfiable(c.Charges) || e.knownToRefuse(ctx, c) {
 		return nil
 	}
 	for i := range c.Charges {
 		o, t := &c.Charges[i], &c.Tries[i]
-		if t.Algorithm != terms.Permits || t.Shadow || t.Wait <= 0 {
+		if t.Algorithm == terms.Queue || t.Shadow || t.Wait <= 0 || t.Cost == 0 {
 			continue
 		}
-		if c.turn = c.Permits.JoinExisting(c.turn, o.Key, o.DeclaredMax); c.turn != nil {
-			return c.await(ctx, t.Wait)
+		if c.turn = c.Lines.JoinExisting(o.Key, o.DeclaredMax, t.Cost, t.Wait); c.turn != nil {
+			return c.awaitRoom(ctx, limits, c.Arrived+t.Wait)
 		}
 	}
 	return nil
 }
 
-// Await has a denied call wait for as long as its limits say, in the line for permits if they are
-// all that it lacks, and no longer than the limits of the call mean what they did. It returns false
-// at once if they let it wait no more, or if it was admitted. The error is the context's, or [ErrClosed].
+// knownToRefuse reports whether this process knows that a limit denies a call for longer than it may
+// wait.
+func (e *Engine) knownToRefuse(ctx context.Context, c *Call) (known bool) {
+	calls := []terms.Call{{Charges: c.Tries, Arrived: c.Arrived}}
+	switch {
+	case e.Denials != nil:
+		known = e.Denials.Call(&calls[0], c.Arrived, denials.Rechecked)
+	case e.InProcess != nil:
+		known = e.InProcess.Peek(ctx, calls) == nil && calls[0].Err == nil
+	}
+	if !known || terms.Admitted(c.Tries) {
+		return false
+	}
+	_, waits := c.lack()
+	return !waits
+}
+
+// Await has a denied call wait in the line for the room that comes last, until the store is to be
+// asked again. It returns false at once if the limits of the call let it wait no more, if it was
+// admitted, or if the line is full. The error is the context's, or [ErrClosed].
 func (c *Call) Await(ctx context.Context, limits []rule.Limit) (waits bool, err error) {
-	pause, waits := c.Pause()
+	w, waits := c.lack()
 	if !waits {
 		return false, nil
 	}
-	if c.Again = true; pause == 0 {
-		return true, c.awaitPermits(ctx)
+	o, t, now := &c.Charges[w.charge], &c.Tries[w.charge], clock.Now()
+	due, room := now+w.pause, now+t.RetryAfter
+	if t.Algorithm == terms.Permits {
+		room = 0
 	}
-	c.pass()
-	limits = slices.Clone(limits) // which stay on their caller's stack
-	for end := clock.Now() + pause; pause > 0; pause = end - clock.Now() {
-		if changed, err := c.sleep(ctx, pause); err != nil || changed && !c.isCurrent(limits) {
-			return true, err
-		}
+	c.turn = c.Lines.Join(c.turn, o.Key, o.DeclaredMax, t.Cost, due, room)
+	if c.turn == nil {
+		c.Listener.Crowded(o.Plan)
+		return false, nil
 	}
-	return true, nil
+	return true, c.awaitRoom(ctx, limits, max(w.until, room))
 }
 
-// await waits in the line that the call has joined, and leaves it if the context ends.
-func (c *Call) await(ctx context.Context, wait time.Duration) error {
+// awaitRoom waits in the line that the call has joined, until an instant at most. It leaves the
+// line if the context ends, or if no call is to wait any more.
+func (c *Call) awaitRoom(ctx context.Context, limits []rule.Limit, until time.Duration) error {
 	c.Again = true
-	err := c.turn.Await(ctx, wait, c.Closed, func() { c.reportWait(ctx) })
+	err := c.turn.Await(ctx, until, &waiter{c, ctx, slices.Clone(limits)}) // limits stay on their caller's stack
 	if err == nil && c.isClosed() {
 		err = ErrClosed
 	}
@@ -106,23 +127,31 @@ func (c *Call) await(ctx context.Context, wait time.Duration) error {
 	return err
 }
 
-// awaitPermits waits until a call that was denied permits should ask the store again:
-// at the latest when it may wait no longer, which is the time to be denied.
-func (c *Call) awaitPermits(ctx context.Context) error {
-	denied, wait := -1, Never
-	for i := range c.Tries {
-		t := &c.Tries[i]
-		if t.Allowed || t.Shadow {
-			continue
-		}
-		wait = min(wait, t.Wait)
-		if o := &c.Charges[i]; denied < 0 || c.turn.InLine(o.Key, o.DeclaredMax) {
-			denied = i
-		}
+// A waiter is a call that waits for room.
+type waiter struct {
+	call   *Call
+	ctx    context.Context
+	limits []rule.Limit
+}
+
+// Begin implements [ledger.Waiter].
+func (w *waiter) Begin() { w.call.reportWait(w.ctx) }
+
+// Replaced implements [ledger.Waiter].
+func (w *waiter) Replaced() <-chan struct{} { return w.call.Overrides.Replaced() }
+
+// Changed implements [ledger.Waiter].
+func (w *waiter) Changed() bool { return !w.call.isCurrent(w.limits) }
+
+// Closed implements [ledger.Waiter].
+func (w *waiter) Closed() <-chan struct{} { return w.call.Setting.Closed }
+
+// Poll implements [ledger.Waiter].
+func (w *waiter) Poll() time.Duration {
+	if w.call.Polls || w.call.hasAdaptive() { // which tell nobody
+		return poll
 	}
-	o := &c.Charges[denied]
-	c.turn = c.Permits.Join(c.turn, o.Key, o.DeclaredMax)
-	return c.await(ctx, wait)
+	return 0
 }
 
 // AwaitTurn waits for the turn of an admitted call in queues. A queue that becomes faster

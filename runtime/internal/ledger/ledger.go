@@ -51,6 +51,8 @@ type Ledger struct {
 	// Permits are those that calls hold, and reservations. Comments on permits hold for both,
 	// unless they say otherwise.
 	Permits Permits
+	// Lines are of calls that wait for room.
+	Lines Lines
 	// Leases are nil if there are none.
 	Leases *Leases
 
@@ -60,7 +62,7 @@ type Ledger struct {
 // New returns a ledger, which is to be closed.
 func New(c Config) *Ledger {
 	l := &Ledger{Config: c}
-	l.queue.work.Do = l.settleQueued
+	l.queue.work.Do, l.Lines.Most = l.settleQueued, MaxTurns
 	l.Permits.ledger, l.Permits.alarm.action = l, l.Permits.round
 	if c.Leases {
 		l.Leases = newLeases(l)

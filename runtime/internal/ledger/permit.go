@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
@@ -32,9 +31,6 @@ type Permits struct {
 	closed      bool
 	rounds      sync.WaitGroup
 	returnErr   error // of the last return that the store did not execute
-
-	lines   map[string][]*line // of calls that wait, by key
-	waiting atomic.Int64       // how many they are
 }
 
 // A permitID tells the permits of one charge from all others.
@@ -172,21 +168,6 @@ func (p *Permits) recordReturn(w withdrawal, err error) {
 			m.due = now
 		}
 		p.schedule(m.due)
-	}
-}
-
-// WakeLines is wakeLines for callers that do not hold mu.
-func (p *Permits) WakeLines(key []byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.wakeLines(string(key))
-}
-
-// wakeLines has the first call of each line of a key ask the store.
-func (p *Permits) wakeLines(key string) {
-	for _, line := range p.lines[key] {
-		line.turns[0].ask = true
-		line.turns[0].notify()
 	}
 }
 

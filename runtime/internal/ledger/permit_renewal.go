@@ -182,7 +182,7 @@ func (p *Permits) repeatReturns(store terms.Store, members []*permit) {
 		if err != nil {
 			p.returnErr = private.Hide(err)
 		} else {
-			p.wakeLines(m.key)
+			p.ledger.Lines.Wake([]byte(m.key), m.cost)
 		}
 	}
 }

@@ -130,7 +130,11 @@ func (l *Ledger) prepare(ctx context.Context, b *Settlement) {
 	}
 	if l.Leases != nil && !b.Local {
 		b.Filter(func(p *plan.Plan, c *terms.Charge) bool {
-			return p.Lease == 0 || c.Cost >= 0 || !l.Leases.Put(c, -c.Cost)
+			if p.Lease == 0 || c.Cost >= 0 || !l.Leases.Put(c, -c.Cost) {
+				return true
+			}
+			l.wake(c)
+			return false
 		})
 	}
 }
@@ -157,10 +161,17 @@ func (l *Ledger) settleNow(ctx context.Context, b *Settlement) {
 	for i, w := range b.permits {
 		if w != (withdrawal{}) {
 			l.Permits.recordReturn(w, b.Charges[i].Err)
-			if b.Charges[i].Err == nil {
-				l.Permits.WakeLines(b.Charges[i].Key)
-			}
 		}
+		if b.Charges[i].Err == nil {
+			l.wake(&b.Charges[i])
+		}
+	}
+}
+
+// wake has calls of this process ask that wait for room which a settled charge gives back.
+func (l *Ledger) wake(c *terms.Charge) {
+	if c.Cost < 0 {
+		l.Lines.Wake(c.Key, -c.Cost)
 	}
 }
 

@@ -30,7 +30,7 @@ type pendingCharge struct {
 	charge   terms.Charge
 	key      []byte // whose memory is used again
 	permit   withdrawal
-	turnAsks bool // calls that wait for the permit ask with the return
+	turnAsks bool // calls that wait for its room ask with the return
 	final    bool // it is settled, or cannot be
 }
 
@@ -98,16 +98,17 @@ func (l *Ledger) send(ctx context.Context, p *plan.Plan, c *terms.Charge) {
 	r := pendingChargePool.Get().(*pendingCharge)
 	*r = pendingCharge{ledger: l, ctx: ctx, plan: p, charge: *c, key: append(r.key[:0], c.Key...)}
 	r.charge.Key = r.key
-	lapses := c.Lapses()
-	if lapses {
+	if c.Lapses() {
 		r.permit = l.Permits.withdraw(p, &r.charge, false)
-		r.turnAsks = l.Returner != nil
 	}
+	back := r.charge
+	r.turnAsks = l.Returner != nil
 	if l.Returner == nil || !l.Returner.Return(&r.charge, r) {
 		r.turnAsks = false
 		l.queue.work.Add(r)
-	} else if lapses && l.Permits.Waiting() {
-		l.Permits.WakeLines(c.Key)
+	} else if l.Lines.Waiting() {
+		back.Key = c.Key // the return may be over, and its memory used again
+		l.wake(&back)
 	}
 }
 
@@ -126,9 +127,9 @@ func (r *pendingCharge) Done(err error) {
 func (r *pendingCharge) recordReturn(err error) {
 	if r.permit != (withdrawal{}) {
 		r.ledger.Permits.recordReturn(r.permit, err)
-		if err == nil && !r.turnAsks {
-			r.ledger.Permits.WakeLines(r.charge.Key)
-		}
+	}
+	if err == nil && !r.turnAsks {
+		r.ledger.wake(&r.charge)
 	}
 }
 

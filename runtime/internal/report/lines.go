@@ -56,6 +56,8 @@ var (
 var (
 	Undecided = fading(slog.LevelWarn, "undecided", "rate limit not decided by its store",
 		"see the class of the error: until it is mended the failure policy decides")
+	LineFull = fading(slog.LevelWarn, "line_full", "100,000 calls of this process wait for room of one key: further ones are refused at once",
+		"give these calls a shorter wait, or a key for each caller")
 	Sharded = finding(slog.LevelError, "sharded",
 		"keys are sharded by a proxy: calls of a batch are counted on the wrong server, limits do not hold",
 		"connect to the servers directly, or with a redis.Ring or redis.ClusterClient")

@@ -1,0 +1,236 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// roomRules are limits that are full for hours after one call of cost 10.
+func roomRules() (rules []*runtime.Rule) {
+	for _, r := range []runtime.Rule{
+		{Algorithm: runtime.SlidingLog}, {Algorithm: runtime.SlidingLog, Storage: runtime.StoragePacked}, {Algorithm: runtime.SlidingLog, Resolution: time.Minute},
+		{Algorithm: runtime.SlidingCounter}, {Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}, {Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
+		{Algorithm: runtime.FixedWindow}, {Algorithm: runtime.FixedWindow, Reserve: time.Hour}, {Algorithm: runtime.FixedWindow, Period: runtime.Day},
+		{Algorithm: runtime.TokenBucket}, {Algorithm: runtime.Concurrency},
+	} {
+		r.Name, r.Max, r.Wait = "r", 10, 100*time.Hour
+		if r.Period == runtime.NoPeriod {
+			r.Window = 40 * time.Hour
+		}
+		rules = append(rules, &r)
+	}
+	return rules
+}
+
+// roomMakers make room after a call of cost 10, at once when they return.
+var roomMakers = map[string]func(*testing.T, *runtime.Limiter, runtime.Limit, runtime.Decision, *board){
+	"refund": func(t *testing.T, l *runtime.Limiter, _ runtime.Limit, d runtime.Decision, _ *board) {
+		ok(t, l.Refund(context.Background(), d))
+	},
+	"settlement": func(t *testing.T, l *runtime.Limiter, _ runtime.Limit, d runtime.Decision, _ *board) {
+		l.SettleLater(context.Background(), d, 5)
+	},
+	"reset": func(t *testing.T, l *runtime.Limiter, limit runtime.Limit, _ runtime.Decision, _ *board) {
+		ok(t, l.Reset(context.Background(), limit))
+	},
+	"raised max": func(_ *testing.T, _ *runtime.Limiter, _ runtime.Limit, _ runtime.Decision, b *board) {
+		b.put(overridesOf(runtime.Override{Max: new(int64(20))}))
+	},
+}
+
+// Calls that wait for room go on at once when there is some, in the order of their arrival and as
+// many as there is room for, whoever makes it in their process. Another process takes a second.
+func TestRoomComesEarly(t *testing.T) {
+	t.Parallel()
+	for _, rule := range roomRules() {
+		for name, make := range roomMakers {
+			for _, elsewhere := range []bool{false, true} {
+				t.Run(fmt.Sprint(rule.Algorithm, rule.Storage, rule.Buckets, rule.Period, " ", name, " elsewhere ", elsewhere), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { roomComesEarly(t, rule, make, elsewhere) })
+				})
+			}
+		}
+	}
+}
+
+func roomComesEarly(t *testing.T, rule *runtime.Rule, make func(*testing.T, *runtime.Limiter, runtime.Limit, runtime.Decision, *board), elsewhere bool) {
+	b, store := new(board), newFake()
+	open := func() *runtime.Limiter {
+		l := runtime.New(store, quiet, runtime.WithOverrides(b, time.Second))
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	here := open()
+	there, most := here, time.Duration(0)
+	if elsewhere {
+		there, most = open(), time.Second
+	}
+	limit := rule.Limit(key("k"))
+	first := taken(t, there, limit.WithCost(10))
+	var mu sync.Mutex
+	var order []int
+	var ends []time.Time
+	for i := range 8 {
+		go func() {
+			_, err := here.Take(context.Background(), limit)
+			mu.Lock()
+			defer mu.Unlock()
+			if order, ends = append(order, i), append(ends, time.Now()); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+	}
+	if rule.Algorithm != runtime.Concurrency {
+		store.takes.Store(0)
+		time.Sleep(20*time.Minute + 300*time.Millisecond)
+		between(t, "questions of a line in twenty minutes", store.takes.Load(), 1190, 1210)
+	}
+	make(t, there, limit, first, b)
+	made := time.Now()
+	time.Sleep(most)
+	synctest.Wait()
+	mu.Lock()
+	if len(order) < 5 {
+		t.Errorf("%d calls went on within %v", len(order), most)
+	}
+	for i, end := range ends {
+		if order[i] >= len(order) || end.Sub(made) > most { // those of one moment come in any order
+			t.Errorf("call %d went on as number %d after %v", order[i], i, end.Sub(made))
+		}
+	}
+	mu.Unlock()
+	ok(t, here.Reset(context.Background(), limit)) // for the rest
+	time.Sleep(100 * time.Millisecond)
+	equal(t, "calls in lines", here.Lines(), 0)
+}
+
+// A newcomer that may wait goes behind those who wait in its process, unless it may not wait as
+// long as they have to; one that may not wait passes.
+func TestNewcomers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		limiter := inMemory()
+		rule := &runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 2, Wait: 15 * time.Second}
+		waits, passes, short := *rule, *rule, *rule
+		passes.Wait, short.Wait = 0, 5*time.Second
+		for _, r := range []*runtime.Rule{&waits, &passes, &short} {
+			r.Prefix = "shared:"
+		}
+		first := taken(t, limiter, waits.Limit(nil).WithCost(2))
+		var order recorder[string]
+		take := func(name string, limit runtime.Limit) {
+			go func() {
+				if _, err := limiter.Take(context.Background(), limit); err == nil {
+					order.add(name)
+				} else if !errors.Is(err, runtime.ErrLimited) {
+					t.Error(err)
+				} else {
+					order.add(name + " refused")
+				}
+			}()
+			synctest.Wait()
+		}
+		take("dear", waits.Limit(nil).WithCost(2))
+		take("cheap", waits.Limit(nil))
+		take("short", short.Limit(nil))
+		equal(t, "what has ended", fmt.Sprint(order.all()), "[short refused]")
+		limiter.SettleLater(context.Background(), first, 1) // room for one, and not for the first of the line
+		synctest.Wait()
+		take("another cheap", waits.Limit(nil))
+		take("passing", passes.Limit(nil))
+		equal(t, "what has ended", fmt.Sprint(order.all()), "[short refused passing]")
+		ok(t, limiter.Reset(context.Background(), waits.Limit(nil)))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		equal(t, "what has ended", fmt.Sprint(order.all()), "[short refused passing dear cheap another cheap]")
+	})
+}
+
+// A newcomer that another limit refuses does not wait behind others to learn that.
+func TestNewcomersOfFullLimits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		limiter := inMemory()
+		shared := (&runtime.Rule{Name: "shared", Window: 10 * time.Second, Max: 1, Wait: time.Minute}).Limit(nil)
+		taken(t, limiter, shared)
+		done := waiters(limiter, 3, 0, shared)
+		taken(t, limiter, narrow.Limit(nil))
+		equal(t, "waited", elapsed(func() { denied(t, limiter, shared, narrow.Limit(nil)) }), 0)
+		_, refused := done()
+		equal(t, "refused", refused, 0)
+	})
+}
+
+// testRoom has calls wait for room that comes early, in their process and in another one.
+func testRoom(t *testing.T, replica replicas) {
+	rules := roomRules()
+	concurrently(len(rules), func(i int) {
+		a, b := replica(), replica()
+		limit := rules[i].Limit(key(fmt.Sprint(i)))
+		for _, maker := range []*runtime.Limiter{a, b} {
+			first, end := taken(t, maker, limit.WithCost(10)), make(chan runtime.Decision)
+			for range 3 {
+				go func() { end <- taken(t, a, limit) }()
+			}
+			eventually(t, "three calls wait", func() bool { return a.Lines() == 4 })
+			maker.SettleLater(t.Context(), first, 0)
+			took := elapsed(func() {
+				for range 3 {
+					settled(t, a, <-end, 0)
+				}
+			})
+			between(t, fmt.Sprint(rules[i].Algorithm, ": waited for room"), took, 0, 20*time.Second)
+		}
+	})
+}
+
+// A call whose Wait is the RetryAfter that was just told waits, whatever time passes between.
+func TestWaitExactlyAsTold(t *testing.T) {
+	t.Parallel()
+	limiter := inMemory()
+	defer limiter.Close()
+	rules := roomRules()
+	for i := range 2000 {
+		r := *rules[i%(len(rules)-1)] // not of permits, of which nobody knows
+		waits := r
+		r.Wait = 0
+		k := key(fmt.Sprint(i))
+		taken(t, limiter, r.Limit(k).WithCost(10))
+		_, limited := denied(t, limiter, r.Limit(k))
+		waits.Wait = limited.RetryAfter
+		ctx, cancel := context.WithCancel(context.Background())
+		end := make(chan error, 1)
+		go func() {
+			_, err := limiter.Take(ctx, waits.Limit(k))
+			end <- err
+		}()
+		eventually(t, "it waits", func() bool { return limiter.Lines() > 0 || len(end) > 0 })
+		cancel()
+		if err := <-end; !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v, told %v: %v", r.Algorithm, limited.RetryAfter, err)
+		}
+	}
+}
+
+// A line has a bound. Who comes after is refused at once, and a finding says so.
+func TestFullLine(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		limiter := inMemory()
+		limiter.BoundLines(20)
+		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Wait: 2 * time.Hour}).Limit(nil)
+		taken(t, limiter, limit)
+		done := waiters(limiter, 30, 0, limit)
+		equal(t, "calls and their line", limiter.Lines(), 21)
+		equal(t, "findings", len(limiter.Findings()), 1)
+		ok(t, limiter.Reset(t.Context(), limit))
+		ended, refused := done()
+		equal(t, "refused", refused, 28) // one more waits until its time is over
+		equal(t, "ended", len(ended), 30)
+	})
+}
