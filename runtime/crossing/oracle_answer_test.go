@@ -26,6 +26,10 @@ func (o *oracle) errors(a *asked) {
 			o.wrong("only a caller's context ends its call", "#%d: %v", a.number, a.err)
 		}
 	case errors.Is(a.err, runtime.ErrInvalidKey): // see nobodies
+	case errors.Is(a.err, runtime.ErrClosed):
+		if a.process > 0 || a.end < o.closed {
+			o.wrong("only Close ends the wait of a call by itself", "#%d: %v", a.number, a.err)
+		}
 	case errors.Is(a.err, runtime.ErrUnavailable):
 		if !troubled {
 			o.wrong("the store decides while it can", "#%d: %v", a.number, a.err)
