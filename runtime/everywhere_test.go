@@ -43,6 +43,7 @@ var onCluster = map[string]func(*testing.T, *redistest.Cluster){"store": testSto
 // nobody else uses the servers.
 var alone = map[string]func(*testing.T, redis.UniversalClient, []*redistest.Server){
 	"warm": testWarm, "short scripts": testShortScripts, "memory watch": testMemoryWatch, "processes": testProcesses, "refused minutes": testRefusedMinutes,
+	"own returns forgotten": testOwnReturnsForgotten,
 }
 
 // aloneOnCluster is what else is tried while nobody else uses the cluster.

@@ -2,12 +2,17 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -62,6 +67,35 @@ func testOwnReturns(t *testing.T, replica replicas) {
 				ok(t, limiter.Close())
 			})
 		}
+	}
+}
+
+// testOwnReturnsForgotten has servers forget their scripts between each return and the next call,
+// and another process tell them those that take, but not those that settle.
+func testOwnReturnsForgotten(t *testing.T, client redis.UniversalClient, _ []*redistest.Server) {
+	for name, test := range repaid {
+		t.Run(name, func(t *testing.T) {
+			rule := test.rule
+			rule.Name, rule.Prefix = "r", "{x}"+t.Name()+":" // all on one node
+			own := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+			other := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed, runtime.WithNamespace("other"))
+			refused := 0
+			for i := range effort.Choose(30, 200) {
+				onEach(t, client, func(ctx context.Context, node *redis.Client) error { return node.ScriptFlush(ctx).Err() })
+				_, err := other.Take(t.Context(), rule.Limit(key(fmt.Sprint(i))).WithCost(test.cost))
+				ok(t, err)
+				for range 3 {
+					d, err := own.Take(t.Context(), rule.Limit(key("own")).WithCost(test.cost))
+					if err != nil {
+						refused++
+						continue
+					}
+					own.SettleLater(t.Context(), d, test.end)
+				}
+			}
+			equal(t, "refused", refused, 0)
+			ok(t, errors.Join(own.Close(), other.Close()))
+		})
 	}
 }
 

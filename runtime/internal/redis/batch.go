@@ -87,6 +87,9 @@ func (b *batch) load() int {
 	}
 	for _, g := range b.groups {
 		g.fill(b.serverTime)
+		if settles := b.byKey[groupKey{script.Settle, g.slot}]; g.op == script.Take && settles != nil {
+			g.executions[0].Behind(settles.executions[0])
+		}
 		b.send = append(b.send, g.executions[0])
 	}
 	return taken

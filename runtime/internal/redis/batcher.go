@@ -41,14 +41,13 @@ type batcher struct {
 	gathering   bool // a caller is about to send a batch of all who wait
 	lastCallers int  // in the last batch
 
-	crowded  atomic.Int32           // above 0 if several callers were in one of the last batches
-	lastTrip atomic.Int64           // how long the last batch took; 0: it failed
-	slow     atomic.Int32           // how many batches in a row took longer than linger
-	shared   atomic.Int32           // what keys the check for sharding was told of
-	fit      atomic.Bool            // the server has shown that it can count
-	settlers atomic.Pointer[[]uint] // the scripts that settle whose text the server knows
-	warmedAt atomic.Int64           // when connections were last made ahead of need
-	clock    clock.Remote           // the server's
+	crowded  atomic.Int32 // above 0 if several callers were in one of the last batches
+	lastTrip atomic.Int64 // how long the last batch took; 0: it failed
+	slow     atomic.Int32 // how many batches in a row took longer than linger
+	shared   atomic.Int32 // what keys the check for sharding was told of
+	fit      atomic.Bool  // the server has shown that it can count
+	warmedAt atomic.Int64 // when connections were last made ahead of need
+	clock    clock.Remote // the server's
 }
 
 // Do has a waiter's calls executed. It returns when that is done, when the

@@ -114,7 +114,6 @@ func newBatcher(r *Router, server rediswire.Server) *batcher {
 	if b.about.Most > 0 {
 		b.limit = max(baseInFlight, min(maxInFlight, b.about.Most/2))
 	}
-	b.settlers.Store(new([]uint))
 	b.breaker = newBreaker(r, b.address())
 	return b
 }

@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/script"
@@ -78,33 +77,9 @@ func (b *batcher) send(ctx context.Context, server rediswire.Server, executions 
 			e.Check = true
 		}
 	}
-	ahead := executions[:len(executions)-1] // the next ones count on what these give back
-	for _, e := range ahead {
-		set, settles := e.Settles()
-		if settles && !slices.Contains(*b.settlers.Load(), set) {
-			e.WithText = true
-		}
-	}
 	panicked := b.cfg.Library.Send(ctx, server, executions)
 	if panicked != nil {
 		b.cfg.Panicked(panicked)
-	}
-	for _, e := range ahead {
-		set, settles := e.Settles()
-		if settles && e.WithText && e.Err == nil {
-			b.learn(set)
-		}
-	}
-}
-
-// learn notes that the server knows a script that settles.
-func (b *batcher) learn(set uint) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	settlers := *b.settlers.Load()
-	if !slices.Contains(settlers, set) {
-		settlers = append(slices.Clone(settlers), set)
-		b.settlers.Store(&settlers)
 	}
 }
 

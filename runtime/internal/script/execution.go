@@ -43,6 +43,7 @@ type Execution struct {
 	// not known.
 	Clock int64
 
+	pair        *Execution // see Behind, or nil
 	op          Operation
 	calls       []terms.Call
 	times       []int64
@@ -56,7 +57,7 @@ type Execution struct {
 // equal ones. The i-th outcome will be stored to found[i], the results of all
 // charges in calls.
 func (e *Execution) Fill(op Operation, calls []terms.Call, times []int64, found []Outcome, now int64) {
-	e.Server, e.Asking = nil, false
+	e.Server, e.Asking, e.pair = nil, false, nil
 	e.op, e.Now = op, now
 	e.fill(calls, times, found)
 }
@@ -72,7 +73,7 @@ func (e *Execution) Calls() int { return len(e.calls) }
 
 // Clear lets go of the calls.
 func (e *Execution) Clear() {
-	e.Server, e.calls, e.times, e.outcomes, e.Err = nil, nil, nil, nil, nil
+	e.Server, e.pair, e.calls, e.times, e.outcomes, e.Err = nil, nil, nil, nil, nil, nil
 	e.script.Numbers, e.script.Err = nil, nil
 }
 
@@ -83,10 +84,7 @@ func (l *Library) Send(ctx context.Context, server rediswire.Server, executions 
 	first := executions[0]
 	first.sentScripts = first.sentScripts[:0]
 	for _, e := range executions {
-		text, args := l.texts[e.request.set].Load(), e.request.args
-		if text == nil {
-			text = l.text(e.request.set)
-		}
+		text, args := l.textOf(e, executions), e.request.args
 		e.request.op = string(e.op)
 		if e.Check {
 			e.request.op = checkPrefix + e.request.op

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -18,6 +19,7 @@ import (
 // algorithms are long and there may be many.
 type text struct {
 	set    uint
+	ahead  uint // of a pair, the set that settles; 0: it is none
 	hash   string
 	change func(string) string // or nil
 }
@@ -25,6 +27,9 @@ type text struct {
 // source returns the text itself.
 func (t *text) source() string {
 	source := lua.Take(t.set)
+	if t.ahead != 0 {
+		source = lua.Pair(lua.Take(t.ahead), source)
+	}
 	if t.change != nil {
 		source = t.change(source)
 	}
@@ -37,6 +42,7 @@ func (t *text) source() string {
 // mixture that ever occurs. Zero Libraries share the scripts of package lua.
 type Library struct {
 	texts [lua.Sets]atomic.Pointer[text]
+	pairs atomic.Pointer[[]*text]
 
 	mu    sync.Mutex // held to make a script
 	mixed int        // scripts of several algorithms
@@ -53,6 +59,9 @@ var shared Library
 // maxMixed is how many scripts of several algorithms there may be. Every other mixture has the
 // script that knows all of them.
 const maxMixed = 32
+
+// maxPairs is how many pairs there may be. What settles ahead of any other set comes with its text.
+const maxPairs = 32
 
 // allAlgorithms are the bits of all algorithms.
 const allAlgorithms = 1<<len(lua.Algorithms) - 1
@@ -101,17 +110,62 @@ func (l *Library) create(set uint) *text {
 	if t := l.texts[set].Load(); t != nil {
 		return t
 	}
-	t := &text{set: set, change: l.Change}
-	hash := sha1.Sum([]byte(t.source()))
-	t.hash = hex.EncodeToString(hash[:])
+	t := newText(set, 0, l.Change)
 	l.texts[set].Store(t)
 	return t
 }
 
+func newText(set, ahead uint, change func(string) string) *text {
+	t := &text{set: set, ahead: ahead, change: change}
+	hash := sha1.Sum([]byte(t.source()))
+	t.hash = hex.EncodeToString(hash[:])
+	return t
+}
+
+// pair returns one script for a set that settles and one that comes behind it, so that a server
+// knows either both or neither: what it gives back counts for what comes behind it whatever
+// the server has forgotten. It returns nil if there are too many pairs.
+func (l *Library) pair(ahead, set uint) *text {
+	ahead, set = l.text(ahead).set, l.text(set).set
+	all := l.pairs.Load()
+	if t := findPair(all, ahead, set); t != nil {
+		return t
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all = l.pairs.Load()
+	t := findPair(all, ahead, set)
+	if t != nil {
+		return t
+	}
+	var more []*text
+	if all != nil {
+		more = slices.Clone(*all)
+	}
+	if len(more) == maxPairs {
+		return nil
+	}
+	t = newText(set, ahead, l.Change)
+	more = append(more, t)
+	l.pairs.Store(&more)
+	return t
+}
+
+func findPair(all *[]*text, ahead, set uint) *text {
+	if all != nil {
+		for _, t := range *all {
+			if t.ahead == ahead && t.set == set {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
 // Load makes a server know the scripts that decide, settle and renew calls with one
-// limit of some algorithms, by themselves and in batches. All go in one trip.
+// limit of some algorithms, by themselves, in batches and behind what settles. All go in one trip.
 func (l *Library) Load(ctx context.Context, server rediswire.Server, limits []terms.Terms) error {
-	sets := make(map[uint]bool)
+	texts := make(map[*text]bool)
 	for i := range limits {
 		set := uint(1) << scripts[limits[i].Algorithm]
 		if limits[i].Block > 0 {
@@ -120,14 +174,18 @@ func (l *Library) Load(ctx context.Context, server rediswire.Server, limits []te
 		if limits[i].Keep > 0 || limits[i].Tells > 0 {
 			set |= lua.Past
 		}
-		sets[set], sets[set|lua.One], sets[set|lua.Settle] = true, true, true
+		for _, t := range []*text{l.text(set), l.text(set | lua.One), l.text(set | lua.Settle),
+			l.pair(set|lua.Settle, set), l.pair(set|lua.Settle, set|lua.One)} {
+			texts[t] = true
+		}
 		if limits[i].Lapses() {
-			sets[set|lua.Renew] = true
+			texts[l.text(set|lua.Renew)] = true
 		}
 	}
+	delete(texts, nil) // one pair too many
 	var commands []rediswire.Command
-	for set := range sets {
-		commands = append(commands, rediswire.Command{Args: []string{"script", "load", l.text(set).source()}})
+	for t := range texts {
+		commands = append(commands, rediswire.Command{Args: []string{"script", "load", t.source()}})
 	}
 	server.Do(ctx, commands)
 	if err := rediswire.First(commands); err != nil {
