@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -101,4 +103,29 @@ func ExampleLimiter_Meter() {
 	// lasts
 	// until
 	// rate limit exceeded
+}
+
+// A permit is kept until the reader is closed, or has ended.
+func ExampleMeter_Reader() {
+	downloads := &runtime.Rule{Name: "downloads", Window: time.Minute, Max: 1, Algorithm: runtime.Concurrency}
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	ctx := context.Background()
+	open := func() (io.ReadCloser, error) {
+		decision, err := limiter.Take(ctx, downloads.Limit(nil))
+		if err != nil {
+			return nil, err
+		}
+		free := func(bytes int) []int64 { return nil }
+		return limiter.Meter(ctx, decision).Reader(strings.NewReader("text"), free), nil
+	}
+
+	first, _ := open()
+	_, err := open()
+	fmt.Println("while it is open:", err)
+	first.Close()
+	_, err = open()
+	fmt.Println("when it is closed:", err)
+	// Output:
+	// while it is open: rate limit exceeded
+	// when it is closed: <nil>
 }

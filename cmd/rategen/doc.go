@@ -378,6 +378,11 @@ not meant, and ends in a code:
     that takes as long as a limiter waits for Redis, 50ms, so calls lose them while they
     run. Write some seconds.
 
+  - early_permit: A method with algorithm=concurrency returns what is used later, such as an
+    io.ReadCloser, a channel, rows or an *http.Response, so its permits are back before the
+    work is done. Limit a method that does the work, keep the permits until a reader is
+    closed by Meter.Reader of package runtime, or write cost=1 if you mean that.
+
   - idle_lease: A limit is too small for a lease. A process charges ahead an eighth of what
     is left at most, and enough for four calls at least: with calls of cost 1 a max of 33 is
     the least, or a burst of 33 and what drains in the lease. Raise it, or remove the lease.

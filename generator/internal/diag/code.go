@@ -26,6 +26,7 @@ var (
 	ShortLine      = code("short_line")
 	ShortBlock     = code("short_block")
 	ShortLapse     = code("short_lapse")
+	EarlyPermit    = code("early_permit")
 	IdleLease      = code("idle_lease")
 	SoftUnasked    = code("soft_unasked")
 	HiddenMethods  = code("hidden_methods")

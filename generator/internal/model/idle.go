@@ -2,6 +2,7 @@ package model
 
 import (
 	"go/ast"
+	"go/types"
 	"math"
 	"strconv"
 	"time"
@@ -68,6 +69,25 @@ func (b *Builder) warnLapse(r *Rule) {
 	}
 	b.Report.Warn(diag.ShortLapse, r.Place(option), "%s: %s lapses after %s, and is renewed when a third of that is over, which may take %s, so calls would lose it while they run: write some seconds",
 		option, what, spec.DurationText(lasts), spec.Timeout)
+}
+
+// warnEarly warns of permits that are back before what their calls return is used, unless the
+// limit says what a call costs.
+func (b *Builder) warnEarly(f *File, w *Wrapper) {
+	warned := map[*Rule]bool{}
+	for _, m := range w.Methods {
+		t := m.returnedStream()
+		if t == nil || m.Stream != nil && m.Stream.Kind == Sequence {
+			continue
+		}
+		for _, l := range m.Limits {
+			if r := l.Rule; l.IsPermit() && !r.Has("cost") && !warned[r] {
+				warned[r] = true
+				b.Report.Warn(diag.EarlyPermit, r.Place("algorithm"), "algorithm: %s returns a %s, and the permit is back before that is used: limit a method that uses it to its end, keep the permit by Meter.Reader of package runtime, or write cost=1 if the permit is for the call alone",
+					m.Name, types.TypeString(t, f.qualify)).Over(spec.Concurrency)
+			}
+		}
+	}
 }
 
 // warnUnasked warns of a limit in soft mode on a method of a struct that has no use for its

@@ -66,23 +66,36 @@ func (b *Builder) findStream(f *File, m *Method, own []*directive.Directive, w *
 	return true
 }
 
-// ReturnsStream reports whether a result is used after the method has returned: a channel, a
-// sequence, or what has a method Read or Recv.
-func (m *Method) ReturnsStream() bool {
-	return slices.ContainsFunc(m.Results, func(p *expr.Param) bool {
-		if _, ok := p.Type.Underlying().(*types.Chan); ok {
+// ReturnsStream reports whether a result is used after the method has returned.
+func (m *Method) ReturnsStream() bool { return m.returnedStream() != nil }
+
+// returnedStream returns the type of such a result, or nil: of a channel, a sequence, what has a
+// method Read, Recv or Next, or an answer whose Body has.
+func (m *Method) returnedStream() types.Type {
+	i := slices.IndexFunc(m.Results, func(p *expr.Param) bool {
+		t := p.Type
+		if body, ok := lookup(t, "Body").(*types.Var); ok {
+			t = body.Type()
+		}
+		if _, ok := t.Underlying().(*types.Chan); ok {
 			return true
 		}
-		if name, _ := iterOf(p.Type); name != "" {
-			return true
-		}
-		for _, name := range []string{"Read", "Recv"} {
-			if fn, _, _ := types.LookupFieldOrMethod(p.Type, true, nil, name); fn != nil {
-				return true
-			}
-		}
-		return false
+		name, _ := iterOf(t)
+		return name != "" || slices.ContainsFunc([]string{"Read", "Recv", "Next"}, func(name string) bool {
+			_, ok := lookup(t, name).(*types.Func)
+			return ok
+		})
 	})
+	if i < 0 {
+		return nil
+	}
+	return m.Results[i].Type
+}
+
+// lookup returns an exported field or method of a type, or nil.
+func lookup(t types.Type, name string) types.Object {
+	obj, _, _ := types.LookupFieldOrMethod(t, true, nil, name)
+	return obj
 }
 
 // stream returns the stream of a method and the type of its messages, or says why there is

@@ -50,6 +50,7 @@ func (b *Builder) Warn(files []*File) {
 			b.warnUnique(f, w)
 			b.warnExtended(f, w)
 			b.warnUnasked(w)
+			b.warnEarly(f, w)
 		}
 	}
 }
