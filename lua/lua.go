@@ -112,12 +112,6 @@ func Take(set uint) string {
 	return sized(set, p.expand(source("take.lua")))
 }
 
-// Pair returns one script that does what either of two does, by its operation: what settles, and
-// what comes behind it.
-func Pair(settle, behind string) string {
-	return "if string.sub(ARGV[1], -6) == 'settle' then\n" + settle + "else\n" + behind + "end\n"
-}
-
 // sized puts in how many values terms have, and where the cost of one call is.
 func sized(set uint, script string) string {
 	switch {

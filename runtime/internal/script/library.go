@@ -28,7 +28,7 @@ type text struct {
 func (t *text) source() string {
 	source := lua.Take(t.set)
 	if t.ahead != 0 {
-		source = lua.Pair(lua.Take(t.ahead), source)
+		source = "if string.sub(ARGV[1], -6) == 'settle' then\n" + lua.Take(t.ahead) + "else\n" + source + "end\n"
 	}
 	if t.change != nil {
 		source = t.change(source)
