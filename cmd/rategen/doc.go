@@ -131,8 +131,8 @@ The options are:
     60s, for concurrency 30s)
   - keep=INTEGER: how many past periods of the calendar, 1 to 60, keep their
     counts, for Usage (default: none)
-  - tz=ZONE: time zone of a period of the calendar, an IANA name such as
-    Europe/Berlin, or a Go string expression such as #user.Zone (default: UTC)
+  - tz=ZONE: time zone of a period of the calendar, such as Europe/Berlin, or a
+    Go string expression such as #user.Zone (default: UTC)
   - anchor=DAY: where a period of the calendar begins: a day of the month such
     as 15, in a shorter month its last; a weekday such as sunday; the month and
     day of a year, 04-01; or a Go integer expression such as #plan.BillingDay
@@ -159,20 +159,20 @@ The options are:
   - cost=INTEGER: how many calls this one counts as: 1 to 250 for sliding-log
     and concurrency, or a Go integer expression such as len(#items) (default:
     1)
-  - when=CONDITION: Go boolean expression; if it is false the limit does not
-    apply (default: always applied)
+  - when=CONDITION: Go boolean expression; the limit applies if it is true
+    (default: always applied)
   - prefix=TEXT: start of the Redis key (default:
     rate_limit:<package>.<Interface>.<Method>:)
   - name=TEXT: the rule's name in errors, logs and metrics (default:
     <package>.<Interface>.<Method>)
-  - message=TEXT: text of the error of a refused call; {retry_after} in it is
-    the time to wait (default: rate limit exceeded)
-  - fail=open|closed|local: when Redis gives no answer, open admits the call,
-    closed refuses it, local decides by counts of this process (default: the
-    limiter's policy, open)
-  - invalid=share|refuse|admit: for calls whose key cannot be built, for
-    instance because #user is nil in #user.ID: share one count, refuse, or
-    admit (default: share)
+  - message=TEXT: error text of a refused call; {retry_after} in it is the time
+    to wait (default: rate limit exceeded)
+  - fail=open|closed|local: without an answer of Redis, open admits the call,
+    closed refuses it, local counts in this process (default: the limiter's
+    policy, open)
+  - invalid=share|refuse|admit: for calls whose key cannot be built, as where
+    #user is nil in #user.ID: share one count, refuse, or admit (default:
+    share)
   - wait=DURATION: how long a call may wait for its turn, at most until its
     context's deadline; a leaky-bucket then spaces calls evenly (default: 0s)
   - block=DURATION: how long a refused caller stays refused; further tries do
@@ -184,11 +184,10 @@ The options are:
   - adaptive=SIGNAL,SIGNAL...: cpu, memory, latency or several: the max follows
     the load of the process, from 0.5 to 1.5 times max (default: fixed)
   - refund=CONDITION: Go boolean expression over parameters and results such as
-    #err; if it is true when the call returns, the charge is refunded (default:
-    charges stay)
-  - settle=INTEGER: real cost of the call, which replaces cost: a Go integer
-    expression over parameters and results, such as #result.Usage.Total;
-    negative if unknown (default: cost stays)
+    #err: true refunds the charge when the call returns (default: charges stay)
+  - settle=INTEGER: real cost, which replaces cost: a Go integer expression
+    over parameters and results, such as #result.Usage.Total; negative if
+    unknown (default: cost stays)
   - reserve=DURATION: for fixed-window with settle, refund or meter: how long,
     at least some seconds, a running call stays charged after its process dies
     (default: charges stay)
@@ -218,9 +217,8 @@ The options are:
     limit (default: all methods)
   - replace=all|NAME: on a method's line: this limit replaces all limits of its
     interface, or the one with that name (default: added to them)
-  - use=POLICY: the limit that a line //ratelimit:policy name=POLICY …
-    declares, also in another package: use=limits.api (default: a limit of its
-    own)
+  - use=POLICY: a limit that a line //ratelimit:policy name=POLICY … declares,
+    also in another package: use=limits.api (default: a limit of its own)
 
 The name and the default prefix of a method's second limit end in #2, those of
 the third in #3. The default prefix contains the package's name but not its path:

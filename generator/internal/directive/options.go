@@ -28,7 +28,7 @@ var Options = []Option{{
 	brief: func(s *Settings) string { return "keep " + s.keepText() },
 }, {
 	Name: "tz", guesses: "timezone zone location", Value: "ZONE",
-	Doc:     "time zone of a period of the calendar, an IANA name such as `Europe/Berlin`, or a Go string expression such as `#user.Zone`",
+	Doc:     "time zone of a period of the calendar, such as `Europe/Berlin`, or a Go string expression such as `#user.Zone`",
 	Default: "`UTC`", perCall: true,
 	parse: parseZone, fits: zoneFits,
 	field: "Zone", code: literal,
@@ -94,7 +94,7 @@ var Options = []Option{{
 	explain: explanations{TopicLimit: explainCost},
 }, {
 	Name: "when", guesses: "if cond condition onlyif", ownOnly: true, Value: "CONDITION",
-	Doc:     "Go boolean expression; if it is false the limit does not apply",
+	Doc:     "Go boolean expression; the limit applies if it is true",
 	Default: "always applied",
 	parse:   expression,
 	explain: explanations{TopicLimit: explainWhen},
@@ -110,20 +110,20 @@ var Options = []Option{{
 	parse:   printable(120),
 }, {
 	Name: "message", guesses: "msg error text", Value: "TEXT",
-	Doc:     "text of the error of a refused call; `{retry_after}` in it is the time to wait",
+	Doc:     "error text of a refused call; `{retry_after}` in it is the time to wait",
 	Default: "`rate limit exceeded`",
 	parse:   parseMessage,
 	field:   "Message", behind: true,
 }, {
 	Name: "fail", guesses: "failure onfailure onerror failpolicy failopen failclosed", Value: "open|closed|local",
-	Doc:     "when Redis gives no answer, `open` admits the call, `closed` refuses it, `local` decides by counts of this process",
+	Doc:     "without an answer of Redis, `open` admits the call, `closed` refuses it, `local` counts in this process",
 	Default: "the limiter's policy, `open`",
 	parse:   oneOf("open", "closed", "local"),
 	field:   "Fail", code: failCode, behind: true,
 	explain: explanations{TopicFailure: explainFail},
 }, {
 	Name: "invalid", guesses: "nil nokey keyless anonymous invalidkey onnil missing", Value: "share|refuse|admit",
-	Doc:     "for calls whose key cannot be built, for instance because `#user` is nil in `#user.ID`: `share` one count, `refuse`, or `admit`",
+	Doc:     "for calls whose key cannot be built, as where `#user` is nil in `#user.ID`: `share` one count, `refuse`, or `admit`",
 	Default: "`share`",
 	parse:   oneOf("share", "refuse", "admit"),
 	field:   "Invalid", code: names{"refuse": {naming.RuntimePath, "InvalidRefuse"}, "admit": {naming.RuntimePath, "InvalidAdmit"}}.code, behind: true,
@@ -169,14 +169,14 @@ var Options = []Option{{
 	explain: explanations{TopicLimit: explainAdaptive},
 }, {
 	Name: "refund", guesses: "giveback undo", ownOnly: true, Value: "CONDITION",
-	Doc:     "Go boolean expression over parameters and results such as `#err`; if it is true when the call returns, the charge is refunded",
+	Doc:     "Go boolean expression over parameters and results such as `#err`: true refunds the charge when the call returns",
 	Default: "charges stay",
 	parse:   expression, fits: ratesOnly,
 	brief:   func(*Settings) string { return "refund" },
 	explain: explanations{TopicEnd: explainRefund},
 }, {
 	Name: "settle", guesses: "actual actualcost realcost", ownOnly: true, Value: "INTEGER",
-	Doc:     "real cost of the call, which replaces `cost`: a Go integer expression over parameters and results, such as `#result.Usage.Total`; negative if unknown",
+	Doc:     "real cost, which replaces `cost`: a Go integer expression over parameters and results, such as `#result.Usage.Total`; negative if unknown",
 	Default: "`cost` stays",
 	parse:   expression, fits: ratesOnly,
 	brief:   func(*Settings) string { return "settle" },
@@ -252,7 +252,7 @@ var Options = []Option{{
 	explain: explanations{TopicLimit: explainReplace},
 }, {
 	Name: "use", guesses: "policy uses with", ownOnly: true, Value: "POLICY",
-	Doc:     "the limit that a line `//ratelimit:policy name=POLICY …` declares, also in another package: `use=limits.api`",
+	Doc:     "a limit that a line `//ratelimit:policy name=POLICY …` declares, also in another package: `use=limits.api`",
 	Default: "a limit of its own",
 	parse:   parseText(parsePolicy),
 	explain: explanations{TopicLimit: explainUse},

@@ -61,7 +61,6 @@ var shownBlocks = []shown{
 	{page: "docs/tutorial.md", has: "decisions_total", reason: tutorial},
 	{page: "docs/tutorial.md", has: "hello ann", reason: tutorial},
 	{page: "docs/tutorial.md", has: "0.01s", reason: tutorial},
-	{page: "docs/wiring.md", has: "403 Forbidden", reason: "go says so behind such a proxy; it was tried by one"},
 	{page: "docs/testing.md", has: "this has happened", file: "runtime/ratetest/example_test.go"},
 }
 
