@@ -17,9 +17,13 @@ import (
 // finish answers a call that was decided, unless err says that nobody could.
 func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, err error, d *Decision) error {
 	*d = Decision{}
-	if _, ok := err.(decide.Unavailable); ok {
+	if undecided, ok := err.(decide.Unavailable); ok {
 		l.events.reportDecided(ctx, c.Charges, c.Tries, c.Arrived, c.Waited(), VerdictUnavailable)
 		d.Source = SourceFailure
+		if anyRecorder.Load() && len(c.Charges) > 0 {
+			undecided.Caller = callerOf(c.Charges[0].Key)
+			return undecided
+		}
 	}
 	if err != nil {
 		return err
@@ -65,7 +69,7 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 		if l.refused.counter != nil && d.Source != SourceProcess {
 			l.refused.count(charges, tries)
 		}
-		return l.events.deny(charges[tightest].Plan, charges[tightest].Cost, d, arrived)
+		return l.events.deny(&charges[tightest], d, arrived)
 	}
 	return nil
 }
@@ -118,6 +122,11 @@ func (e *events) reportDecided(ctx context.Context, charges []decide.Charge, tri
 			note.add(c, t, p, ev.Verdict)
 		}
 		e.decision(ctx, recorders, c, t.At, &ev)
+	}
+	if admitted && all == 0 {
+		for r := recorders; r != nil; r = r.parent {
+			r.standing.admitted(charges)
+		}
 	}
 	if note != nil {
 		e.reportCall(ctx, note, waited, latency)

@@ -29,9 +29,10 @@ func isExempt(ctx context.Context) bool { return ctx.Value(exemptKey{}) != nil }
 // A recorder is a function that a context carries, see [WithRecorder] and
 // [WithRefusalRecorder].
 type recorder struct {
-	record  func(DecisionEvent) // or nil
-	refused func(Refusal)       // or nil
-	parent  *recorder           // of the context that the functions were added to, or nil
+	record   func(DecisionEvent) // or nil
+	refused  func(Refusal)       // or nil
+	parent   *recorder           // of the context that the functions were added to, or nil
+	standing standing            // refusals that refused was called with
 }
 
 type recorderKey struct{}
@@ -51,15 +52,15 @@ func WithRecorder(ctx context.Context, record func(DecisionEvent)) context.Conte
 	if record == nil {
 		return ctx
 	}
-	return withRecorder(ctx, recorder{record: record})
+	return withRecorder(ctx, &recorder{record: record})
 }
 
-func withRecorder(ctx context.Context, r recorder) context.Context {
+func withRecorder(ctx context.Context, r *recorder) context.Context {
 	if !anyRecorder.Load() {
 		anyRecorder.Store(true)
 	}
 	r.parent, _ = ctx.Value(recorderKey{}).(*recorder)
-	return context.WithValue(ctx, recorderKey{}, &r)
+	return context.WithValue(ctx, recorderKey{}, r)
 }
 
 // recordersOf returns the innermost recorder of a context, or nil.

@@ -74,7 +74,8 @@ type LimitedError struct {
 	Blocked    bool
 	Source     Source
 
-	rule *Rule // nil in an error that a program has made
+	rule   *Rule  // nil in an error that a program has made
+	caller uint64 // see callerOf, or 0
 }
 
 // Error returns the rule's message, see [MessageText].

@@ -85,17 +85,20 @@ func (e *events) reportShadowDenial(ctx context.Context, charge *decide.Charge, 
 	}
 }
 
-// deny reports a denial, by a plan, of a call that arrived at an instant, and returns the error
+// deny reports the denial of a charge, of a call that arrived at an instant, and returns the error
 // for its caller.
-func (e *events) deny(p *plan.Plan, cost int64, d *Decision, arrived time.Duration) error {
-	spare := spareErrorPool.Get().(*spareErrors)
+func (e *events) deny(c *decide.Charge, d *Decision, arrived time.Duration) error {
+	spare, p := spareErrorPool.Get().(*spareErrors), c.Plan
 	if skipped, due := e.log.DenialDue(p.Declared, arrived, spare.stripe); due {
-		e.logDenial(p, cost, d, skipped)
+		e.logDenial(p, c.Cost, d, skipped)
 	}
 	denial := spare.next()
 	spareErrorPool.Put(spare)
 	denial.Rule, denial.Limit, denial.Remaining, denial.RetryAfter = d.Rule, d.Limit, d.Remaining, d.RetryAfter
 	denial.Blocked, denial.Source, denial.rule = d.Blocked, d.Source, p.Rule
+	if anyRecorder.Load() {
+		denial.caller = callerOf(c.Key)
+	}
 	return denial
 }
 

@@ -178,7 +178,12 @@ type WaitEvent struct {
 
 // A HiddenEvent is a call that a rule has refused, and whose client was told of something else,
 // see [Refusal.Hidden].
-type HiddenEvent struct{ Rule string }
+type HiddenEvent struct {
+	Rule string
+	// Served reports that this was a success: the program had something in place of what was
+	// refused.
+	Served bool
+}
 
 // A PeerRefusedEvent is a call that went out and that its peer has refused. The rule counts
 // calls to the peer.

@@ -25,20 +25,53 @@ type Refusal struct {
 	// [WithRefusalError] made of it.
 	Returned error
 
-	events *events // of the limiter
+	events   *events // of the limiter
+	standing *standingRefusal
 }
+
+// Stands reports whether the refusal counts for the answer to the request that it is of: until its
+// rule has admitted the same key under the recorder's context, or the time to come back is over.
+func (r Refusal) Stands() bool { return r.standing == nil || r.standing.stands() }
 
 // Hidden reports that the client of the refused call was told of something else, such as a
 // failure of the server: a WARN once for each rule and route, and [Observer.Hidden]. Middleware
 // calls it. The route is how the program declares what was called, such as "POST /orders/{id}",
 // and nothing that the client has sent. Only denials are reported: other refusals are failures.
 func (r Refusal) Hidden(ctx context.Context, route string) {
+	if rule, ok := r.denied(); ok {
+		r.events.log.Hidden(rule, route)
+		r.notify(ctx, HiddenEvent{Rule: rule})
+	}
+}
+
+// Served reports that the client of the refused call was told of a success, by
+// [Observer.Hidden] alone. All else is as with [Refusal.Hidden].
+func (r Refusal) Served(ctx context.Context) {
+	if rule, ok := r.denied(); ok {
+		r.notify(ctx, HiddenEvent{Rule: rule, Served: true})
+	}
+}
+
+// Overruled reports that the client was told of the refusal in place of what the program had
+// answered: an INFO once for each rule and route. All else is as with [Refusal.Hidden].
+func (r Refusal) Overruled(route string) {
+	if rule, ok := r.denied(); ok {
+		r.events.log.Overruled(rule, route)
+	}
+}
+
+// denied returns the rule that has denied the call.
+func (r Refusal) denied() (rule string, ok bool) {
 	var limited *LimitedError
-	if r.events != nil && errors.As(r.Err, &limited) {
-		r.events.log.Hidden(limited.Rule, route)
-		for _, o := range r.events.observers {
-			notifyWith(r.events, ctx, o.Hidden, HiddenEvent{limited.Rule})
-		}
+	if r.events == nil || !errors.As(r.Err, &limited) {
+		return "", false
+	}
+	return limited.Rule, true
+}
+
+func (r Refusal) notify(ctx context.Context, ev HiddenEvent) {
+	for _, o := range r.events.observers {
+		notifyWith(r.events, ctx, o.Hidden, ev)
 	}
 }
 
@@ -49,7 +82,7 @@ func WithRefusalRecorder(ctx context.Context, record func(Refusal)) context.Cont
 	if record == nil {
 		return ctx
 	}
-	return withRecorder(ctx, recorder{refused: record})
+	return withRecorder(ctx, &recorder{refused: record})
 }
 
 // refusalError returns what the caller of a call that was not admitted receives.
@@ -61,8 +94,12 @@ func (l *Limiter) refusalError(ctx context.Context, err error) error {
 	if l.onRefusal != nil {
 		returned = l.form(ctx, err)
 	}
+	refusal := Refusal{Err: err, Returned: returned, events: l.events}
 	for r := recordersOf(ctx); r != nil; r = r.parent {
-		notify(l.events, "recorder", r.refused, Refusal{Err: err, Returned: returned, events: l.events})
+		if r.refused != nil {
+			r.standing.refused(&refusal)
+			notify(l.events, "recorder", r.refused, refusal)
+		}
 	}
 	return returned
 }

@@ -30,6 +30,7 @@ var (
 	thresholds   = &Family{"rategen.thresholds", Counter, "{key}", "Keys that have used 80 or 100 percent of a period of the calendar, each once a period over all processes.", []string{"rule", "percent"}}
 	failures     = &Family{"rategen.failures", Counter, "{failure}", "Limits that the store did not decide, by class of error and the failure policy that decided instead.", []string{"rule", "class", "policy"}}
 	hidden       = &Family{"rategen.hidden_refusals", Counter, "{refusal}", "Refused calls whose client was told of something else.", []string{"rule"}}
+	served       = &Family{"rategen.served_refusals", Counter, "{refusal}", "Refused calls whose client was told of a success all the same.", []string{"rule"}}
 	breakerOpen  = &Family{"rategen.breaker.open", Gauge, "", "1 while the circuit breaker of a node is open.", []string{"node"}}
 	overridden   = &Family{"rategen.overrides", Gauge, "{rule}", "Rules that the overrides in force are for.", nil}
 	overridesUse = &Family{"rategen.overrides.used", Counter, "{decision}", "Decisions by limits that an override of the rule or of the key has changed.", []string{"rule"}}
@@ -57,7 +58,7 @@ var (
 
 // Families are all that [Tally.Collect] emits.
 var Families = []*Family{
-	Decisions, cost, nearLimit, thresholds, hidden, failures, breakerOpen, overridden, overridesUse, rejected, unread, notInForce, factor, memoryUsed, memoryMax, evicted, panics, buildInfo,
+	Decisions, cost, nearLimit, thresholds, hidden, served, failures, breakerOpen, overridden, overridesUse, rejected, unread, notInForce, factor, memoryUsed, memoryMax, evicted, panics, buildInfo,
 	ruleInfo, ruleEnforced, ruleLimit, ruleWindow, inFlight, leased, waitingNow, waitCount, waitTime, peerRefusals, heldFor,
 }
 

@@ -33,6 +33,7 @@ type rule struct {
 	near      atomic.Uint64
 	shares    [len(percents)]atomic.Uint64 // keys over each of percents
 	hidden    atomic.Uint64                // refusals
+	served    atomic.Uint64                // refusals
 	over      atomic.Uint64                // decisions under an override
 	waiting   atomic.Int64
 	waits     [2]atomic.Uint64                // in vain, and with success
@@ -222,7 +223,7 @@ func (r *rule) called() bool {
 			}
 		}
 	}
-	return r.failures.Load() != nil || r.hidden.Load() > 0
+	return r.failures.Load() != nil || r.hidden.Load()+r.served.Load() > 0
 }
 
 // collect emits what was counted.
@@ -249,6 +250,7 @@ func (r *rule) collect(emit Emit) {
 	}
 	emit(nearLimit, float64(r.near.Load()), r.label)
 	emit(hidden, float64(r.hidden.Load()), r.label)
+	emit(served, float64(r.served.Load()), r.label)
 	emit(overridesUse, float64(r.over.Load()), r.label)
 	if counts := r.failures.Load(); counts != nil {
 		for i := range *counts {

@@ -61,7 +61,11 @@ func (t *Tally) Observer() *runtime.Observer {
 			t.names.rule(ev.Rule).failed(ev)
 		},
 		Hidden: func(_ context.Context, ev runtime.HiddenEvent) {
-			t.names.rule(ev.Rule).hidden.Add(1)
+			if r := t.names.rule(ev.Rule); ev.Served {
+				r.served.Add(1)
+			} else {
+				r.hidden.Add(1)
+			}
 		},
 		Wait: func(_ context.Context, ev runtime.WaitEvent) {
 			t.names.rule(ev.Rule).wait(ev)

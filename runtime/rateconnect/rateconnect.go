@@ -14,8 +14,8 @@
 // Answers carry the header fields RateLimit and RateLimit-Policy, unless a stream was
 // refused after its headers were sent.
 //
-// A [*connect.Error], and an error of the context, is returned as it is, see
-// [raterpc.WithForcedRefusals]. Panics pass through. ratehttp.ClientIP knows the
+// A refused call whose handler ends it with [connect.CodeUnknown] or [connect.CodeInternal] ends with the
+// refusal, and another error stays, as does one of the context, see [raterpc.WithForcedRefusals]. Panics pass through. ratehttp.ClientIP knows the
 // client of a call, see [raterpc.WithClients]. In a handler that has
 // ratehttp.Middleware around it, it is the one that the middleware has found.
 //
@@ -28,7 +28,9 @@ package rateconnect
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -141,31 +143,61 @@ func answer(ctx context.Context, call *raterpc.Call, err error) error {
 		return err
 	}
 	refused := connect.NewError(connect.Code(refusal.Code), &cause{refusal.Message, err})
+	if refusal.Own {
+		if refused = copyOf(err); slices.ContainsFunc(refused.Details(), func(d *connect.ErrorDetail) bool { return d.Type() == retryInfo }) {
+			return err
+		}
+	}
 	for _, d := range refusal.Details {
 		if detail, err := connect.NewErrorDetail(d); err == nil {
 			refused.AddDetail(detail)
 		}
 	}
-	if refusal.RetryAfter > 0 && refusal.RetryAfter != runtime.Never {
+	if refusal.RetryAfter > 0 && refusal.RetryAfter != runtime.Never && refused.Meta().Get("Retry-After") == "" {
 		seconds := (refusal.RetryAfter-1)/time.Second + 1
 		refused.Meta().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
 	}
 	return refused
 }
 
-// refusalOf returns the refusal that a handler's error is, or hides.
+// retryInfo is the name of a google.rpc.RetryInfo.
+const retryInfo = "google.rpc.RetryInfo"
+
+// copyOf returns an error of the program's, which may be shared by many calls, for details of this one.
+func copyOf(err error) *connect.Error {
+	var coded *connect.Error
+	if !errors.As(err, &coded) || coded == nil {
+		return connect.NewError(connect.CodeUnknown, err)
+	}
+	own := connect.NewError(coded.Code(), coded.Unwrap())
+	for _, d := range coded.Details() {
+		own.AddDetail(d)
+	}
+	maps.Copy(own.Meta(), coded.Meta())
+	return own
+}
+
+// refusalOf returns the refusal that a handler's error is, hides, or has told in part.
 func refusalOf(ctx context.Context, call *raterpc.Call, err error) *raterpc.Refusal {
 	coded := (*connect.Error)(nil)
 	switch {
-	case err == nil, ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case err == nil:
+		return call.Ended(ctx, 0)
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return nil
 	case errors.As(err, &coded) && coded != nil:
-		return call.Hidden(ctx, uint32(coded.Code()))
+		return call.Ended(ctx, uint32(coded.Code()))
 	}
 	if refusal := call.Refusal(err); refusal != nil {
 		return refusal
 	}
-	return call.Hidden(ctx, uint32(connect.CodeUnknown))
+	switch { // of the handler's own
+	case errors.Is(err, context.Canceled):
+		return call.Ended(ctx, uint32(connect.CodeCanceled))
+	case errors.Is(err, context.DeadlineExceeded):
+		return call.Ended(ctx, uint32(connect.CodeDeadlineExceeded))
+	}
+	return call.Ended(ctx, uint32(connect.CodeUnknown))
 }
 
 // A caller is the peer of a unary call, and a streamCaller that of a stream.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateconnect"
@@ -52,41 +54,72 @@ func TestMiddlewareTellsOnce(t *testing.T) {
 	}
 }
 
-// A handler that hides a refusal is overruled by an option, in every protocol.
-func TestForcedRefusals(t *testing.T) {
-	for hidden, code := range map[error]connect.Code{
-		connect.NewError(connect.CodeInternal, errors.New("secret")): connect.CodeInternal,
-		connect.NewError(connect.CodeCanceled, errors.New("secret")): connect.CodeCanceled,
-		fmt.Errorf("secret: %w", context.DeadlineExceeded):           connect.CodeDeadlineExceeded, // of the handler's own
+// A handler that hides a refusal by an error that says nothing is overruled, one that hides it by another is
+// reported, and one that tells it by itself is told the time, in every protocol.
+func TestHiddenRefusals(t *testing.T) {
+	shared := connect.NewError(connect.CodeResourceExhausted, errors.New("secret")) // by all calls
+	shared.Meta().Set("X-Own", "1")
+	waiting := connect.NewError(connect.CodeResourceExhausted, errors.New("secret"))
+	info, _ := connect.NewErrorDetail(&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
+	waiting.AddDetail(info)
+	for hidden, c := range map[error]struct {
+		code connect.Code
+		wait time.Duration // in a refusal of its own
+	}{
+		connect.NewError(connect.CodeInternal, errors.New("secret")): {connect.CodeInternal, 0},
+		errors.New("secret"): {connect.CodeUnknown, 0},
+		connect.NewError(connect.CodeCanceled, errors.New("secret")): {connect.CodeCanceled, 0},
+		connect.NewError(connect.CodeNotFound, errors.New("secret")): {connect.CodeNotFound, 0},
+		fmt.Errorf("secret: %w", context.DeadlineExceeded):           {connect.CodeDeadlineExceeded, 0}, // of the handler's own
+		shared:  {connect.CodeResourceExhausted, time.Hour},
+		waiting: {connect.CodeResourceExhausted, 7 * time.Second},
 	} {
-		testForcedRefusals(t, hidden, code)
+		for mode, opts := range map[string][]raterpc.Option{"left": {raterpc.WithHiddenRefusals()}, "default": nil, "forced": {raterpc.WithForcedRefusals()}} {
+			reported := 0
+			l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+				runtime.WithObserver(&runtime.Observer{Hidden: func(context.Context, runtime.HiddenEvent) { reported++ }}))
+			full := rule(1)
+			_, _ = l.Take(t.Context(), full.Limit(nil))
+			url := serve(t, &orders{get: func(ctx context.Context, _ *connect.Request[text]) (*connect.Response[text], error) {
+				_, _ = l.Take(ctx, full.Limit(nil))
+				return nil, hidden
+			}}, opts...)
+			overruled := c.wait == 0 && (mode == "forced" || mode == "default" && (c.code == connect.CodeInternal || c.code == connect.CodeUnknown))
+			for i, w := range ways {
+				_, err := client(t, w, url, unary).CallUnary(t.Context(), connect.NewRequest(&text{}))
+				want, reports := c.code, i+1
+				if overruled {
+					want = connect.CodeResourceExhausted
+				}
+				if overruled || c.wait > 0 {
+					reports = 0
+				}
+				if connect.CodeOf(err) != want || strings.Contains(err.Error(), "secret") == overruled || reported != reports {
+					t.Errorf("%s, %v, %s: %v, reported %d times", w.name, hidden, mode, err, reported)
+				}
+				var got *connect.Error
+				if !errors.As(err, &got) {
+					t.Fatal(err)
+				}
+				var waits []time.Duration
+				for _, d := range got.Details() {
+					if m, err := d.Value(); err == nil {
+						if info, is := m.(*errdetails.RetryInfo); is {
+							waits = append(waits, info.RetryDelay.AsDuration())
+						}
+					}
+				}
+				if told := overruled || c.wait > 0; told != (len(waits) == 1) || c.wait > 0 && (waits[0] > c.wait || waits[0] < c.wait-time.Minute) {
+					t.Errorf("%s, %v, %s: %v", w.name, hidden, mode, waits)
+				}
+				if hidden == error(shared) && got.Meta().Get("X-Own") != "1" {
+					t.Errorf("%s: %v", w.name, got.Meta())
+				}
+			}
+		}
 	}
-}
-
-func testForcedRefusals(t *testing.T, hidden error, code connect.Code) {
-	for _, force := range []bool{false, true} {
-		reported := 0
-		l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-			runtime.WithObserver(&runtime.Observer{Hidden: func(context.Context, runtime.HiddenEvent) { reported++ }}))
-		var opts []raterpc.Option
-		if force {
-			opts = append(opts, raterpc.WithForcedRefusals())
-		}
-		hide := func(ctx context.Context, _ *connect.Request[text]) (*connect.Response[text], error) {
-			_, _ = l.Take(ctx, rule(0).Limit(nil))
-			return nil, hidden
-		}
-		url := serve(t, &orders{get: hide}, opts...)
-		for i, w := range ways {
-			_, err := client(t, w, url, unary).CallUnary(t.Context(), connect.NewRequest(&text{}))
-			want, reports := code, i+1
-			if force {
-				want, reports = connect.CodeResourceExhausted, 0
-			}
-			if connect.CodeOf(err) != want || strings.Contains(err.Error(), "secret") == force || reported != reports {
-				t.Errorf("%s, forced %t: %v, reported %d times", w.name, force, err, reported)
-			}
-		}
+	if len(shared.Details()) != 0 || len(shared.Meta()) != 1 {
+		t.Errorf("an error of the program's was changed: %v %v", shared.Details(), shared.Meta())
 	}
 }
 

@@ -16,39 +16,45 @@ import (
 )
 
 // Middleware is [ratehttp.Middleware] for echo. It answers the errors of refusals, as
-// [ratehttp.Error] does, and returns others to echo. Use it before all other
+// [ratehttp.Error] does, and returns others to echo. Where a limit has refused a call of the request,
+// the server's HTTPErrorHandler answers these here, and middleware outside gets no error. Use it before all other
 // middleware that may be refused or that changes errors.
 func Middleware(opts ...ratehttp.Option) echo.MiddlewareFunc {
-	wrap := echo.WrapMiddleware(ratehttp.Middleware(opts...))
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return wrap(func(c echo.Context) error {
-			if route := c.Path(); route != "" {
-				c.Request().Pattern = c.Request().Method + " " + route
-			}
-			err := next(c)
-			if err != nil && !c.Response().Committed && ratehttp.Error(c.Response(), c.Request(), err) {
-				return nil
-			}
-			return err
-		})
-	}
+	return through(ratehttp.Middleware(opts...), false)
 }
 
 // Limit is [ratehttp.RequestLimit.Wrap] for echo. If the limit has a Refund, an error of the
 // handler is answered here by the server's HTTPErrorHandler, which knows its status.
-func Limit(l ratehttp.RequestLimit) echo.MiddlewareFunc {
-	l.Wrap(http.NotFoundHandler()) // one that cannot work panics here, and not for each request
-	wrap := echo.WrapMiddleware(l.Wrap)
+func Limit(l ratehttp.RequestLimit) echo.MiddlewareFunc { return through(l.Wrap, l.Refund != nil) }
+
+// through passes requests through a middleware of net/http. Errors are answered inside of it if it needs
+// their status: always, or for a request that a limit has refused.
+func through(middleware func(http.Handler) http.Handler, always bool) echo.MiddlewareFunc {
+	middleware(http.NotFoundHandler()) // one that cannot work panics here, and not for each request
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		if l.Refund == nil {
-			return wrap(next)
-		}
-		return wrap(func(c echo.Context) error {
-			err := next(c)
-			if err != nil && !c.Response().Committed && !ratehttp.Error(c.Response(), c.Request(), err) {
-				c.Error(err)
-			}
+		return func(c echo.Context) (err error) {
+			outer := c.Response()
+			defer c.SetResponse(outer) // which knows what was sent
+			middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if route := c.Path(); route != "" {
+					r.Pattern = r.Method + " " + route
+				}
+				inner := echo.NewResponse(w, c.Echo())
+				inner.After(func() { inner.Status = outer.Status })
+				c.SetRequest(r)
+				c.SetResponse(inner)
+				if err = next(c); err == nil || inner.Committed {
+					return
+				}
+				if !ratehttp.Error(inner, r, err) {
+					if !always && !ratehttp.IsRefused(r) {
+						return
+					}
+					c.Error(err)
+				}
+				err = nil
+			})).ServeHTTP(outer, c.Request())
 			return err
-		})
+		}
 	}
 }

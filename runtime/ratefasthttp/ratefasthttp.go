@@ -19,14 +19,18 @@ import (
 // the context of the request. The body of the request is not read.
 //
 // If the middleware admits the request, next is called with a request that has the
-// context to use from there on, and no body. It returns the status that the answer has or,
-// with an error, will have, and may set the request's Pattern to its route, for the log.
-// An error that is a refusal is answered, as by [ratehttp.Error], and so is one that
-// hides a refusal under [ratehttp.WithForcedRefusals]. Another one is returned.
+// context to use from there on, and no body. It may set the request's Pattern to its route, for the log.
+// An error of next that is a refusal is answered, as by [ratehttp.Error]. With another one fail is called, if
+// it is not nil, and told whether a limit has refused a call of the request: it has the framework answer
+// the error, and returns true, or leaves it. An error that is left is returned.
+//
+// fasthttp does not tell a handler that writes nothing from one that sets the status 200: both
+// are no answer.
 //
 // A call ends when next returns. fasthttp sends an answer that is a stream only then, so a limit
 // on calls in flight does not count those that are being sent: bound them where they are written.
-func Serve(c *fasthttp.RequestCtx, parent context.Context, middleware func(http.Handler) http.Handler, next func(*http.Request) (status int, err error)) error {
+func Serve(c *fasthttp.RequestCtx, parent context.Context, middleware func(http.Handler) http.Handler,
+	next func(*http.Request) error, fail func(err error, refused bool) (answered bool)) error {
 	r, err := request(c)
 	if err != nil {
 		return err
@@ -34,18 +38,23 @@ func Serve(c *fasthttp.RequestCtx, parent context.Context, middleware func(http.
 	answer := &writer{c: c, header: http.Header{}}
 	answer.load()
 	middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var status int
-		status, err = next(r)
+		err = next(r)
 		answer.load()
-		if err != nil && ratehttp.Error(w, r, err) {
+		if err != nil && (ratehttp.Error(w, r, err) || fail != nil && fail(err, ratehttp.IsRefused(r))) {
 			err = nil
-			return
+			answer.load()
 		}
-		w.WriteHeader(status)
-		if answer.status != status { // the middleware has answered in place of next
-			err = nil
+		switch {
+		case answer.status > 0: // it is a refusal
+		case err != nil:
+			w.WriteHeader(http.StatusInternalServerError)
+		case !answer.empty():
+			w.WriteHeader(c.Response.StatusCode())
 		}
 	})).ServeHTTP(answer, r.WithContext(parent))
+	if answer.status == 0 {
+		answer.WriteHeader(c.Response.StatusCode())
+	}
 	return err
 }
 
@@ -82,6 +91,12 @@ type writer struct {
 	header  http.Header // that it is to have
 	status  int         // that was set
 	written bool
+}
+
+// empty reports whether the handler has written nothing.
+func (w *writer) empty() bool {
+	r := &w.c.Response
+	return r.StatusCode() == http.StatusOK && !r.IsBodyStream() && len(r.Body()) == 0 && !w.c.Hijacked()
 }
 
 // load reads the header of the answer, but for what is to be changed in it.

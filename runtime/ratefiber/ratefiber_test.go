@@ -1,33 +1,63 @@
 package ratefiber_test
 
 import (
+	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gofiber/fiber/v3"
+	"github.com/gofiber/fiber/v3/middleware/compress"
 	"github.com/gofiber/fiber/v3/middleware/cors"
+	"github.com/gofiber/fiber/v3/middleware/logger"
+	"github.com/gofiber/fiber/v3/middleware/recover"
+	"github.com/gofiber/fiber/v3/middleware/timeout"
 
 	"github.com/rategen/rategen/internal/testkit/wire"
 	"github.com/rategen/rategen/runtime/ratefiber"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
-func TestOnTheWire(t *testing.T) { wire.Check(t, serve(t, newApp(wire.NewService(t)))) }
-
-func TestHidden(t *testing.T) {
-	service := wire.NewService(t)
-	service.CheckHidden(t, serve(t, newApp(service)), serve(t, newApp(service, ratehttp.WithForcedRefusals())), "GET /hidden/:id")
+// fiber's own middleware, on either side of the adapter.
+func TestOnTheWire(t *testing.T) {
+	for _, outside := range []bool{false, true} {
+		wire.Check(t, serve(t, newApp(t, wire.NewService(t), outside)))
+		service := wire.NewService(t)
+		service.CheckHidden(t, func(opts ...ratehttp.Option) string {
+			return serve(t, newApp(t, service, outside, opts...))
+		}, "GET /hidden/:id")
+	}
 }
 
-// newApp returns an app that answers what package wire asks for.
-func newApp(service *wire.Service, opts ...ratehttp.Option) *fiber.App {
-	app := fiber.New()
-	app.Use(ratefiber.Middleware(opts...), cors.New(cors.Config{
+// newApp returns an app that answers what package wire asks for, with the adapter outside of fiber's
+// middleware or inside.
+func newApp(t *testing.T, service *wire.Service, outside bool, opts ...ratehttp.Option) *fiber.App {
+	app := fiber.New(fiber.Config{ErrorHandler: func(c fiber.Ctx, err error) error {
+		code, known := 500, new(fiber.Error)
+		if errors.As(err, &known) {
+			code = known.Code
+		}
+		return c.Status(code).JSON(map[string]string{"error": "internal"})
+	}})
+	logged := func(c fiber.Ctx, _ []byte) {
+		if status := c.Response().StatusCode(); !outside && len(opts) == 0 && c.Route().Path == "/lost/:id" && status == 500 {
+			t.Errorf("the log has status %d", status)
+		}
+	}
+	adapter := ratefiber.Middleware(opts...)
+	if outside {
+		app.Use(adapter)
+	}
+	app.Use(logger.New(logger.Config{Stream: io.Discard, Done: logged}), recover.New(), compress.New(), cors.New(cors.Config{
 		AllowOrigins: []string{wire.Origin}, ExposeHeaders: []string{"RateLimit", "RateLimit-Policy", "Retry-After"},
 	}))
+	if !outside {
+		app.Use(adapter)
+	}
 	show := func(c fiber.Ctx) error {
 		c.Set("X-Accel-Redirect", "/private/order")
 		order, err := service.Show(c.Context(), c.Params("id"))
@@ -36,13 +66,18 @@ func newApp(service *wire.Service, opts ...ratehttp.Option) *fiber.App {
 		}
 		return c.SendString(order)
 	}
-	app.Get("/orders/:id", show)
-	app.Get("/hidden/:id", func(c fiber.Ctx) error {
-		if show(c) != nil {
-			return fiber.NewError(500, "internal")
+	mapped := func(form func(error) error) fiber.Handler {
+		return func(c fiber.Ctx) error {
+			if err := show(c); err != nil {
+				return form(err)
+			}
+			return nil
 		}
-		return nil
-	})
+	}
+	app.Get("/orders/:id", timeout.New(show, timeout.Config{Timeout: time.Minute}))
+	app.Get("/hidden/:id", mapped(func(error) error { return fiber.NewError(500, "internal") }))
+	app.Get("/lost/:id", mapped(func(err error) error { return errors.New(err.Error()) }))
+	app.Get("/meant/:id", mapped(func(error) error { return fiber.ErrNotFound }))
 	app.Get("/down", func(c fiber.Ctx) error { return service.Down(c.Context()) })
 	app.Get("/client", func(c fiber.Ctx) error { return c.SendString(ratehttp.ClientIP(c.Context())) })
 	app.Post("/login", ratefiber.Limit(service.Login()), func(c fiber.Ctx) error {

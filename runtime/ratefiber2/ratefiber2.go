@@ -9,7 +9,6 @@
 package ratefiber2
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/gofiber/fiber/v2"
@@ -19,30 +18,36 @@ import (
 )
 
 // Middleware is [ratehttp.Middleware] for fiber. It answers the errors of refusals, as
-// [ratehttp.Error] does, and returns others to fiber. Use it before all other
+// [ratehttp.Error] does, and returns others to fiber. Where a limit has refused a call of the request, the app's
+// ErrorHandler answers these here, and middleware outside gets no error. Use it before all other
 // middleware that may be refused or that changes errors.
-func Middleware(opts ...ratehttp.Option) fiber.Handler { return through(ratehttp.Middleware(opts...)) }
+func Middleware(opts ...ratehttp.Option) fiber.Handler {
+	return through(ratehttp.Middleware(opts...), false)
+}
 
-// Limit is [ratehttp.RequestLimit.Wrap] for fiber. Its Refund gets the status that fiber has
-// for the error of a handler: the Code of a [fiber.Error], or 500. A limit on calls in
+// Limit is [ratehttp.RequestLimit.Wrap] for fiber. If the limit has a Refund, an error of the handler is
+// answered here by the app's ErrorHandler, which knows its status. A limit on calls in
 // flight counts a call until its handler returns, and not a stream that fiber sends after that.
-func Limit(l ratehttp.RequestLimit) fiber.Handler { return through(l.Wrap) }
+func Limit(l ratehttp.RequestLimit) fiber.Handler { return through(l.Wrap, l.Refund != nil) }
 
-func through(middleware func(http.Handler) http.Handler) fiber.Handler {
+// through passes requests through a middleware of net/http. Errors are answered inside of it if it needs
+// their status: always, or for a request that a limit has refused.
+func through(middleware func(http.Handler) http.Handler, always bool) fiber.Handler {
 	middleware(http.NotFoundHandler()) // one that cannot work panics here, and not for each request
 	return func(c *fiber.Ctx) error {
-		return ratefasthttp.Serve(c.Context(), c.UserContext(), middleware, func(r *http.Request) (int, error) {
+		return ratefasthttp.Serve(c.Context(), c.UserContext(), middleware, func(r *http.Request) error {
 			c.SetUserContext(r.Context())
 			err := c.Next()
 			r.Pattern = c.Method() + " " + c.Route().Path
-			var failed *fiber.Error
-			switch {
-			case errors.As(err, &failed):
-				return failed.Code, err
-			case err != nil:
-				return http.StatusInternalServerError, err
+			return err
+		}, func(err error, refused bool) bool {
+			if !always && !refused {
+				return false
 			}
-			return c.Response().StatusCode(), nil
+			if c.App().ErrorHandler(c, err) != nil {
+				_ = c.SendStatus(http.StatusInternalServerError) // as fiber does
+			}
+			return true
 		})
 	}
 }

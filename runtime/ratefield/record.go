@@ -143,26 +143,6 @@ func (r *Record) Cause(err error) (own error) {
 	return nil
 }
 
-// Refusal returns the latest denial of the call by a limit on its clients or, if there was
-// none, the latest refusal of what no limiter could decide. A client may come back after both.
-// Without policies a limit on calls of the service's own counts as well.
-func (r *Record) Refusal(policies *Policies) (refusal runtime.Refusal, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := len(r.refusals) - 1; i >= 0; i-- {
-		var limited *runtime.LimitedError
-		switch err := r.refusals[i].Err; {
-		case errors.As(err, &limited):
-			if policies == nil || policies.Lookup(limited.Rule, limited.Outgoing()).Audience != Outgoing {
-				return r.refusals[i], true
-			}
-		case !ok && errors.Is(err, runtime.ErrUnavailable):
-			refusal, ok = r.refusals[i], true
-		}
-	}
-	return refusal, ok
-}
-
 // RetryAfter returns the time to tell the client of a denied call: that of the error
 // or, of a limit on calls in flight, what [Holds] tell. r may be nil.
 func (r *Record) RetryAfter(limited *runtime.LimitedError) time.Duration {

@@ -21,7 +21,8 @@ import (
 // Middleware is [ratehttp.Middleware] for gin. Use it before all other middleware that
 // may be refused. After the handlers it answers a refusal among the errors of the
 // context, as [ratehttp.Error] does, if no part of the body was written: the status of
-// c.AbortWithError then has no effect.
+// c.AbortWithError then has no effect. Where a limit has refused a call of the request, other errors of
+// the context, with no status set, are no answer, and what middleware outside then writes is dropped.
 func Middleware(opts ...ratehttp.Option) gin.HandlerFunc {
 	return through(ratehttp.Middleware(opts...), func(c *gin.Context, w *writer) {
 		if w.sent() {
@@ -58,20 +59,28 @@ func through(middleware func(http.Handler) http.Handler, done func(*gin.Context,
 	// A middleware that cannot work panics here, and not for each request.
 	middleware(http.NotFoundHandler())
 	return func(c *gin.Context) {
-		passed, outer := false, c.Writer
-		defer func() { c.Writer = outer }()
+		outer := c.Writer
+		w := &writer{ResponseWriter: outer, status: outer.Status()}
+		defer func() {
+			if w.answered() {
+				c.Writer = w // so that an error handler outside does not write a second answer
+				return
+			}
+			c.Writer = outer
+		}()
 		middleware(http.HandlerFunc(func(inner http.ResponseWriter, r *http.Request) {
-			passed = true
 			if route := c.FullPath(); route != "" {
 				r.Pattern = r.Method + " " + route
 			}
-			w := &writer{ResponseWriter: outer, inner: inner, status: outer.Status()}
+			w.inner = inner
 			c.Writer, c.Request = w, r
 			c.Next()
 			done(c, w)
-			w.send()
+			if w.set || w.begun || w.status != http.StatusOK {
+				w.send()
+			}
 		})).ServeHTTP(outer, c.Request)
-		if !passed {
+		if w.inner == nil {
 			c.Abort()
 		}
 	}

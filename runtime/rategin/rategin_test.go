@@ -1,7 +1,10 @@
 package rategin_test
 
 import (
+	"compress/gzip"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -16,7 +19,8 @@ import (
 
 func init() { gin.SetMode(gin.TestMode) }
 
-// TestOnTheWire hands errors to gin in each way that it has for them.
+// TestOnTheWire hands errors to gin in each way that it has for them, with other middleware on either
+// side of the adapter.
 func TestOnTheWire(t *testing.T) {
 	for name, fail := range map[string]func(*gin.Context, error){
 		"c.Error":                 func(c *gin.Context, err error) { _ = c.Error(err) },
@@ -25,18 +29,36 @@ func TestOnTheWire(t *testing.T) {
 		"rategin.Deny":            rategin.Deny,
 		"rategin.Deny and c.JSON": func(c *gin.Context, err error) { rategin.Deny(c, err); c.JSON(500, gin.H{"error": "x"}) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			wire.Check(t, serve(t, wire.NewService(t), fail))
-			service := wire.NewService(t)
-			service.CheckHidden(t, serve(t, service, fail), serve(t, service, fail, ratehttp.WithForcedRefusals()), "GET /hidden/:id")
-		})
+		for _, outside := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, outside %t", name, outside), func(t *testing.T) {
+				wire.Check(t, serve(t, wire.NewService(t), outside, fail))
+				service := wire.NewService(t)
+				service.CheckHidden(t, func(opts ...ratehttp.Option) string {
+					return serve(t, service, outside, fail, opts...)
+				}, "GET /hidden/:id")
+			})
+		}
 	}
 }
 
-// serve serves what package wire asks for, and fails by a function.
-func serve(t *testing.T, service *wire.Service, fail func(*gin.Context, error), opts ...ratehttp.Option) (url string) {
+// serve serves what package wire asks for, with the adapter outside of gin's logger, of its recovery, of a compressor and of a
+// handler of errors, or inside. It fails by a function.
+func serve(t *testing.T, service *wire.Service, outside bool, fail func(*gin.Context, error), opts ...ratehttp.Option) (url string) {
 	engine := gin.New()
-	engine.Use(gin.CustomRecovery(func(*gin.Context, any) { t.Error("a panic") }), cors, rategin.Middleware(opts...))
+	all := []gin.HandlerFunc{
+		gin.LoggerWithConfig(gin.LoggerConfig{Output: io.Discard, Formatter: func(p gin.LogFormatterParams) string {
+			if !outside && len(opts) == 0 && p.StatusCode == 500 {
+				t.Errorf("the log has status 500 for %s", p.Path)
+			}
+			return ""
+		}}),
+		gin.CustomRecovery(func(*gin.Context, any) { t.Error("a panic") }), cors, compress, handleErrors,
+	}
+	if adapter := rategin.Middleware(opts...); outside {
+		engine.Use(append([]gin.HandlerFunc{adapter}, all...)...)
+	} else {
+		engine.Use(append(all, adapter)...)
+	}
 	show := func(fail func(*gin.Context, error)) gin.HandlerFunc {
 		return func(c *gin.Context) {
 			c.Header("X-Accel-Redirect", "/private/order")
@@ -49,7 +71,9 @@ func serve(t *testing.T, service *wire.Service, fail func(*gin.Context, error), 
 		}
 	}
 	engine.GET("/orders/:id", show(fail))
-	engine.GET("/hidden/:id", show(func(c *gin.Context, err error) { c.JSON(500, gin.H{"error": "internal"}) }))
+	engine.GET("/hidden/:id", show(func(c *gin.Context, _ error) { c.JSON(500, gin.H{"error": "internal"}) }))
+	engine.GET("/lost/:id", show(func(c *gin.Context, err error) { _ = c.Error(errors.New(err.Error())) }))
+	engine.GET("/meant/:id", show(func(c *gin.Context, _ error) { c.AbortWithStatusJSON(404, gin.H{"error": "internal"}) }))
 	engine.GET("/down", func(c *gin.Context) { fail(c, service.Down(c.Request.Context())) })
 	engine.GET("/client", func(c *gin.Context) { c.String(200, ratehttp.ClientIP(c.Request.Context())) })
 	engine.GET("/missing", func(c *gin.Context) { _ = c.AbortWithError(404, errors.New("no such order")) })
@@ -62,6 +86,39 @@ func serve(t *testing.T, service *wire.Service, fail func(*gin.Context, error), 
 	t.Cleanup(server.Close)
 	return server.URL
 }
+
+// handleErrors is an error handler as most programs have it.
+func handleErrors(c *gin.Context) {
+	c.Next()
+	if len(c.Errors) > 0 && c.Writer.Status() == 200 {
+		c.JSON(500, gin.H{"error": "internal"})
+	}
+}
+
+// compress is what middleware does that compresses.
+func compress(c *gin.Context) {
+	if c.GetHeader("Accept-Encoding") != "gzip" {
+		return
+	}
+	outer, zipped := c.Writer, gzip.NewWriter(c.Writer)
+	c.Header("Content-Encoding", "gzip")
+	c.Writer = gzipWriter{outer, zipped}
+	c.Next()
+	c.Writer = outer
+	if outer.Written() || outer.Status() != 200 {
+		_ = zipped.Close()
+		return
+	}
+	c.Writer.Header().Del("Content-Encoding")
+}
+
+type gzipWriter struct {
+	gin.ResponseWriter
+	zipped *gzip.Writer
+}
+
+func (w gzipWriter) Write(p []byte) (int, error)       { return w.zipped.Write(p) }
+func (w gzipWriter) WriteString(s string) (int, error) { return w.zipped.Write([]byte(s)) }
 
 // cors is what middleware for CORS does.
 func cors(c *gin.Context) {

@@ -15,12 +15,19 @@ type writer struct {
 	gin.ResponseWriter // below inner
 	inner              http.ResponseWriter
 	status             int
+	set                bool // the status is
 	begun              bool // by WriteHeaderNow: the status stays
 	passed             bool // to inner
 }
 
 // sent reports whether nothing can be changed any more.
 func (w *writer) sent() bool { return w.passed || w.ResponseWriter.Written() }
+
+// answered reports whether the client has got a refusal in place of what the handlers have written:
+// what is written from then on is dropped by inner.
+func (w *writer) answered() bool {
+	return w.inner != nil && w.ResponseWriter.Written() && (!w.passed || w.ResponseWriter.Status() != w.status)
+}
 
 // send passes the status on.
 func (w *writer) send() {
@@ -36,7 +43,7 @@ func (w *writer) send() {
 // WriteHeader implements [http.ResponseWriter].
 func (w *writer) WriteHeader(status int) {
 	if status > 0 && !w.Written() {
-		w.status = status
+		w.status, w.set = status, true
 	}
 }
 

@@ -12,8 +12,8 @@
 // Trailers-Only answer, the only kind that gRPC clients retry, unless something else
 // has set headers.
 //
-// An error that has a gRPC status, and one of the context, is returned as it is, see
-// [raterpc.WithForcedRefusals]. Panics pass through. ratehttp.ClientIP knows the
+// A refused call whose handler ends it with UNKNOWN or INTERNAL ends with the refusal, and another status
+// stays, as does an error of the context, see [raterpc.WithForcedRefusals]. Panics pass through. ratehttp.ClientIP knows the
 // client of a call, see [raterpc.WithClients].
 //
 // [raterpc.WithPushback] tells clients when to retry, and [raterpc.WithLimits]
@@ -25,6 +25,7 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -81,6 +82,7 @@ func unary(server *raterpc.Server) grpc.UnaryServerInterceptor {
 		if err != nil {
 			return resp, answer(ctx, call, err, setTrailer(ctx))
 		}
+		call.Ended(ctx, uint32(codes.OK))
 		if md := fields(call); md != nil {
 			_ = grpc.SetHeader(ctx, md) // too late if the handler has sent the headers
 		}
@@ -110,6 +112,12 @@ func answer(ctx context.Context, call *raterpc.Call, err error, trailer func(met
 		return err
 	}
 	st := status.New(codes.Code(refusal.Code), refusal.Message)
+	if refusal.Own {
+		st = status.Convert(err)
+		if slices.ContainsFunc(st.Details(), func(d any) bool { _, is := d.(*errdetails.RetryInfo); return is }) {
+			return err
+		}
+	}
 	details := make([]protoadapt.MessageV1, len(refusal.Details))
 	for i, d := range refusal.Details {
 		details[i] = protoadapt.MessageV1Of(d)
@@ -123,12 +131,12 @@ func answer(ctx context.Context, call *raterpc.Call, err error, trailer func(met
 // refusalOf returns the refusal that a handler's error is, or hides.
 func refusalOf(ctx context.Context, call *raterpc.Call, err error) *raterpc.Refusal {
 	if st, ok := status.FromError(err); ok {
-		return call.Hidden(ctx, uint32(st.Code()))
+		return call.Ended(ctx, uint32(st.Code()))
 	}
 	if refusal := call.Refusal(err); refusal != nil {
 		return refusal
 	}
-	return call.Hidden(ctx, uint32(status.FromContextError(err).Code()))
+	return call.Ended(ctx, uint32(status.FromContextError(err).Code()))
 }
 
 // A caller is the peer of a call.

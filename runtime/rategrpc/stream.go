@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/rategen/rategen/runtime/raterpc"
@@ -24,6 +25,7 @@ func stream(server *raterpc.Server) grpc.StreamServerInterceptor {
 		}
 		switch sent := s.sent.Load(); {
 		case err == nil:
+			call.Ended(ctx, uint32(codes.OK))
 			s.setFields() // nothing was sent
 			return nil
 		case sent:

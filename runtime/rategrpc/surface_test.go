@@ -15,6 +15,7 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
@@ -23,40 +24,50 @@ import (
 	"github.com/rategen/rategen/runtime/raterpc"
 )
 
-// A handler that gives every error a status of its own hides a refusal. That is reported,
-// and overruled by an option.
+// A handler that gives every error a status of its own hides a refusal. One that says nothing is overruled,
+// another is reported, and an option has it otherwise.
 func TestHiddenRefusals(t *testing.T) {
+	type codesByMode = map[string]codes.Code
+	const none = codes.ResourceExhausted
+	all := func(code codes.Code) codesByMode { return codesByMode{"left": code, "default": code, "forced": code} }
+	waiting := status.New(codes.ResourceExhausted, "x")
+	waiting, err := waiting.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
+	limittest.OK(t, err)
 	for _, test := range []struct {
 		name   string
 		answer func(error) error
-		code   codes.Code
+		want   codesByMode
 		hidden bool
+		wait   time.Duration // in a refusal of its own
 	}{
-		{"Internal", func(error) error { return status.Error(codes.Internal, "secret") }, codes.Internal, true},
-		{"another error", func(error) error { return errors.New("secret") }, codes.Unknown, true},
-		{"Unavailable", func(error) error { return status.Error(codes.Unavailable, "x") }, codes.Unavailable, false},
-		{"ResourceExhausted", func(error) error { return status.Error(codes.ResourceExhausted, "x") }, codes.ResourceExhausted, false},
-		{"an end that its context has not come to", func(error) error { return context.Canceled }, codes.Canceled, true},
-		{"Canceled, as grpc-go's health service has it", func(error) error { return status.Error(codes.Canceled, "Stream has ended.") }, codes.Canceled, true},
-		{"DeadlineExceeded", func(error) error { return status.Error(codes.DeadlineExceeded, "x") }, codes.DeadlineExceeded, true},
-		{"success", func(error) error { return nil }, codes.OK, false},
-		{"as it is", func(err error) error { return err }, codes.ResourceExhausted, false},
+		{"Internal", func(error) error { return status.Error(codes.Internal, "secret") }, codesByMode{"left": codes.Internal, "default": none, "forced": none}, true, 0},
+		{"Unknown", func(error) error { return status.Error(codes.Unknown, "secret") }, codesByMode{"left": codes.Unknown, "default": none, "forced": none}, true, 0},
+		{"another error", func(error) error { return errors.New("secret") }, codesByMode{"left": codes.Unknown, "default": none, "forced": none}, true, 0},
+		{"NotFound", func(error) error { return status.Error(codes.NotFound, "secret") }, codesByMode{"left": codes.NotFound, "default": codes.NotFound, "forced": none}, true, 0},
+		{"Unavailable", func(error) error { return status.Error(codes.Unavailable, "x") }, all(codes.Unavailable), false, time.Hour},
+		{"ResourceExhausted", func(error) error { return status.Error(codes.ResourceExhausted, "x") }, all(codes.ResourceExhausted), false, time.Hour},
+		{"with a time of its own", func(error) error { return waiting.Err() }, all(codes.ResourceExhausted), false, 7 * time.Second},
+		{"an end that its context has not come to", func(error) error { return context.Canceled }, codesByMode{"left": codes.Canceled, "default": codes.Canceled, "forced": none}, true, 0},
+		{"Canceled, as grpc-go's health service has it", func(error) error { return status.Error(codes.Canceled, "Stream has ended.") }, codesByMode{"left": codes.Canceled, "default": codes.Canceled, "forced": none}, true, 0},
+		{"DeadlineExceeded", func(error) error { return status.Error(codes.DeadlineExceeded, "x") }, codesByMode{"left": codes.DeadlineExceeded, "default": codes.DeadlineExceeded, "forced": none}, true, 0},
+		{"success", func(error) error { return nil }, all(codes.OK), false, 0},
+		{"as it is", func(err error) error { return err }, all(codes.ResourceExhausted), false, time.Hour},
 	} {
-		for _, force := range []bool{false, true} {
+		for mode, opts := range map[string][]raterpc.Option{"left": {raterpc.WithHiddenRefusals()}, "default": nil, "forced": {raterpc.WithForcedRefusals()}} {
 			var log bytes.Buffer
-			events := 0
+			var served, hidden int
 			l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))),
-				runtime.WithObserver(&runtime.Observer{Hidden: func(context.Context, runtime.HiddenEvent) { events++ }}))
-			var opts []raterpc.Option
-			want := test.code
-			if force {
-				opts = append(opts, raterpc.WithForcedRefusals())
-				if test.hidden {
-					want = codes.ResourceExhausted
-				}
-			}
+				runtime.WithObserver(&runtime.Observer{Hidden: func(_ context.Context, ev runtime.HiddenEvent) {
+					if ev.Served {
+						served++
+					} else {
+						hidden++
+					}
+				}}))
+			full := rule(1, time.Hour)
+			_, _ = l.Take(t.Context(), full.Limit(nil))
 			refuse := func(ctx context.Context) error {
-				_, err := l.Take(ctx, rule(0, time.Hour).Limit(nil))
+				_, err := l.Take(ctx, full.Limit(nil))
 				return test.answer(err)
 			}
 			client := dial(t, &service{
@@ -70,14 +81,20 @@ func TestHiddenRefusals(t *testing.T) {
 					return stream.SendAndClose(&pb.StreamingInputCallResponse{})
 				},
 			}, options(opts...))
+			want := test.want[mode]
+			overruled := test.hidden && want == none
 			for range 2 {
 				got := call(t, client)
-				if got.status.Code() != want || force && test.hidden && (got.status.Message() != "too fast, have a cup of tea" || detail[*errdetails.ErrorInfo](got.status) == nil) {
-					t.Errorf("%s, forced %t: %v", test.name, force, got.status)
+				if got.status.Code() != want || overruled && (got.status.Message() != "too fast, have a cup of tea" || detail[*errdetails.ErrorInfo](got.status) == nil) {
+					t.Errorf("%s, %s: %v", test.name, mode, got.status)
+				}
+				if info := detail[*errdetails.RetryInfo](got.status); (info != nil) != (overruled || test.wait > 0) ||
+					test.wait > 0 && (info.RetryDelay.AsDuration() > test.wait || info.RetryDelay.AsDuration() < test.wait-time.Minute) {
+					t.Errorf("%s, %s: %v, want %v", test.name, mode, info, test.wait)
 				}
 				// Every failed call has the fields, as over HTTP.
 				if policy := append(got.header.Get("ratelimit-policy"), got.trailer.Get("ratelimit-policy")...); len(policy) != 1 {
-					t.Errorf("%s, forced %t: fields %v %v", test.name, force, got.header, got.trailer)
+					t.Errorf("%s, %s: fields %v %v", test.name, mode, got.header, got.trailer)
 				}
 			}
 			stream, err := client.StreamingInputCall(t.Context())
@@ -85,11 +102,11 @@ func TestHiddenRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := stream.CloseAndRecv(); status.Code(err) != want {
-				t.Errorf("%s, forced %t: a stream ends with %v", test.name, force, err)
+				t.Errorf("%s, %s: a stream ends with %v", test.name, mode, err)
 			}
-			hidden := test.hidden && !force
-			if n := strings.Count(log.String(), "\n"); hidden != (n == 2) || hidden != (events == 3) || hidden != strings.Contains(log.String(), "route=/grpc.testing.TestService/UnaryCall") {
-				t.Errorf("%s, forced %t: %d events, log %q", test.name, force, events, log.String())
+			found := test.hidden && !overruled
+			if n := strings.Count(log.String(), "\n"); found != (n == 2) || found != (hidden == 3) || (want == codes.OK) != (served == 3) || found != strings.Contains(log.String(), "route=/grpc.testing.TestService/UnaryCall") {
+				t.Errorf("%s, %s: %d hidden, %d served, log %q", test.name, mode, hidden, served, log.String())
 			}
 		}
 	}

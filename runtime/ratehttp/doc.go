@@ -2,10 +2,10 @@
 // handlers without directives.
 //
 //   - [Middleware] goes around a server's handler once. It writes the fields
-//     RateLimit-Policy and RateLimit for the limits that a request met, and knows
-//     the client's address, see [ClientIP].
-//   - [Error] answers a request whose call was refused. [Deny] does the same in
-//     generated code.
+//     RateLimit-Policy and RateLimit for the limits that a request met, answers a
+//     refused request whose handler says nothing better, and knows the client's address, see [ClientIP].
+//   - [Error] answers a request whose call was refused, where a handler would answer something
+//     else. [Deny] does the same in generated code.
 //   - A [RequestLimit] limits a handler by itself.
 //
 // A server wraps its handler, and a handler that calls a limited service passes its error on:

@@ -1,6 +1,7 @@
 package ratehttp
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 )
@@ -24,6 +25,11 @@ var (
 	droppedStarts = [...]string{"Content-", http.TrailerPrefix, "Surrogate-", "X-Accel-", "X-Sendfile", "X-Reproxy-", "X-Appengine-Blob"}
 	droppedEnds   = [...]string{"-Cache-Control", "-Cache-Tag", "-Surrogate-Control"}
 )
+
+// deleteTrailers deletes what would be sent after a body.
+func deleteTrailers(h http.Header) {
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return strings.HasPrefix(name, http.TrailerPrefix) })
+}
 
 // drops reports whether a field goes when a refusal takes the place of the answer that it was
 // set for: it describes the content, tells a cache to keep or find it, or has a proxy or

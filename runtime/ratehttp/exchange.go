@@ -26,7 +26,8 @@ type exchange struct {
 	refused  bool // the network of the client is
 	returned bool // the handler has, without a panic
 
-	answered atomic.Bool // with a refusal, perhaps when a layer between has given up on the handler
+	overruled bool        // the handler's answer is, by a refusal
+	answered  atomic.Bool // with a refusal, perhaps when a layer between has given up on the handler
 
 	mu      sync.Mutex
 	charged []charged // by a [RequestLimit]
@@ -72,41 +73,91 @@ func (c *config) begin(w http.ResponseWriter, r *http.Request) (*exchange, http.
 	return e, e.writer.facade(), e.request
 }
 
+// serve has a handler serve a request in an exchange.
+func (c *config) serve(w http.ResponseWriter, r *http.Request, h http.Handler) {
+	e, w, r := c.begin(w, r)
+	defer e.end()
+	if e.refused {
+		respond(w, r, e, Answer{Err: ErrNetworkRefused, Status: http.StatusForbidden, Reason: ratefield.ReasonNetwork,
+			Detail: "Requests from this network are not served."})
+	} else {
+		h.ServeHTTP(w, r)
+	}
+	e.returned = true
+}
+
 // end ends the exchange when its handler has returned or panicked. It writes the fields
 // for a handler that has written nothing: the server, or a middleware that contains
 // panics, writes an answer then.
 func (e *exchange) end() {
 	copyBack(e.outer, e.request)
 	e.record.End()
-	status := e.writer.status // 0: nothing was written
-	if refusal, hidden := e.hides(status); hidden {
-		if e.config.force && e.returned && !e.writer.started.Load() {
-			e.overrule(refusal)
-		} else {
-			refusal.Hidden(e, e.request.Pattern)
+	if e.returned && !e.writer.started.Load() {
+		e.overrule(0)
+	}
+	if by, told := e.reply(e.writer.status); told || e.overruled {
+		if refusal, ok := e.record.Refusal(e.config.policies); ok {
+			e.config.policies.Report(e, refusal, by, e.overruled, e.request.Pattern)
 		}
 	}
-	e.writer.start(http.StatusOK)
+	if e.writer.start(http.StatusOK); e.answered.Load() {
+		deleteTrailers(e.writer.inner.Header())
+	}
 }
 
-// hides reports whether an answer with a status hides a refusal of the request, and
-// which. Status 0 is an answer that the handler has not written. A success may be what
-// a handler has in place of what was refused, and a client that gets 503 comes back. The
-// status of a procedure call says nothing.
-func (e *exchange) hides(status int) (refusal runtime.Refusal, hidden bool) {
+// reply returns what an answer of the handler's is beside a refusal, and whether it says anything of
+// that: a connection that is the handler's own does not, nor does the status of a procedure call, but
+// for a failure. Status 0 is an answer that the handler has not written.
+func (e *exchange) reply(status int) (by ratefield.Reply, told bool) {
 	switch {
-	case e.answered.Load(), status > 0 && status < 400, status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
-		return refusal, false
+	case e.answered.Load(), status == http.StatusSwitchingProtocols:
+		return by, false
+	case status == 0, status == http.StatusInternalServerError:
+		return ratefield.ReplyUnknown, true
+	case protocolOf(e.request) != nil:
+		return by, false
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
+		return ratefield.ReplyRefusal, true
+	case status >= 400:
+		return ratefield.ReplyError, true
 	}
-	if refusal, hidden = e.record.Refusal(e.config.policies); hidden && protocolOf(e.request) != nil {
-		return refusal, false
-	}
-	return refusal, hidden
+	return ratefield.ReplySuccess, true
 }
 
-// overrule answers the request with a refusal.
-func (e *exchange) overrule(refusal runtime.Refusal) {
-	respond(&e.writer, e.request, e, answerTo(e, e.request, refusal.Err))
+// overrule answers the request with a refusal in place of an answer with a status, if the handler hides
+// the one by the other, and reports whether it has.
+func (e *exchange) overrule(status int) bool {
+	by, told := e.reply(status)
+	if !told || !e.config.overruling.Overrules(by) || e.writer.started.Load() {
+		return false
+	}
+	refusal, ok := e.record.Refusal(e.config.policies)
+	if ok {
+		e.overruled = true
+		respond(&e.writer, e.request, e, answerTo(e, e.request, refusal.Err))
+	}
+	return ok
+}
+
+// unwritten returns the status that the client gets if its handler writes nothing.
+func (e *exchange) unwritten() int {
+	if refusal, ok := e.record.Refusal(e.config.policies); ok && e.config.overruling.Overrules(ratefield.ReplyUnknown) {
+		return answerTo(e, e.request, refusal.Err).Status
+	}
+	return http.StatusOK
+}
+
+// IsRefused reports whether a limit has refused a call of the request, and that counts for the answer:
+// until its rule has admitted the same key in this request, or the time to come back is over. It is for
+// adapters of frameworks that handle errors outside of [Middleware]: such an adapter has the error handled inside then,
+// where the status is seen.
+func IsRefused(r *http.Request) bool {
+	e := exchangeOf(orEmpty(r).Context())
+	if e == nil {
+		return false
+	}
+	_, refused := e.record.Refusal(e.config.policies)
+	return refused
 }
 
 // violated returns the public names of the policies that have refused the request.

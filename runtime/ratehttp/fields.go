@@ -30,7 +30,7 @@ func (e *exchange) writeFields(h http.Header, status int) {
 	if e.config.cors {
 		e.config.expose(h, e.request)
 	}
-	if status == http.StatusTooManyRequests && !e.answered.Load() {
+	if (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) && !e.answered.Load() {
 		e.writeRetryAfter(h)
 	}
 	var limitRoom [inlineMembers]ratefield.State
@@ -67,11 +67,11 @@ func (e *exchange) writeFields(h http.Header, status int) {
 	}
 }
 
-// writeRetryAfter tells the client of a program that answers a refusal with 429 by itself when to
+// writeRetryAfter tells the client of a program that answers a refusal with 429 or 503 by itself when to
 // come back, unless the program has.
 func (e *exchange) writeRetryAfter(h http.Header) {
 	var limited *runtime.LimitedError
-	if refusal, ok := e.record.Refusal(nil); h["Retry-After"] == nil && ok && errors.As(refusal.Err, &limited) {
+	if refusal, ok := e.record.Refusal(e.config.policies); h["Retry-After"] == nil && ok && errors.As(refusal.Err, &limited) {
 		var a Answer
 		if a.deny(e, e.config, limited); a.RetryAfter > 0 {
 			h.Set("Retry-After", strconv.FormatInt(a.RetryAfter, 10))

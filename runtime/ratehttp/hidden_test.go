@@ -33,69 +33,77 @@ func recovering(next http.Handler) http.Handler {
 	})
 }
 
-// Whatever a handler does after a refusal: either the client is told of it, by WithForcedRefusals
-// too where nothing was written, or the log and the observer are.
+// modes are what a middleware does about refusals that a handler hides.
+var modes = map[string][]ratehttp.Option{
+	"left": {ratehttp.WithHiddenRefusals()}, "default": nil, "forced": {ratehttp.WithForcedRefusals()},
+}
+
+// Whatever a handler does after a refusal: either the client is told of it, or the log and the observer
+// are. An error that says nothing is overruled, and by WithForcedRefusals each error is.
 func TestHiddenRefusals(t *testing.T) {
 	type handler = func(w http.ResponseWriter, r *http.Request, err error)
 	status := func(code int) handler {
 		return func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(code) }
 	}
+	const hidden, served = 1, 2
 	for _, c := range []struct {
-		name   string
-		handle handler
-		hidden bool
-		status int // by default; 0: there is no answer
-		forced int
+		name     string
+		handle   handler
+		reported int            // of what the client gets, if that is not overruled
+		want     map[string]int // 0: there is no answer
 	}{
 		{"maps every error to 500", func(w http.ResponseWriter, _ *http.Request, _ error) {
 			w.Header().Set("Content-Type", "text/html")
 			w.Header().Set("Content-Length", "6")
 			http.Error(w, "secret", http.StatusInternalServerError)
-		}, true, 500, 429},
-		{"writes 400", status(400), true, 400, 429},
-		{"writes 404", status(404), true, 404, 429},
-		{"writes nothing", func(http.ResponseWriter, *http.Request, error) {}, true, 200, 429},
+		}, hidden, map[string]int{"left": 500, "default": 429, "forced": 429}},
+		{"writes nothing", func(http.ResponseWriter, *http.Request, error) {}, hidden, map[string]int{"left": 200, "default": 429, "forced": 429}},
+		{"writes 400", status(400), hidden, map[string]int{"left": 400, "default": 400, "forced": 429}},
+		{"writes 404", status(404), hidden, map[string]int{"left": 404, "default": 404, "forced": 429}},
+		{"writes 501", status(501), hidden, map[string]int{"left": 501, "default": 501, "forced": 429}},
+		{"writes 502", status(502), hidden, map[string]int{"left": 502, "default": 502, "forced": 429}},
+		{"writes 504", status(504), hidden, map[string]int{"left": 504, "default": 504, "forced": 429}},
 		{"sends hints, then 500", func(w http.ResponseWriter, _ *http.Request, _ error) {
 			w.WriteHeader(http.StatusEarlyHints)
 			w.WriteHeader(http.StatusInternalServerError)
-		}, true, 500, 429},
-		{"panics", func(_ http.ResponseWriter, _ *http.Request, err error) { panic(err) }, true, 0, 0},
-		{"aborts", func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, true, 0, 0},
+		}, hidden, map[string]int{"left": 500, "default": 429, "forced": 429}},
+		{"panics", func(_ http.ResponseWriter, _ *http.Request, err error) { panic(err) }, hidden, map[string]int{}},
+		{"aborts", func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, hidden, map[string]int{}},
 		{"panics below a middleware that contains it", func(w http.ResponseWriter, r *http.Request, err error) {
 			recovering(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(err) })).ServeHTTP(w, r)
-		}, true, 500, 429},
+		}, hidden, map[string]int{"left": 500, "default": 429, "forced": 429}},
 		{"writes 500 through a writer of its own", func(w http.ResponseWriter, _ *http.Request, _ error) {
 			struct{ http.ResponseWriter }{w}.WriteHeader(500)
-		}, true, 500, 429},
-		{"writes 429 by itself", status(429), false, 429, 429},
-		{"writes 503", status(503), false, 503, 503},
-		{"has something else", func(w http.ResponseWriter, _ *http.Request, _ error) { _, _ = io.WriteString(w, "cached") }, false, 200, 200},
-		{"redirects", status(303), false, 303, 303},
+		}, hidden, map[string]int{"left": 500, "default": 429, "forced": 429}},
+		{"writes 429 by itself", status(429), 0, map[string]int{"left": 429, "default": 429, "forced": 429}},
+		{"writes 503", status(503), 0, map[string]int{"left": 503, "default": 503, "forced": 503}},
+		{"has something else", func(w http.ResponseWriter, _ *http.Request, _ error) { _, _ = io.WriteString(w, "cached") }, served, map[string]int{"left": 200, "default": 200, "forced": 200}},
+		{"redirects", status(303), served, map[string]int{"left": 303, "default": 303, "forced": 303}},
 		{"flushes, then writes 500", func(w http.ResponseWriter, _ *http.Request, _ error) {
 			w.(http.Flusher).Flush()
 			w.WriteHeader(500)
-		}, false, 200, 200},
+		}, served, map[string]int{"left": 200, "default": 200, "forced": 200}},
 		{"hijacks", func(w http.ResponseWriter, _ *http.Request, _ error) {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err == nil {
 				_, _ = io.WriteString(conn, "HTTP/1.1 418 I'm a teapot\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 				_ = conn.Close()
 			}
-		}, false, 418, 418},
-		{"answers", func(w http.ResponseWriter, r *http.Request, err error) { ratehttp.Error(w, r, err) }, false, 429, 429},
+		}, 0, map[string]int{"left": 418, "default": 418, "forced": 418}},
+		{"answers", func(w http.ResponseWriter, r *http.Request, err error) { ratehttp.Error(w, r, err) }, 0, map[string]int{"left": 429, "default": 429, "forced": 429}},
 		{"answers through a writer of its own", func(w http.ResponseWriter, r *http.Request, err error) {
 			ratehttp.Error(struct{ http.ResponseWriter }{w}, r, err)
-		}, false, 429, 429},
+		}, 0, map[string]int{"left": 429, "default": 429, "forced": 429}},
 		{"answers with a status of its own", func(w http.ResponseWriter, r *http.Request, _ error) {
 			ratehttp.Deny(struct{ http.ResponseWriter }{w}, r, statusError(402))
-		}, false, 402, 402},
+		}, 0, map[string]int{"left": 402, "default": 402, "forced": 402}},
 	} {
-		for _, force := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, forced %t", c.name, force), func(t *testing.T) {
+		for mode, opts := range modes {
+			t.Run(c.name+", "+mode, func(t *testing.T) {
 				var log bytes.Buffer
 				var mu sync.Mutex // a handler that aborts may end after the next one has begun
 				var seen []runtime.HiddenEvent
-				limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))),
+				limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
 					runtime.WithObserver(&runtime.Observer{Hidden: func(_ context.Context, ev runtime.HiddenEvent) {
 						mu.Lock()
 						defer mu.Unlock()
@@ -107,13 +115,10 @@ func TestHiddenRefusals(t *testing.T) {
 					_, err := limiter.Take(r.Context(), rule.Limit(nil))
 					c.handle(w, r, err)
 				})
-				opts, want := []ratehttp.Option(nil), c.status
-				if force {
-					opts, want = append(opts, ratehttp.WithForcedRefusals()), c.forced
-				}
 				server := httptest.NewUnstartedServer(ratehttp.Middleware(opts...)(mux))
 				server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
 				server.Start()
+				want, overruled := c.want[mode], c.reported == hidden && c.want[mode] == 429
 				for range 2 {
 					resp, err := http.Get(server.URL + "/orders/hxqzj")
 					if err != nil {
@@ -127,57 +132,157 @@ func TestHiddenRefusals(t *testing.T) {
 					if resp.StatusCode != want {
 						t.Errorf("status %d, want %d", resp.StatusCode, want)
 					}
-					if force && c.hidden && (!strings.Contains(string(body), `"detail":"no more"`) || strings.Contains(string(body), "secret") || resp.Header.Get("Content-Type") != "application/problem+json") {
+					if overruled && (!strings.Contains(string(body), `"detail":"no more"`) || strings.Contains(string(body), "secret") || resp.Header.Get("Content-Type") != "application/problem+json") {
 						t.Errorf("%v %s", resp.Header, body)
 					}
 				}
 				server.Close() // all handlers have ended
-				hidden := c.hidden && (!force || c.forced == 0)
-				if got := len(seen) == 2 && seen[0].Rule == rule.Name; got != hidden || !hidden && len(seen) > 0 {
-					t.Errorf("the observer has seen %v", seen)
+				var wantSeen []runtime.HiddenEvent
+				if c.reported > 0 && !overruled {
+					ev := runtime.HiddenEvent{Rule: rule.Name, Served: c.reported == served}
+					wantSeen = []runtime.HiddenEvent{ev, ev}
 				}
-				line := log.String()
-				if hidden != (strings.Count(line, "\n") == 1) || hidden && (!strings.Contains(line, `route="GET /orders/{id}"`) || !strings.Contains(line, "rule=shop.Orders.Get")) || strings.Contains(line, "hxqzj") {
-					t.Errorf("log %q", line)
+				limittest.Equal(t, "what the observer has seen", fmt.Sprint(seen), fmt.Sprint(wantSeen))
+				lines := log.String()
+				for part, want := range map[string]bool{"code=hidden_refusal": c.reported == hidden && !overruled, "in its place": overruled} {
+					if n := strings.Count(lines, part); want != (n == 1) {
+						t.Errorf("%d lines have %q:\n%s", n, part, lines)
+					}
+				}
+				if c.reported == hidden && strings.Count(lines, `route="GET /orders/{id}"`) != 1 || strings.Contains(lines, "hxqzj") {
+					t.Error(lines)
 				}
 			})
 		}
 	}
 }
 
-// A limit on calls that go out, an error without a refusal, and an invalid limit hide
-// nothing. A failure of the store, or a key that is none, is told where it is forced, and
-// is not reported as hidden: it is in the log already.
-func TestNotReported(t *testing.T) {
-	hidden := func(context.Context, runtime.HiddenEvent) { t.Error("reported") }
-	observer := runtime.WithObserver(&runtime.Observer{Hidden: hidden})
-	outgoing := ratehttp.WithPolicy("outgoing", ratefield.Policy{Audience: ratefield.Outgoing})
+// Which refusals count for an answer of 500: those of clients, of peers and of no limiter do, and an
+// error that is no refusal does not. Only a denial is a finding, since a failure of the store is told anyway.
+func TestRefusalsThatCount(t *testing.T) {
+	limit := func(name string, max int64, change ...func(*runtime.Rule)) runtime.Limit {
+		rule := &runtime.Rule{Name: name, Window: time.Hour, Max: max}
+		for _, change := range change {
+			change(rule)
+		}
+		return rule.Limit(nil)
+	}
+	closed := func(r *runtime.Rule) { r.Fail = runtime.FailClosed }
+	broken := func(opts ...runtime.Option) *runtime.Limiter {
+		return runtime.New(failing{}, append(opts, runtime.WithLogger(silent))...)
+	}
 	for _, c := range []struct {
 		name    string
-		limiter *runtime.Limiter
+		limiter func(...runtime.Option) *runtime.Limiter
 		limit   runtime.Limit
-		forced  int
+		want    int
+		found   bool // if it is left
 	}{
-		{"outgoing", newLimiter(observer), (&runtime.Rule{Name: "outgoing", Window: time.Hour, Max: 0}).Limit(nil), 500},
-		{"admitted", newLimiter(observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9}).Limit(nil), 500},
-		{"negative cost", newLimiter(observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9}).Limit(nil).WithCost(-1), 500},
-		{"unavailable", runtime.New(failing{}, runtime.WithLogger(silent), observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9, Fail: runtime.FailClosed}).Limit(nil), 503},
-		{"open", runtime.New(failing{}, runtime.WithLogger(silent), observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9}).Limit(nil), 500},
+		{"denied", newLimiter, limit("x", 0), 429, true},
+		{"denied by a peer's limit", newLimiter, limit("x", 0, func(r *runtime.Rule) { r.Outgoing = true }), 503, true},
+		{"denied by a limit of that audience", newLimiter, limit("outgoing", 0), 503, true},
+		{"not decided", broken, limit("x", 9, closed), 503, false},
+		{"passed by failure", broken, limit("x", 9), 500, false},
+		{"admitted", newLimiter, limit("x", 9), 500, false},
+		{"shadow", newLimiter, limit("x", 0, func(r *runtime.Rule) { r.Mode = runtime.ModeShadow }), 500, false},
+		{"negative cost", newLimiter, limit("x", 9).WithCost(-1), 500, false},
 	} {
-		for _, force := range []bool{false, true} {
-			opts, want := []ratehttp.Option{outgoing}, 500
-			if force {
-				opts, want = append(opts, ratehttp.WithForcedRefusals()), c.forced
+		for mode, opts := range modes {
+			found := 0
+			limiter := c.limiter(runtime.WithObserver(&runtime.Observer{Hidden: func(context.Context, runtime.HiddenEvent) { found++ }}))
+			opts = append(opts[:len(opts):len(opts)], ratehttp.WithPolicy("outgoing", ratefield.Policy{Audience: ratefield.Outgoing}))
+			want := c.want
+			if mode == "left" {
+				want = 500
 			}
 			resp := answerOf(ratehttp.Middleware(opts...)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				_, _ = c.limiter.Take(r.Context(), c.limit)
+				_, _ = limiter.Take(r.Context(), c.limit)
 				http.Error(w, "internal error", 500)
 			})))
-			if resp.StatusCode != want {
-				t.Errorf("%s, forced %t: status %d, want %d", c.name, force, resp.StatusCode, want)
+			if resp.StatusCode != want || (found == 1) != (c.found && mode == "left") {
+				t.Errorf("%s, %s: status %d, want %d, %d findings", c.name, mode, resp.StatusCode, want, found)
 			}
 		}
 	}
+}
+
+// A refusal counts until its rule has admitted the same key in the request, or the time that its
+// client would be told to wait is over.
+func TestRefusalStands(t *testing.T) {
+	rule := &runtime.Rule{Name: "r", Window: 1500 * time.Millisecond, Max: 1}
+	other := &runtime.Rule{Name: "other", Window: time.Hour, Max: 9}
+	full := func(name string) runtime.Limit { return rule.Limit(runtime.NewKey().AddString(name)) }
+	var limiter *runtime.Limiter
+	take := func(ctx context.Context, limits ...runtime.Limit) error {
+		_, err := limiter.Take(ctx, limits...)
+		return err
+	}
+	for name, c := range map[string]struct {
+		do   func(ctx context.Context)
+		want int
+	}{
+		"at once":                  {func(context.Context) {}, 429},
+		"until a moment before it": {func(context.Context) { time.Sleep(2*time.Second - 1) }, 429},
+		"no longer than it says":   {func(context.Context) { time.Sleep(2 * time.Second) }, 500},
+		"not when retried":         {func(ctx context.Context) { time.Sleep(1500 * time.Millisecond); _ = take(ctx, full("a")) }, 500},
+		"not when retried with others": {func(ctx context.Context) {
+			time.Sleep(1500 * time.Millisecond)
+			_ = take(ctx, other.Limit(nil), full("a"))
+		}, 500},
+		"when retried in vain": {func(ctx context.Context) { _ = take(ctx, full("a")) }, 429},
+		"when retried in vain later": {func(ctx context.Context) {
+			time.Sleep(1500 * time.Millisecond)
+			_ = take(context.Background(), full("a"))
+			_ = take(ctx, full("a"))
+			time.Sleep(time.Second)
+		}, 429},
+		"when another key was admitted":       {func(ctx context.Context) { _ = take(ctx, full("b")) }, 429},
+		"when another rule has admitted":      {func(ctx context.Context) { _ = take(ctx, other.Limit(runtime.NewKey().AddString("a"))) }, 429},
+		"when another request was admitted":   {func(context.Context) { time.Sleep(1500 * time.Millisecond); _ = take(context.Background(), full("a")) }, 429},
+		"what can never be admitted, forever": {func(ctx context.Context) { _ = take(ctx, full("c").WithCost(2)); time.Sleep(time.Hour) }, 429},
+		"one of many": {func(ctx context.Context) {
+			for i := range 20 {
+				_ = take(context.Background(), full(fmt.Sprint(i)))
+				_ = take(ctx, full(fmt.Sprint(i)))
+			}
+		}, 429},
+	} {
+		for _, inner := range []bool{false, true} { // the refusal was in a part of the request with a recorder of its own
+			synctest.Test(t, func(t *testing.T) {
+				limiter = newLimiter()
+				defer limiter.Close()
+				resp := answerOf(ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					ctx := r.Context()
+					if inner {
+						ctx = runtime.WithRefusalRecorder(ctx, func(runtime.Refusal) {})
+					}
+					_ = take(context.Background(), full("a"))
+					if take(ctx, full("a")) == nil {
+						t.Error("admitted")
+					}
+					c.do(r.Context())
+					w.WriteHeader(500)
+				})))
+				if resp.StatusCode != c.want {
+					t.Errorf("%s, inner %t: %d", name, inner, resp.StatusCode)
+				}
+			})
+		}
+	}
+	synctest.Test(t, func(t *testing.T) { // what nobody has decided says no time
+		broken := runtime.New(failing{}, runtime.WithLogger(silent), runtime.WithFailurePolicy(runtime.FailClosed))
+		defer broken.Close()
+		for wait, want := range map[time.Duration]int{0: 503, time.Minute - 1: 503, time.Minute: 500} {
+			resp := answerOf(ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = broken.Take(r.Context(), rule.Limit(nil))
+				time.Sleep(wait)
+				w.WriteHeader(500)
+			})))
+			if resp.StatusCode != want {
+				t.Errorf("%v after no decision: %d, want %d", wait, resp.StatusCode, want)
+			}
+		}
+	})
 }
 
 // Of a request that was denied and, by another limit, not decided, the client is told of
@@ -187,7 +292,7 @@ func TestDenialBeforeOutage(t *testing.T) {
 	closed := (&runtime.Rule{Name: "closed", Window: time.Hour, Max: 9, Fail: runtime.FailClosed}).Limit(nil)
 	denying, broken := newLimiter(), runtime.New(failing{}, runtime.WithLogger(silent))
 	for _, first := range []bool{false, true} {
-		resp := answerOf(ratehttp.Middleware(ratehttp.WithForcedRefusals())(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		resp := answerOf(ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if first {
 				_, _ = denying.Take(r.Context(), full)
 			}

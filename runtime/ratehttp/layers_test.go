@@ -154,12 +154,12 @@ func TestFlushThatFails(t *testing.T) {
 		}
 	}
 	for name, layer := range map[string]func(http.Handler) http.Handler{"timeout": timeout, "delegate": over(false), "panics": over(true)} {
-		for way, after := range map[string]func(http.ResponseWriter, *http.Request, error){"answers": answers, "hides": hides} {
+		for way, after := range map[string]func(http.ResponseWriter, *http.Request, error){"answers": answers, "hides": hides, "writes nothing": func(http.ResponseWriter, *http.Request, error) {}} {
 			var refund int
 			limiter := newLimiter()
 			limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: hourly, Refund: func(status int) bool { refund = status; return false }}
 			h := limit.Wrap(refusing(t, limiter, flush, after))
-			resp := answerOf(layer(ratehttp.Middleware(ratehttp.WithForcedRefusals(), ratehttp.WithLegacyFields())(h)), func(r *http.Request) { r.Header.Set("Origin", "https://page.example") })
+			resp := answerOf(layer(ratehttp.Middleware(ratehttp.WithLegacyFields())(h)), func(r *http.Request) { r.Header.Set("Origin", "https://page.example") })
 			if problemOf(t, resp); resp.StatusCode != 429 || refund != 429 || resp.Header.Get("Retry-After") == "" ||
 				len(resp.Header.Values("RateLimit")) != 1 || len(parse(t, resp.Header, "RateLimit-Policy")) != 2 || resp.Header.Get("X-RateLimit-Remaining") != "0" {
 				t.Errorf("%s, %s: %d, Refund %d, %v", name, way, resp.StatusCode, refund, resp.Header)
@@ -215,7 +215,7 @@ func TestStatusOfFramework(t *testing.T) {
 		"denied":             {newLimiter(), full, 429, "", "60"},
 		"with a time of its": {newLimiter(), full, 429, "7", "7"},
 		"no use to wait":     {newLimiter(), nobody, 429, "", ""},
-		"another status":     {newLimiter(), full, 503, "", ""},
+		"another status":     {newLimiter(), full, 503, "", "60"},
 		"outgoing":           {newLimiter(), outgoing, 429, "", "60"},
 		"not refused":        {newLimiter(), hourly, 429, "", ""},
 		"cap of the process": {capped(), hourly, 429, "", ""},

@@ -65,8 +65,8 @@ type limited struct {
 func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := exchangeOf(r.Context())
 	if e == nil {
-		e, w, r = standard.begin(w, r)
-		defer e.end()
+		standard.serve(w, r, l)
+		return
 	}
 	if e.config.cors && isPreflight(r) {
 		l.next.ServeHTTP(w, r)
@@ -86,7 +86,7 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.next.ServeHTTP(w, r)
 		return
 	}
-	l.serveAndSettle(w, r, decision)
+	l.serveAndSettle(e, w, r, decision)
 }
 
 // limit returns the limit of a request.
@@ -112,7 +112,7 @@ func (l *limited) limit(e *exchange, r *http.Request) runtime.Limit {
 
 // serveAndSettle serves a request, and gives its charge back if its status says so.
 // A permit always comes back, and a reservation is settled.
-func (l *limited) serveAndSettle(w http.ResponseWriter, r *http.Request, d runtime.Decision) {
+func (l *limited) serveAndSettle(e *exchange, w http.ResponseWriter, r *http.Request, d runtime.Decision) {
 	seen := writerOf(w)
 	if seen == nil { // a middleware between has a writer of its own
 		seen = &writer{inner: w, encodes: isEncoder(w)}
@@ -127,7 +127,7 @@ func (l *limited) serveAndSettle(w http.ResponseWriter, r *http.Request, d runti
 		}
 	}()
 	l.next.ServeHTTP(w, r)
-	if status = http.StatusOK; seen.started.Load() {
-		status = seen.status
+	if status = seen.status; !seen.started.Load() {
+		status = e.unwritten()
 	}
 }

@@ -1,10 +1,6 @@
 package ratehttp
 
-import (
-	"net/http"
-
-	"github.com/rategen/rategen/runtime/ratefield"
-)
+import "net/http"
 
 // Middleware returns a middleware that writes the fields RateLimit-Policy and
 // RateLimit, see package ratefield, for all limits that a request meets in the
@@ -39,13 +35,5 @@ func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.next.ServeHTTP(w, r)
 		return
 	}
-	e, w, r := m.config.begin(w, r)
-	defer e.end()
-	if e.refused {
-		respond(w, r, e, Answer{Err: ErrNetworkRefused, Status: http.StatusForbidden, Reason: ratefield.ReasonNetwork,
-			Detail: "Requests from this network are not served."})
-	} else {
-		m.next.ServeHTTP(w, r)
-	}
-	e.returned = true
+	m.config.serve(w, r, m.next)
 }

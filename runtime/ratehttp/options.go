@@ -36,9 +36,10 @@ type config struct {
 	draft    ratefield.Draft
 	legacy   bool
 	cors     bool
-	force    bool  // refusals that a handler hides are answered
 	rate     int64 // 0: no bound
 	jitter   int64 // in seconds
+
+	overruling ratefield.Overruling
 
 	secret    []byte
 	partition func(r *http.Request, rule string) string
@@ -207,15 +208,22 @@ func WithTrustedUnixSocket() ClientOption { return func(c *clients) { c.unix = t
 // by the address that [ClientIP] finds. The networks may change while the server runs.
 func WithNetworks(n *Networks) ClientOption { return func(c *clients) { c.networks = n } }
 
-// WithForcedRefusals answers a request that a limit has refused with 429, and one that no
-// limiter could decide with 503, all the same if its handler answers with another error,
-// or with nothing, and nothing was written yet. The handler's own answer is dropped. Otherwise,
-// and without the option, the limiter reports such a denial by a WARN for each route, and
-// by [runtime.Observer.Hidden].
+// WithForcedRefusals answers a request that a limit has refused with 429 or 503 whatever error its handler
+// answers. By default that is so for 500 and for no answer, and another status is the program's own
+// choice. An answer that has begun stays, and so do 429, 503 and what is no error. The limiter reports a denial that its client is not told of
+// by a WARN for each route, and by [runtime.Observer.Hidden].
 //
 // An error that has another reason than the refusal is overruled as well, of a handler
 // that goes on after a refusal. Its clients are told to come back, at the worst.
-func WithForcedRefusals() Option { return option(func(c *config) { c.force = true }) }
+func WithForcedRefusals() Option {
+	return option(func(c *config) { c.overruling = ratefield.OverruleErrors })
+}
+
+// WithHiddenRefusals leaves every answer as its handler has written it, and reports those that hide a
+// refusal, as [WithForcedRefusals] says.
+func WithHiddenRefusals() Option {
+	return option(func(c *config) { c.overruling = ratefield.OverruleNothing })
+}
 
 // WithCORS is for servers that scripts of other origins call. The fields and
 // Retry-After are exposed to them, by Access-Control-Expose-Headers. A preflight passes

@@ -21,41 +21,48 @@ import (
 // A layer is what stands around the middleware and, unless outside is set, between it and the
 // handler too.
 type layer struct {
-	wrap    func(*testing.T, http.Handler) http.Handler
-	flushes bool // the answer is begun by a flush
+	wrap    func(*testing.T, http.Handler, ...ratehttp.Option) http.Handler // the options are those of the middleware
+	flushes bool                                                            // the answer is begun by a flush
 	hijacks bool
 	unbound bool // it says no length
 	once    bool // it takes 103 for the answer
 	holds   bool // what is written, so that the middleware inside does not see that an answer has begun
+	fills   bool // it answers 200 for a handler that writes nothing
 }
 
 // plain is a layer that wraps the writer.
-func plain(wrap func(http.ResponseWriter) http.ResponseWriter) func(*testing.T, http.Handler) http.Handler {
-	return func(_ *testing.T, h http.Handler) http.Handler {
+func plain(wrap func(http.ResponseWriter) http.ResponseWriter) func(*testing.T, http.Handler, ...ratehttp.Option) http.Handler {
+	return func(_ *testing.T, h http.Handler, _ ...ratehttp.Option) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(wrap(w), r) })
 	}
 }
 
 var layers = map[string]layer{
-	"none":                 {wrap: plain(func(w http.ResponseWriter) http.ResponseWriter { return w }), flushes: true, hijacks: true},
-	"writer":               {wrap: plain(func(w http.ResponseWriter) http.ResponseWriter { return bare{w} })},
-	"writer with Unwrap":   {wrap: plain(func(w http.ResponseWriter) http.ResponseWriter { return over{bare{w}} }), flushes: true, hijacks: true},
-	"http.MaxBytesHandler": {wrap: func(_ *testing.T, h http.Handler) http.Handler { return http.MaxBytesHandler(h, 1) }, flushes: true, hijacks: true},
-	"http.StripPrefix":     {wrap: func(_ *testing.T, h http.Handler) http.Handler { return http.StripPrefix("/x", h) }, flushes: true, hijacks: true},
-	"http.TimeoutHandler":  {wrap: func(_ *testing.T, h http.Handler) http.Handler { return http.TimeoutHandler(h, time.Minute, "late") }, once: true, holds: true},
-	"compression":          {wrap: func(_ *testing.T, h http.Handler) http.Handler { return compressed(h) }, holds: true, unbound: true},
-	"a limit": {wrap: func(_ *testing.T, h http.Handler) http.Handler {
-		limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: hourly, Refund: func(int) bool { return true }}
-		return ratehttp.Middleware(ratehttp.WithForcedRefusals())(limit.Wrap(h))
+	"none":               {wrap: plain(func(w http.ResponseWriter) http.ResponseWriter { return w }), flushes: true, hijacks: true},
+	"writer":             {wrap: plain(func(w http.ResponseWriter) http.ResponseWriter { return bare{w} })},
+	"writer with Unwrap": {wrap: plain(func(w http.ResponseWriter) http.ResponseWriter { return over{bare{w}} }), flushes: true, hijacks: true},
+	"http.MaxBytesHandler": {wrap: func(_ *testing.T, h http.Handler, _ ...ratehttp.Option) http.Handler {
+		return http.MaxBytesHandler(h, 1)
 	}, flushes: true, hijacks: true},
-	"httputil.ReverseProxy": {wrap: func(t *testing.T, h http.Handler) http.Handler {
-		server := httptest.NewServer(ratehttp.Middleware(ratehttp.WithForcedRefusals())(h))
+	"http.StripPrefix": {wrap: func(_ *testing.T, h http.Handler, _ ...ratehttp.Option) http.Handler {
+		return http.StripPrefix("/x", h)
+	}, flushes: true, hijacks: true},
+	"http.TimeoutHandler": {wrap: func(_ *testing.T, h http.Handler, _ ...ratehttp.Option) http.Handler {
+		return http.TimeoutHandler(h, time.Minute, "late")
+	}, once: true, holds: true, fills: true},
+	"compression": {wrap: func(_ *testing.T, h http.Handler, _ ...ratehttp.Option) http.Handler { return compressed(h) }, holds: true, unbound: true, fills: true},
+	"a limit": {wrap: func(_ *testing.T, h http.Handler, opts ...ratehttp.Option) http.Handler {
+		limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: hourly, Refund: func(int) bool { return true }}
+		return ratehttp.Middleware(opts...)(limit.Wrap(h))
+	}, flushes: true, hijacks: true},
+	"httputil.ReverseProxy": {wrap: func(t *testing.T, h http.Handler, opts ...ratehttp.Option) http.Handler {
+		server := httptest.NewServer(ratehttp.Middleware(opts...)(h))
 		t.Cleanup(server.Close)
 		to, _ := url.Parse(server.URL)
 		proxy := httputil.NewSingleHostReverseProxy(to)
 		proxy.FlushInterval = -1
 		return proxy
-	}, flushes: true, hijacks: true},
+	}, flushes: true, hijacks: true, fills: true},
 }
 
 // moments are what a handler does before it is refused: begun is what the client gets if the
@@ -84,30 +91,55 @@ var moments = map[string]struct {
 	}, "mine", func(l layer) bool { return l.hijacks }},
 }
 
-// ends are what a handler does with the refusal: all lead to the same answer if none has begun.
-var ends = map[string]func(http.ResponseWriter, *http.Request, error){
-	"answers": answers,
-	"forced":  hides,
-	"goroutine": func(w http.ResponseWriter, r *http.Request, err error) {
+// An end is what a handler does with the refusal.
+type end struct {
+	do    func(http.ResponseWriter, *http.Request, error)
+	own   int  // status that the client gets by default if no answer has begun; 0: that of the refusal
+	meant bool // it is the program's own choice, which only WithForcedRefusals overrules
+	hides bool // the handler's own is appended to what has begun
+}
+
+// writes is a handler's own answer.
+func writes(status int) func(http.ResponseWriter, *http.Request, error) {
+	return func(w http.ResponseWriter, _ *http.Request, _ error) { http.Error(w, "own", status) }
+}
+
+var ends = map[string]end{
+	"answers": {do: answers},
+	"hides":   {do: hides, hides: true},
+	"hides and writes on": {do: func(w http.ResponseWriter, r *http.Request, err error) {
+		hides(w, r, err)
+		w.WriteHeader(200)
+		_, _ = io.WriteString(w, "secret")
+		_, _ = io.Copy(w, strings.NewReader("secret"))
+		_ = http.NewResponseController(w).Flush()
+	}, hides: true},
+	"goroutine": {do: func(w http.ResponseWriter, r *http.Request, err error) {
 		var done sync.WaitGroup
 		done.Go(func() { answers(w, r, err) })
 		done.Wait()
-	},
-	"goes on": func(w http.ResponseWriter, r *http.Request, err error) {
+	}},
+	"goes on": {do: func(w http.ResponseWriter, r *http.Request, err error) {
 		answers(w, r, err)
 		answers(w, r, err)
 		_ = http.NewResponseController(w).Flush()
-	},
-	"writes on": func(w http.ResponseWriter, r *http.Request, err error) {
+	}},
+	"writes on": {do: func(w http.ResponseWriter, r *http.Request, err error) {
 		answers(w, r, err)
 		w.WriteHeader(200)
 		_, _ = io.WriteString(w, "secret")
 		_, _ = io.Copy(w, strings.NewReader("secret"))
-	},
-	"panic": func(w http.ResponseWriter, r *http.Request, err error) {
+	}, hides: true},
+	"panic": {do: func(w http.ResponseWriter, r *http.Request, err error) {
 		defer func() { answers(w, r, recover().(error)) }()
 		panic(err)
-	},
+	}},
+	"nothing": {do: func(http.ResponseWriter, *http.Request, error) {}, hides: true},
+	"200":     {do: writes(200), own: 200, hides: true},
+	"404":     {do: writes(404), own: 404, meant: true, hides: true},
+	"429":     {do: writes(429), own: 429, hides: true},
+	"502":     {do: writes(502), own: 502, meant: true, hides: true},
+	"503":     {do: writes(503), own: 503, hides: true},
 }
 
 // Whatever stands between handler and client, a refusal is the same at each moment: an answer of
@@ -118,22 +150,28 @@ func TestLayers(t *testing.T) {
 	for name, l := range layers {
 		for _, inside := range []bool{false, true} {
 			for _, proto := range []string{"HTTP/1", "HTTP/2", "h2c"} {
-				t.Run(fmt.Sprintf("%s, inside %t, %s", name, inside, proto), func(t *testing.T) { checkLayer(t, l, inside, proto) })
+				for mode, opts := range modes {
+					t.Run(fmt.Sprintf("%s, inside %t, %s, %s", name, inside, proto, mode), func(t *testing.T) {
+						if mode != "left" {
+							checkLayer(t, l, inside, proto, opts)
+						}
+					})
+				}
 			}
 		}
 	}
 }
 
 // checkLayer asks a server with a layer at each moment.
-func checkLayer(t *testing.T, l layer, inside bool, proto string) {
-	middleware := ratehttp.Middleware(ratehttp.WithForcedRefusals(), ratehttp.WithLegacyFields())
+func checkLayer(t *testing.T, l layer, inside bool, proto string, opts []ratehttp.Option) {
+	middleware, forced := ratehttp.Middleware(append(opts, ratehttp.WithLegacyFields())...), len(opts) > 0
 	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		refusing(t, newLimiter(), moments[r.Header.Get("Moment")].do, ends[r.Header.Get("End")]).ServeHTTP(w, r)
+		refusing(t, newLimiter(), moments[r.Header.Get("Moment")].do, ends[r.Header.Get("End")].do).ServeHTTP(w, r)
 	})
 	if inside {
-		h = middleware(l.wrap(t, h))
+		h = middleware(l.wrap(t, h, opts...))
 	} else {
-		h = l.wrap(t, middleware(h))
+		h = l.wrap(t, middleware(h), opts...)
 	}
 	server := httptest.NewUnstartedServer(h)
 	server.EnableHTTP2 = proto == "HTTP/2"
@@ -152,24 +190,30 @@ func checkLayer(t *testing.T, l layer, inside bool, proto string) {
 	}
 	defer server.Close()
 	for moment, m := range moments {
-		for end := range ends {
+		for name, end := range ends {
 			begun := m.by != nil && m.by(l)
+			own := end.own
+			if end.meant && forced {
+				own = 0
+			}
 			switch {
 			case proto != "HTTP/1" && moment == "after a hijack", l.once && moment == "after 103":
 			case begun && l.holds && inside: // what the layer holds goes before the refusal
-			case end == "writes on" && l.unbound && inside: // the layer appends it
-			case begun && (end == "forced" || end == "writes on"): // the handler's own is appended
+			case name == "writes on" && l.unbound && inside: // the layer appends it
+			case begun && end.hides:
+			case name == "nothing" && l.fills && inside: // the layer makes it a success
+			case own != 0 && moment == "after headers": // they are those of another answer
 			default:
 				r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/x/y", nil)
 				r.Header.Set("Moment", moment)
-				r.Header.Set("End", end)
-				checkMoment(t, client(), r, begun, m.begun)
+				r.Header.Set("End", name)
+				checkMoment(t, client(), r, begun, m.begun, own)
 			}
 		}
 	}
 }
 
-func checkMoment(t *testing.T, client *http.Client, r *http.Request, begun bool, want string) {
+func checkMoment(t *testing.T, client *http.Client, r *http.Request, begun bool, want string, own int) {
 	resp, err := client.Do(r)
 	if err != nil {
 		t.Error(r.Header, err)
@@ -183,9 +227,16 @@ func checkMoment(t *testing.T, client *http.Client, r *http.Request, begun bool,
 		}
 		return
 	}
-	doc := map[string]any{}
-	if json.Unmarshal(body, &doc) != nil || err != nil || resp.StatusCode != 429 || doc["status"] != 429. || resp.Header.Get("Retry-After") != "3600" ||
-		resp.Header.Get("ETag")+resp.Header.Get("X-Accel-Redirect") != "" || len(parse(t, resp.Header, "RateLimit")) == 0 {
+	doc, wait := map[string]any{}, ""
+	if own == 0 || own == 429 || own == 503 {
+		wait = "3600"
+	}
+	whole := json.Unmarshal(body, &doc) == nil && resp.StatusCode == 429 && doc["status"] == 429.
+	if own != 0 {
+		whole = resp.StatusCode == own && string(body) == "own\n"
+	}
+	if !whole || err != nil || resp.Header.Get("Retry-After") != wait ||
+		resp.Header.Get("ETag")+resp.Header.Get("X-Accel-Redirect") != "" || len(parse(t, resp.Header, "RateLimit")) == 0 || len(resp.Trailer) > 0 {
 		t.Errorf("%v: %d %v %q %v", r.Header, resp.StatusCode, resp.Header, body, err)
 	}
 }

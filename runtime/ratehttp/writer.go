@@ -15,6 +15,7 @@ type writer struct {
 	exchange *exchange   // nil: no fields, the status alone is of interest
 	status   int         // that was sent, once started
 	answered bool        // with a refusal: what the handler writes after it is dropped
+	dropped  http.Header // that the handler sets then
 	encodes  bool        // inner encodes what is written
 	started  atomic.Bool // the header is sent, or the connection is the handler's; any goroutine may ask
 	bounded  bool        // a refusal of known length is sent through a layer
@@ -48,16 +49,17 @@ func (w *writer) bound() {
 	}
 }
 
-// writeBounded writes what is left of a refusal.
+// writeBounded writes what is left of a refusal, and drops the rest.
 func (w *writer) writeBounded(p []byte) (int, error) {
 	n, err := w.inner.Write(p[:min(int64(len(p)), w.left)])
-	if w.left -= int64(n); err == nil && n < len(p) {
-		err = http.ErrContentLength
+	if w.left -= int64(n); err == nil {
+		n = len(p)
 	}
 	return n, err
 }
 
-// finish drops what a handler writes from now on.
+// finish drops what a handler writes from now on. It is told that all is written: one that takes an error
+// for a broken connection would break it.
 func (w *writer) finish() {
 	if w != nil {
 		w.answered = true
@@ -65,7 +67,15 @@ func (w *writer) finish() {
 }
 
 // Header implements [http.ResponseWriter].
-func (w *writer) Header() http.Header { return w.inner.Header() }
+func (w *writer) Header() http.Header {
+	if !w.answered {
+		return w.inner.Header()
+	}
+	if w.dropped == nil {
+		w.dropped = w.inner.Header().Clone()
+	}
+	return w.dropped
+}
 
 // WriteHeader implements [http.ResponseWriter]. A status such as 103 is not the
 // answer yet, so it comes without fields.
@@ -73,11 +83,8 @@ func (w *writer) WriteHeader(status int) {
 	if w.answered {
 		return
 	}
-	if e := w.exchange; e != nil && e.config.force && !w.started.Load() {
-		if refusal, hidden := e.hides(status); hidden {
-			e.overrule(refusal)
-			return
-		}
+	if w.exchange != nil && w.exchange.overrule(status) {
+		return
 	}
 	if status < 100 || status > 199 || status == http.StatusSwitchingProtocols {
 		w.start(status)
@@ -88,7 +95,7 @@ func (w *writer) WriteHeader(status int) {
 // Write implements [http.ResponseWriter].
 func (w *writer) Write(p []byte) (int, error) {
 	if w.answered {
-		return 0, http.ErrContentLength
+		return len(p), nil
 	}
 	if w.start(http.StatusOK); w.bounded {
 		return w.writeBounded(p)
@@ -99,7 +106,7 @@ func (w *writer) Write(p []byte) (int, error) {
 // WriteString implements [io.StringWriter].
 func (w *writer) WriteString(s string) (int, error) {
 	if w.answered {
-		return 0, http.ErrContentLength
+		return len(s), nil
 	}
 	if w.start(http.StatusOK); w.bounded {
 		return w.writeBounded([]byte(s))
@@ -112,7 +119,7 @@ func (w *writer) WriteString(s string) (int, error) {
 // reader that fails at once a handler can still send another status.
 func (w *writer) ReadFrom(from io.Reader) (n int64, err error) {
 	if w.answered {
-		return 0, http.ErrContentLength
+		return io.Copy(io.Discard, from)
 	}
 	if !w.started.Load() {
 		// The server copies as much by itself, to find the content's type.

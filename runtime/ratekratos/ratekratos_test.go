@@ -2,6 +2,7 @@ package ratekratos_test
 
 import (
 	"context"
+	stderrors "errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -35,12 +36,17 @@ func newHTTP(service *wire.Service, opts ...ratehttp.Option) *khttp.Server {
 		return c.String(200, order)
 	}
 	route.GET("/orders/{id}", show)
-	route.GET("/hidden/{id}", func(c khttp.Context) error {
-		if show(c) != nil {
-			return errors.InternalServer("INTERNAL", "internal")
+	mapped := func(form func(error) error) khttp.HandlerFunc {
+		return func(c khttp.Context) error {
+			if err := show(c); err != nil {
+				return form(err)
+			}
+			return nil
 		}
-		return nil
-	})
+	}
+	route.GET("/hidden/{id}", mapped(func(error) error { return errors.InternalServer("INTERNAL", "internal") }))
+	route.GET("/lost/{id}", mapped(func(err error) error { return stderrors.New(err.Error()) }))
+	route.GET("/meant/{id}", mapped(func(error) error { return errors.NotFound("NO_ORDER", "internal") }))
 	route.GET("/operation/{id}", func(c khttp.Context) error {
 		khttp.SetOperation(c, "/shop.Orders/Show") // as generated code does
 		if show(c) != nil {
@@ -69,11 +75,14 @@ func TestHTTPOnTheWire(t *testing.T) {
 // TestHidden wants the log to name what hides a refusal.
 func TestHidden(t *testing.T) {
 	service := wire.NewService(t)
-	server, forced := httptest.NewServer(newHTTP(service)), httptest.NewServer(newHTTP(service, ratehttp.WithForcedRefusals()))
-	t.Cleanup(server.Close)
-	t.Cleanup(forced.Close)
-	service.CheckHidden(t, server.URL, forced.URL, "GET /hidden/{id}")
-	for url, want := range map[string]int{server.URL: 500, forced.URL: 429} {
+	serve := func(opts ...ratehttp.Option) string {
+		server := httptest.NewServer(newHTTP(service, opts...))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	service.CheckHidden(t, serve, "GET /hidden/{id}")
+	url := serve()
+	for _, want := range []int{200, 429} {
 		if resp, err := http.Get(url + "/operation/5"); err != nil || resp.Body.Close() != nil || resp.StatusCode != want {
 			t.Error(resp, err)
 		}

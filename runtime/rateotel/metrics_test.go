@@ -145,7 +145,7 @@ func TestMetrics(t *testing.T) {
 		}
 		want := map[string]string{
 			"rategen.decisions": "counter {decision} true", "rategen.cost": "counter {event} true",
-			"rategen.near_limit": "counter {decision} true", "rategen.hidden_refusals": "counter {refusal} true", "rategen.failures": "counter {failure} true",
+			"rategen.near_limit": "counter {decision} true", "rategen.hidden_refusals": "counter {refusal} true", "rategen.served_refusals": "counter {refusal} true", "rategen.failures": "counter {failure} true",
 			"rategen.breaker.open": "gauge ", "rategen.overrides": "gauge {rule}", "rategen.overrides.rejected": "counter {rejection} true", "rategen.overrides.unread": "gauge ", "rategen.overrides.used": "counter {decision} true",
 			"rategen.waiting": "gauge {call}", "rategen.waits": "counter {call} true", "rategen.wait.time": "counter s true",
 			"rategen.adaptive.factor": "gauge ", "rategen.redis.memory.used": "gauge By", "rategen.redis.memory.max": "gauge By", "rategen.redis.evicted": "counter {key} true",

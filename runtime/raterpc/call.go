@@ -22,8 +22,9 @@ type Server struct {
 	pushback time.Duration // 0: none
 	silent   bool          // no fields
 	draft    ratefield.Draft
-	force    bool // refusals that a handler hides are answered
 	limited  []limited
+
+	overruling ratefield.Overruling
 }
 
 // NewServer returns a Server with options.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/proto"
@@ -43,10 +44,14 @@ func (c *Call) exhaustedDetails(limited *runtime.LimitedError, policy ratefield.
 	}
 	if limited.RetryAfter != runtime.Never {
 		info["retry_after"] = strconv.FormatInt(ratefield.Seconds(limited.RetryAfter), 10)
-		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(limited.RetryAfter)})
+		details = append(details, retryInfo(limited.RetryAfter))
 	}
 	details[0] = c.errorInfo(reason, info)
 	return details
+}
+
+func retryInfo(after time.Duration) *errdetails.RetryInfo {
+	return &errdetails.RetryInfo{RetryDelay: durationpb.New(after)}
 }
 
 // denied returns the limits that deny, the longest RetryAfter first.

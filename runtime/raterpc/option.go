@@ -41,15 +41,21 @@ func WithMessages(messages ratefield.Messages) Option {
 	return func(s *Server) { s.messages = messages }
 }
 
-// WithForcedRefusals ends a call that a limit has refused with RESOURCE_EXHAUSTED, and one
-// that no limiter could decide with UNAVAILABLE, all the same if its handler ends it with
-// another error. Without the option such a denial is reported: a WARN for each method, and
-// [runtime.Observer.Hidden].
+// WithForcedRefusals ends a call that a limit has refused with RESOURCE_EXHAUSTED or UNAVAILABLE whatever
+// error its handler ends it with. By default that is so for UNKNOWN and INTERNAL, and another code is the
+// program's own choice. These two codes stay, and so does success. The limiter reports a denial that its
+// client is not told of by a WARN for each method, and by [runtime.Observer.Hidden].
 //
 // An error that has another reason than the refusal is overruled as well, of a handler
 // that goes on after a refusal.
 func WithForcedRefusals() Option {
-	return func(s *Server) { s.force = true }
+	return func(s *Server) { s.overruling = ratefield.OverruleErrors }
+}
+
+// WithHiddenRefusals leaves every error as its handler has returned it, and reports those that hide a
+// refusal, as [WithForcedRefusals] says.
+func WithHiddenRefusals() Option {
+	return func(s *Server) { s.overruling = ratefield.OverruleNothing }
 }
 
 // WithDomain sets the domain of ErrorInfo details, by which clients know whose

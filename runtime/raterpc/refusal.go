@@ -24,6 +24,9 @@ const (
 	CodeResourceExhausted uint32 = 8
 	CodeInternal          uint32 = 13
 	CodeUnavailable       uint32 = 14
+
+	codeOK      uint32 = 0
+	codeUnknown uint32 = 2
 )
 
 // FieldPushback is the name of the metadata that tells a gRPC client when to retry.
@@ -40,6 +43,9 @@ type Refusal struct {
 	// arrived, what [ratefield.Holds] tell of a limit on calls in flight,
 	// [runtime.Never], or 0 if no limit has refused the call.
 	RetryAfter time.Duration
+	// Own reports that the program has refused the call in its own words: its error stays, with the
+	// details that it lacks. There is no Message.
+	Own bool
 	// Details are the details of the status, from google/rpc/error_details.proto. Beside a long
 	// message there may be fewer: RetryInfo stays.
 	Details []proto.Message
@@ -60,7 +66,7 @@ const (
 // A refusal is an error that is or wraps one of package runtime, or one that
 // [runtime.WithRefusalError] has made of it. The text of the latter is then the Message, unless
 // [WithMessages] has one. The caller must not ask about an error that has a status
-// already, see [Call.Hidden].
+// already, see [Call.Ended].
 func (c *Call) Refusal(err error) *Refusal {
 	if err == nil {
 		return nil
@@ -74,27 +80,44 @@ func (c *Call) Refusal(err error) *Refusal {
 	return nil
 }
 
-// Hidden is called for a call that ended with an error which is no refusal, or has a
-// status of its own. If the call was refused, and the client does not learn by the code
-// that it may come back, and by its context still waits, the refusal is returned if
-// [WithForcedRefusals] has it told all the same, and a denial is reported as hidden otherwise.
-func (c *Call) Hidden(ctx context.Context, code uint32) *Refusal {
-	if ctx.Err() != nil || code == CodeResourceExhausted || code == CodeUnavailable {
-		return nil
-	}
+// Ended is called for a call that ended with a code: without an error, or with one that is no refusal or
+// has a status of its own. If the call was refused, and its client still waits by its context, it reports what
+// the client gets. It returns the refusal if that takes the place of the error, see [WithForcedRefusals], and
+// a [Refusal.Own] if the client has yet to be told when to come back.
+func (c *Call) Ended(ctx context.Context, code uint32) *Refusal {
 	refusal, ok := c.seen.Refusal(c.server.policies)
-	if !ok {
+	if !ok || code != codeOK && ctx.Err() != nil {
 		return nil
 	}
-	if c.server.force {
-		return c.cut(c.refusalOf(refusal.Err, ""))
-	}
-	route := ""
+	by, route := replyOf(code), ""
 	if c.service() != "" {
 		route = c.method
 	}
-	refusal.Hidden(ctx, route)
+	overruled := c.server.overruling.Overrules(by)
+	c.server.policies.Report(ctx, refusal, by, overruled, route)
+	var limited *runtime.LimitedError
+	switch {
+	case overruled:
+		return c.cut(c.refusalOf(refusal.Err, ""))
+	case by == ratefield.ReplyRefusal && errors.As(refusal.Err, &limited):
+		if after := c.seen.RetryAfter(limited); after != runtime.Never {
+			return &Refusal{Own: true, Code: code, RetryAfter: after, Details: []proto.Message{retryInfo(after)}}
+		}
+	}
 	return nil
+}
+
+// replyOf returns what a code is beside a refusal.
+func replyOf(code uint32) ratefield.Reply {
+	switch code {
+	case codeOK:
+		return ratefield.ReplySuccess
+	case CodeResourceExhausted, CodeUnavailable:
+		return ratefield.ReplyRefusal
+	case codeUnknown, CodeInternal:
+		return ratefield.ReplyUnknown
+	}
+	return ratefield.ReplyError
 }
 
 // refusalOf returns the refusal that an error of package runtime is, with a message in

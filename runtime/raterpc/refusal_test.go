@@ -138,30 +138,42 @@ func TestReplacedError(t *testing.T) {
 	}
 }
 
-// A refusal is hidden from a client that waits for the answer, whatever the code.
-func TestHiddenFromWhom(t *testing.T) {
-	reported := 0
+// What a client gets that still waits, by the code of the handler's own: the refusal in place of an error
+// that says nothing, or of each error; what its refusal lacks; or a code that hides the refusal.
+func TestEnded(t *testing.T) {
+	const codes = 17
+	modes := map[string][]raterpc.Option{"left": {raterpc.WithHiddenRefusals()}, "default": nil, "forced": {raterpc.WithForcedRefusals()}}
+	var reported []runtime.HiddenEvent
 	l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.WithObserver(&runtime.Observer{Hidden: func(context.Context, runtime.HiddenEvent) { reported++ }}))
-	for code := range uint32(17) {
-		for i := range 4 {
-			gone, force := i&1 > 0, i&2 > 0
-			var opts []raterpc.Option
-			if force {
-				opts = append(opts, raterpc.WithForcedRefusals())
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			ctx, call := raterpc.NewServer(opts...).Begin(ctx, method, nobody{})
-			_, _ = l.Take(ctx, (&runtime.Rule{Name: "none", Window: time.Hour}).Limit(nil).WithMax(0))
-			if gone {
+		runtime.WithObserver(&runtime.Observer{Hidden: func(_ context.Context, ev runtime.HiddenEvent) { reported = append(reported, ev) }}))
+	full := &runtime.Rule{Name: "full", Window: time.Hour, Max: 1}
+	_, _ = l.Take(t.Context(), full.Limit(nil))
+	for mode, opts := range modes {
+		for code := range uint32(codes) {
+			for _, gone := range []bool{false, true} {
+				ctx, cancel := context.WithCancel(t.Context())
+				ctx, call := raterpc.NewServer(opts...).Begin(ctx, method, nobody{})
+				_, _ = l.Take(ctx, full.Limit(nil))
+				if gone {
+					cancel()
+				}
+				own := code == raterpc.CodeResourceExhausted || code == raterpc.CodeUnavailable
+				unknown := code == 2 || code == raterpc.CodeInternal
+				overruled := !gone && code != 0 && !own && (unknown && mode != "left" || mode == "forced")
+				events := 0
+				if code == 0 || !gone && !own && !overruled {
+					events = 1
+				}
+				reported = nil
+				r := call.Ended(ctx, code)
+				if (r != nil) != (overruled || own && !gone) || r != nil && (r.Own != own || r.RetryAfter < time.Hour-time.Minute || own && r.Code != code) {
+					t.Errorf("%s, code %d, gone %t: %+v", mode, code, gone, r)
+				}
+				if len(reported) != events || events == 1 && reported[0] != (runtime.HiddenEvent{Rule: "full", Served: code == 0}) {
+					t.Errorf("%s, code %d, gone %t: reported %v", mode, code, gone, reported)
+				}
 				cancel()
 			}
-			want := !gone && code != raterpc.CodeResourceExhausted && code != raterpc.CodeUnavailable
-			reported = 0
-			if r := call.Hidden(ctx, code); (r != nil) != (want && force) || (reported == 1) != (want && !force) {
-				t.Errorf("code %d, gone %t, forced %t: %+v, reported %d times", code, gone, force, r, reported)
-			}
-			cancel()
 		}
 	}
 }

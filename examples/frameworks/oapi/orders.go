@@ -38,12 +38,5 @@ type StrictOrders interface {
 
 // newStrictHandler returns a strict server.
 func newStrictHandler(orders StrictOrders, limiter *runtime.Limiter) http.Handler {
-	server := NewStrictHandlerWithOptions(NewRateLimitedStrictOrders(orders, limiter), nil, StrictHTTPServerOptions{
-		ResponseErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) {
-			if !ratehttp.Error(w, r, err) {
-				http.Error(w, "internal error", http.StatusInternalServerError)
-			}
-		},
-	})
-	return ratehttp.Middleware()(Handler(server))
+	return ratehttp.Middleware()(Handler(NewStrictHandler(NewRateLimitedStrictOrders(orders, limiter), nil)))
 }

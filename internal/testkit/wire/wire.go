@@ -80,6 +80,8 @@ const Origin = "https://shop.example"
 //   - GET /orders/{id} with what Show returns, and an error in the way of its framework, after
 //     it has set the field X-Accel-Redirect,
 //   - GET /hidden/{id} as well, but with the status 500 for whatever error,
+//   - GET /lost/{id} as well, but with an error in the way of its framework that has the text of Show's alone,
+//   - GET /meant/{id} as well, but with its framework's error for the status 404 for whatever error,
 //   - GET /down with the error of Down,
 //   - GET /client with the client's address,
 //   - GET /missing with its framework's error for the status 404,
@@ -116,10 +118,6 @@ func Check(t *testing.T, url string) {
 			}
 		}
 	})
-	t.Run("hidden", func(t *testing.T) {
-		wantStatus(t, 200, ask(t, "GET", url+"/hidden/3"))
-		wantStatus(t, 500, ask(t, "GET", url+"/hidden/3")).hasField(true)
-	})
 	t.Run("another error", func(t *testing.T) { wantStatus(t, 404, ask(t, "GET", url+"/missing")) })
 	t.Run("client", func(t *testing.T) { wantStatus(t, 200, ask(t, "GET", url+"/client")).wants("127.0.0.1") })
 	t.Run("limit with refund", func(t *testing.T) {
@@ -148,31 +146,71 @@ func Check(t *testing.T, url string) {
 	})
 }
 
-// CheckHidden wants the server at the URL forced, which is as [Check] wants it but with
-// ratehttp.WithForcedRefusals, to answer GET /hidden/{id} with the refusal that it hides, and
-// the log to have the route of a denial that the server at url hides, but of no other.
-func (s *Service) CheckHidden(t *testing.T, url, forced, route string) {
-	wantStatus(t, 200, ask(t, "GET", forced+"/hidden/5"))
-	a := wantStatus(t, 429, ask(t, "GET", forced+"/hidden/5")).hasField(true).wants("one look an hour")
-	if strings.Contains(a.body, "internal") || a.header.Get("Retry-After") == "" {
-		t.Errorf("the client is told %s, with Retry-After %q", a.body, a.header.Get("Retry-After"))
+// CheckHidden wants a server, which is as [Check] wants it but for its options, to answer what hides a
+// refusal, and the log to have the route of GET /hidden/{id}.
+func (s *Service) CheckHidden(t *testing.T, serve func(...ratehttp.Option) (url string), route string) {
+	for mode, c := range map[string]struct {
+		opts []ratehttp.Option
+		want map[string]int
+	}{
+		"left":    {[]ratehttp.Option{ratehttp.WithHiddenRefusals()}, map[string]int{"/hidden/": 500, "/lost/": 500, "/meant/": 404, "/hidden/down": 500}},
+		"default": {nil, map[string]int{"/hidden/": 429, "/lost/": 429, "/meant/": 404, "/hidden/down": 503, "/lost/down": 503}},
+		"forced": {
+			[]ratehttp.Option{ratehttp.WithForcedRefusals()},
+			map[string]int{"/hidden/": 429, "/lost/": 429, "/meant/": 429, "/hidden/down": 503, "/lost/down": 503, "/meant/down": 503},
+		},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			url := serve(c.opts...)
+			for path, want := range c.want {
+				if !strings.HasSuffix(path, "/down") {
+					path += strings.ReplaceAll(path, "/", "-") + mode
+					wantStatus(t, 200, ask(t, "GET", url+path))
+				}
+				wantStatus(t, want, ask(t, "GET", url+path)).told(want == 429 || want == 503)
+			}
+		})
 	}
-	if log := s.log.String(); strings.Contains(log, "hidden") {
-		t.Errorf("what the client was told is called hidden:\n%s", log)
+	for _, line := range []string{"code=hidden_refusal", "in its place"} {
+		if !s.logged(line, route) {
+			t.Errorf("no line has %q and the route %q:\n%s", line, route, s.log.String())
+		}
 	}
-	wantStatus(t, 500, ask(t, "GET", url+"/hidden/5"))
-	s.CheckLogged(t, route)
-	if a := wantStatus(t, 503, ask(t, "GET", forced+"/hidden/down")); strings.Contains(a.body, "127.0.0.1") || strings.Contains(a.body, "internal") {
-		t.Errorf("the client of what was not decided is told %s", a.body)
+	if strings.Contains(s.log.String(), "-hidden-") {
+		t.Errorf("the log has what the client has sent:\n%s", s.log.String())
+	}
+}
+
+// told wants the answer to be a refusal, or not to be one.
+func (a *answer) told(refused bool) {
+	a.t.Helper()
+	if a.status == 429 {
+		a.hasField(true).wants("one look an hour")
+	}
+	if got := a.header.Get("Retry-After") != ""; got != (a.status == 429) {
+		a.t.Errorf("status %d has Retry-After %q", a.status, a.header.Get("Retry-After"))
+	}
+	if refused && (strings.Contains(a.body, "127.0.0.1") || strings.Contains(a.body, "internal") || a.header.Get("Content-Encoding") != "") {
+		a.t.Errorf("status %d: the client is told %v %s", a.status, a.header, a.body)
 	}
 }
 
 // CheckLogged wants the log to have a route.
 func (s *Service) CheckLogged(t *testing.T, route string) {
-	log := s.log.String()
-	if !strings.Contains(log, fmt.Sprintf("route=%q ", route)) && !strings.Contains(log, "route="+route+" ") {
-		t.Errorf("the log has no route %q:\n%s", route, log)
+	if !s.logged("", route) {
+		t.Errorf("the log has no route %q:\n%s", route, s.log.String())
 	}
+}
+
+// logged reports whether a line of the log has a text and a route.
+func (s *Service) logged(text, route string) bool {
+	for line := range strings.Lines(s.log.String()) {
+		line = strings.TrimSuffix(line, "\n") + " "
+		if strings.Contains(line, text) && (strings.Contains(line, fmt.Sprintf("route=%q ", route)) || strings.Contains(line, "route="+route+" ")) {
+			return true
+		}
+	}
+	return false
 }
 
 // CheckUnfit wants a limit that cannot work to panic when the server is built.

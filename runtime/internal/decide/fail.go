@@ -16,7 +16,11 @@ var ErrUnavailable = errors.New("rate limit store unavailable")
 
 // An Unavailable error is the ErrUnavailable of a call that was not decided and has a rule that
 // fails closed.
-type Unavailable struct{ Cause error }
+type Unavailable struct {
+	Cause error
+	// Caller is the call's, for package runtime, or 0.
+	Caller uint64
+}
 
 func (e Unavailable) Error() string        { return ErrUnavailable.Error() }
 func (e Unavailable) Is(target error) bool { return target == ErrUnavailable }
@@ -65,7 +69,7 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 		}
 		switch {
 		case policy == rule.FailClosed:
-			closed = Unavailable{err}
+			closed = Unavailable{Cause: err}
 		case policy == rule.FailLocal:
 			t.Source = rule.SourceLocal
 			alone++
@@ -118,7 +122,7 @@ func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
 	}
 	calls := []terms.Call{{Charges: asked}}
 	if err := cmp.Or(e.Alone.Take(ctx, calls), calls[0].Err); err != nil {
-		return Unavailable{err}
+		return Unavailable{Cause: err}
 	}
 	admitted := terms.Admitted(calls[0].Charges)
 	for i := range c.Tries {

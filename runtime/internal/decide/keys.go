@@ -29,7 +29,7 @@ func (e *Engine) Peek(ctx context.Context, each ...*Call) error {
 		if err := e.peek(ctx, open); err != nil && ctx.Err() != nil {
 			return ctx.Err()
 		} else if err != nil {
-			return Unavailable{private.Hide(err)}
+			return Unavailable{Cause: private.Hide(err)}
 		}
 	}
 	for _, c := range each {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/private"
 )
 
@@ -18,6 +19,15 @@ func (l *Lines) Hidden(rule, route string) {
 		attrs = append(attrs, slog.String("route", route))
 	}
 	l.Find(Hidden, rule, route, attrs...)
+}
+
+// Overruled says that the client of a call that a rule has refused was told of that in place of what
+// the program had answered, once for each rule and route.
+func (l *Lines) Overruled(rule, route string) {
+	if l.overruled.Add(findings.Finding{Rule: rule, Detail: route}) {
+		l.Write(slog.LevelInfo, "a refused call was answered with an error that says nothing of it: the client got the refusal in its place", 0,
+			slog.String("rule", rule), slog.String("route", route))
+	}
 }
 
 // NotRenewed says that permits of a rule were not renewed.

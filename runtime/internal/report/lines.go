@@ -79,8 +79,8 @@ var (
 		"a rate limit in shadow mode is not counted for calls that have another limit on its key",
 		"give it a prefix of its own")
 	Hidden = finding(slog.LevelWarn, "hidden_refusal",
-		"a refused call was answered as something else: its client cannot know that it is over a limit, or when to come back",
-		"return the refusal's error as it is or wrapped, or answer with 429 or RESOURCE_EXHAUSTED")
+		"a refused call was answered as something else, and the client got that: it cannot know that it is over a limit, or when to come back",
+		"return the refusal's error as it is or wrapped, or answer with 429, 500 or RESOURCE_EXHAUSTED")
 	Rejected = finding(slog.LevelWarn, "overrides_rejected",
 		"overrides of rate limits rejected, the last good ones stay in force",
 		"correct the override that the error names")

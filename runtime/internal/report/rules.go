@@ -22,6 +22,7 @@ type Lines struct {
 	// Lists are those of the limiters that the lines are of.
 	Lists []*findings.List
 
+	overruled  findings.List // by rule and route
 	rules      bounded.Map[*rule.Rule, ruleLines]
 	otherRules ruleLines                 // of the rules beyond the map's bound
 	recentRule atomic.Pointer[ruleLines] // of the last denial's line: found quickly in a flood
