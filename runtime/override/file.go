@@ -6,14 +6,18 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/report"
 )
 
 // File returns a source that reads a file whenever it is asked, so that it sees
@@ -26,7 +30,13 @@ import (
 // on by accident who moves or truncates it. {} overrides nothing. A file of more
 // than 16 MiB is an error too. Replace a file by renaming another to its name:
 // while one is written in place half of it may be read.
-func File(path string) runtime.OverrideSource { return &file{path: path} }
+//
+// What had expired when the file was read is a finding, see [runtime.Limiter.Findings].
+func File(path string) runtime.OverrideSource {
+	f := &file{path: path}
+	f.lines.Loggers, f.lines.Lists = []*slog.Logger{nil}, []*findings.List{&findings.Process}
+	return f
+}
 
 // String names the file in the reports of processes.
 func (f *file) String() string { return "file:" + f.path }
@@ -37,6 +47,7 @@ type file struct {
 	mu      sync.Mutex         // several limiters may share the source
 	last    *[sha256.Size]byte // of what was last understood
 	current reading
+	lines   report.Lines
 }
 
 // Overrides implements [runtime.OverrideSource].
@@ -59,6 +70,11 @@ func (f *file) Overrides(ctx context.Context) (runtime.Overrides, error) {
 		return f.current.lastGood(private.InvalidOverrides(private.Errorf("%s: %w", f.path, err)))
 	}
 	f.last, f.current = &sum, read
+	over := read.over(time.Now())
+	f.lines.OverFor(report.OverrideOver, func(rule string) bool { return !slices.Contains(over, rule) })
+	for _, rule := range over {
+		f.lines.Find(report.OverrideOver, rule, "")
+	}
 	return f.current.at(time.Now()), nil
 }
 

@@ -80,6 +80,17 @@ func (r *reading) at(now time.Time) runtime.Overrides {
 	return overrides
 }
 
+// over returns the rules of which all that is said of the rule, or of some keys, had ended before
+// a time.
+func (r *reading) over(now time.Time) (rules []string) {
+	for _, t := range r.timed {
+		if t.change.next(now).IsZero() && t.change.At(now) == (runtime.KeyOverride{}) {
+			rules = append(rules, t.target.Rule)
+		}
+	}
+	return rules
+}
+
 // lastGood returns what is to be in force though the source is of no use now: what
 // holds, or else only the error. A limiter keeps that itself, but not the ends.
 func (r *reading) lastGood(err error) (runtime.Overrides, error) {

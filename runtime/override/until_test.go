@@ -141,3 +141,33 @@ func TestLastGood(t *testing.T) {
 		t.Errorf("got %+v, %v", o, err)
 	}
 }
+
+// What has expired already when a file is read is told, until the file says something else.
+func TestExpiredInAFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "limits.yaml")
+		source, limiter := File(path), runtime.New(nil, runtime.WithEnabled(func() bool { return true }))
+		for text, want := range map[string][]string{
+			"rules: {a: {max: 1, until: PAST}, b: {max: 1, until: SOON}, c: {keys: {k: {block: true, until: PAST}}}}": {"a", "c"},
+			"rules: {a: {max: 1, max_until: PAST, max_then: 2}, b: {max: 1, until: SOON}}":                            nil,
+			"rules: {b: {max: 1, until: PAST}, c: {max: 1, max_until: PAST, window: 5s}}":                             {"b"},
+			"{}": nil,
+		} {
+			at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
+			text = strings.NewReplacer("PAST", at(-time.Second), "SOON", at(time.Minute)).Replace(text)
+			limittest.OK(t, os.WriteFile(path, []byte(text), 0o600))
+			for range 2 { // the second time soon has been
+				_, err := source.Overrides(t.Context())
+				limittest.OK(t, err)
+				var got []string
+				for _, f := range limiter.Findings() {
+					if f.Code == "override_over" {
+						got = append(got, f.Rule)
+					}
+				}
+				limittest.Equal(t, text, strings.Join(got, " "), strings.Join(want, " "))
+				time.Sleep(time.Hour)
+			}
+		}
+	})
+}

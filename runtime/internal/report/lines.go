@@ -92,6 +92,9 @@ var (
 	UnfitKeys = finding(slog.LevelWarn, "override_keys_unfit",
 		"overrides are for keys of another form than those of the rule's calls: they meet nobody",
 		"write a key as ratectl keys shows it: with as many parts, and addresses as the rule counts them")
+	OverrideOver = finding(slog.LevelWarn, "override_over",
+		"an override had expired when its file was read: it is not in force",
+		"take it out of the file, or give it an until to come")
 	MemoryOfReplicas = finding(slog.LevelWarn, "memory_store_replicas",
 		"limits are counted in memory, and this service has several replicas: each admits as much as its rules say",
 		"use a RedisStore, or divide the max of each rule by the number of replicas")
