@@ -9,6 +9,8 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/operate"
+	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -167,6 +169,7 @@ func (c *editing) printEdited(ctx context.Context, e override.Edit, done overrid
 		is = done.After.String()
 	}
 	c.warnOfOff(ctx, e.Target, done.After)
+	c.warnOfBurst(e.Target, done.After)
 	if c.json() {
 		return c.printJSON(answer)
 	}
@@ -202,6 +205,30 @@ func (c *editing) warnOfOff(ctx context.Context, t override.Target, after overri
 	case t.Keys && !after.Block && after.Enabled == nil && off(says.Rules[t.Rule].Enabled):
 		c.logger().Printf("it has no effect yet: rule %[1]s is switched off, until ratectl override rm %[1]s -only enabled", printable(t.Rule))
 	}
+}
+
+// warnOfBurst warns of a max below the burst that a rule declares, which stays.
+func (c *editing) warnOfBurst(t override.Target, after override.Change) {
+	d, err := c.rule(t.Rule)
+	if err != nil {
+		return // of all limits
+	}
+	if burst := atOnce(d); after.Max != nil && *after.Max > 0 && *after.Max < burst {
+		window := d.Per()
+		if after.Window != nil {
+			window = operate.ShortDuration(*after.Window)
+		}
+		c.logger().Printf("rule %s declares burst=%d, which stays: a caller may still make %d calls at once, and then %d per %s", printable(t.Rule), burst, burst, *after.Max, window)
+	}
+}
+
+// atOnce returns how much a bucket admits at once if its rule says so, or 0. The burst of a queue is
+// how many may wait.
+func atOnce(d operate.Rule) int64 {
+	if d.Wait > 0 && d.Algorithm == runtime.LeakyBucket {
+		return 0
+	}
+	return d.Burst
 }
 
 // missing returns the error of an edit that was to remove something that does not exist.

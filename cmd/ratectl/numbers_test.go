@@ -32,3 +32,18 @@ func TestNumbers(t *testing.T) {
 	b.run("inspect", "login.user", "user-1").wants(t, 0, `.*redis +\d+ bytes, without an expiry: see ratectl fix-expiry\n`, "")
 	b.run("inspect", "login.user", "user-1", "-o", "json").wants(t, 0, `.*"expiry_ms":-1,.*`, "")
 }
+
+// A burst that the rule declares stays when the max is lowered, and that is said.
+func TestBurstStays(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	const stays = `ratectl: rule model.tokens declares burst=20, which stays: a caller may still make 20 calls at once, and then 5 per (1m|2s)\n`
+	b.run("override", "set", "model.tokens", "-max", "5", "-n").wants(t, 0, ".*", stays)
+	b.run("override", "set", "model.tokens", "-max", "5").wants(t, 0, ".*", stays)
+	b.run("override", "set", "model.tokens", "-keys", "acme:*", "-max", "5", "-window", "2s").wants(t, 0, ".*", stays)
+	b.run("rules").wants(t, 0, `.*model.tokens +5 per 1m, 20 at once .*`, "")
+	b.run("override", "set", "model.tokens", "-max", "20").wants(t, 0, ".*", "")
+	b.run("rules").wants(t, 0, `.*model.tokens +20 per 1m .*`, "")
+	b.run("override", "set", "login.user", "-max", "1").wants(t, 0, ".*", "")
+}

@@ -20,6 +20,7 @@ type ruleLine struct {
 	Max       *int64   `json:"max"` // null: each call brings its own
 	MaxText   string   `json:"max_text,omitempty"`
 	Window    string   `json:"window"`
+	Burst     int64    `json:"burst,omitempty"` // which a bucket admits at once, if it is declared
 	Mode      string   `json:"mode"`
 	Prefix    string   `json:"prefix"`
 	Override  string   `json:"override,omitempty"` // of the rule
@@ -48,7 +49,7 @@ func (c *rulesCommand) line(d operate.Rule) ruleLine {
 	of := c.Modes.Rules[d.Name]
 	l := ruleLine{
 		Name: d.Name, Declared: d.Place, Algorithm: d.Algorithm.String(), Key: append([]string{}, d.Parts...),
-		MaxText: d.ByCall, Window: d.Per(), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix, Keys: len(of.Keys),
+		MaxText: d.ByCall, Window: d.Per(), Burst: atOnce(d), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix, Keys: len(of.Keys),
 	}
 	on := func(is *bool) bool { return is == nil || *is }
 	l.Enabled = on(c.Modes.Enabled) && on(of.Enabled)
@@ -79,6 +80,9 @@ func (l ruleLine) row() []string {
 		limit = fmt.Sprint(*l.Max)
 	}
 	limit += " per " + l.Window
+	if l.Burst > 0 && (l.Max == nil || l.Burst != *l.Max) {
+		limit += fmt.Sprintf(", %d at once", l.Burst)
+	}
 	if !l.Enabled {
 		limit = "off"
 	}
