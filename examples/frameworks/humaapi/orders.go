@@ -3,7 +3,6 @@ package humaapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -33,16 +32,6 @@ type ShowOutput struct {
 	Body struct {
 		ID string `json:"id"`
 	}
-}
-
-// asHuma gives refusals huma's form, which has their status. It is for
-// runtime.WithRefusalError.
-func asHuma(_ context.Context, err error) error {
-	var status interface{ StatusCode() int }
-	if errors.As(err, &status) {
-		return huma.NewError(status.StatusCode(), err.Error())
-	}
-	return err
 }
 
 // newHandler returns a server of orders.

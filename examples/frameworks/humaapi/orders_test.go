@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/examples/frameworks/refused"
-	"github.com/rategen/rategen/runtime"
 )
 
 type orders struct{}
@@ -20,9 +19,9 @@ func (orders) Show(_ context.Context, in *ShowInput) (*ShowOutput, error) {
 	return out, nil
 }
 
-// A refusal has huma's form, which is that of RFC 9457, and the fields of the middleware.
+// huma answers an error that it does not know with 500, and the middleware that with the refusal.
 func TestRefused(t *testing.T) {
-	server := httptest.NewServer(newHandler(orders{}, refused.Limiter(t, runtime.WithRefusalError(asHuma))))
+	server := httptest.NewServer(newHandler(orders{}, refused.Limiter(t)))
 	t.Cleanup(server.Close)
 	for _, want := range []struct {
 		path, has string
@@ -30,7 +29,7 @@ func TestRefused(t *testing.T) {
 		retry     bool
 	}{
 		{"/orders/1", `"id":"1"`, http.StatusOK, false},
-		{"/orders/1", `"title":"Too Many Requests","status":429`, http.StatusTooManyRequests, true},
+		{"/orders/1", `"title":"Quota Exceeded","status":429`, http.StatusTooManyRequests, true},
 		{"/orders/2", `"id":"2"`, http.StatusOK, false},
 	} {
 		answer, err := http.Get(server.URL + want.path)
@@ -44,7 +43,5 @@ func TestRefused(t *testing.T) {
 			t.Errorf("GET %s: %d %v %s %v, want %d and %s", want.path, answer.StatusCode, answer.Header, body, err, want.status, want.has)
 		}
 	}
-	down := httptest.NewServer(newHandler(orders{}, refused.Down(t, runtime.WithRefusalError(asHuma))))
-	t.Cleanup(down.Close)
-	refused.Status(t, down.URL+"/orders/1", http.StatusServiceUnavailable)
+	refused.Unavailable(t, newHandler(orders{}, refused.Down(t)))
 }

@@ -4,7 +4,6 @@ package ogenapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 )
 
@@ -48,11 +47,7 @@ func (orders) ShowOrder(_ context.Context, params ShowOrderParams) (*Order, erro
 	return &Order{ID: params.ID}, nil
 }
 
-// NewError answers an error, a refusal with its own status.
-func (orders) NewError(_ context.Context, err error) *ErrorStatusCode {
-	var status interface{ StatusCode() int }
-	if errors.As(err, &status) {
-		return &ErrorStatusCode{StatusCode: status.StatusCode(), Response: Error{Message: err.Error()}}
-	}
+// NewError answers an error, whose reason clients do not get.
+func (orders) NewError(context.Context, error) *ErrorStatusCode {
 	return &ErrorStatusCode{StatusCode: http.StatusInternalServerError, Response: Error{Message: "internal error"}}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
-// serve answers as the server that ogen generates: an error by NewError.
+// serve answers as the server that ogen generates: an error by NewError, a refusal by the middleware.
 func serve(h Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /orders/{id}", func(w http.ResponseWriter, r *http.Request) {
@@ -26,6 +26,6 @@ func serve(h Handler) http.Handler {
 
 func TestRefused(t *testing.T) {
 	limited := func(limiter *runtime.Limiter) http.Handler { return serve(NewRateLimitedOrders(orders{}, limiter)) }
-	refused.Own(t, limited(refused.Limiter(t)), "rate limit exceeded\n")
+	refused.HTTP(t, limited(refused.Limiter(t)))
 	refused.Unavailable(t, limited(refused.Down(t)))
 }
