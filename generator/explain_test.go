@@ -12,6 +12,7 @@ import (
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/internal/testkit/scratch"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // The key that an explanation shows is the one that the runtime gives to its store.
@@ -24,8 +25,8 @@ func TestExplainedKey(t *testing.T) {
 		"":                          {},
 		"storage=packed":            {Storage: runtime.StoragePacked},
 		"algorithm=sliding-counter": {Algorithm: runtime.SlidingCounter},
-		"algorithm=sliding-counter buckets=6x10 block=1h": {Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Block: time.Hour},
-		"algorithm=sliding-counter buckets=6x10 lease=1s": {Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Lease: time.Second},
+		"algorithm=sliding-counter buckets=6x10 block=1h": {Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10), Block: time.Hour},
+		"algorithm=sliding-counter buckets=6x10 lease=1s": {Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10), Lease: time.Second},
 		"algorithm=token-bucket lease=1s":                 {Algorithm: runtime.TokenBucket, Lease: time.Second},
 		"algorithm=fixed-window":                          {Algorithm: runtime.FixedWindow},
 		"algorithm=token-bucket":                          {Algorithm: runtime.TokenBucket},
@@ -48,7 +49,7 @@ func TestExplainedKey(t *testing.T) {
 		}
 	}
 	texts := []string{"all", "a:b", "100%", "{x}", "tab\t\x00\x7f", "é"}
-	for options, rule := range rules {
+	for options, r := range rules {
 		// One explanation, which asks the go command, has a limit for each text.
 		limits, parts := "", ""
 		for i, text := range texts {
@@ -67,8 +68,8 @@ func TestExplainedKey(t *testing.T) {
 					shown = m[1]
 				}
 			}
-			rule.Name, rule.Prefix, rule.Window, rule.Max = "a", fmt.Sprintf("p%d:", i), 10*time.Second, 100
-			used := runtime.New(runtime.NewMemoryStore()).RedisKey(rule.Limit(runtime.NewKey().AddString(text).AddInt(1001)))
+			r.Name, r.Prefix, r.Window, r.Max = "a", fmt.Sprintf("p%d:", i), 10*time.Second, 100
+			used := runtime.New(runtime.NewMemoryStore()).RedisKey(r.Limit(runtime.NewKey().AddString(text).AddInt(1001)))
 			if shown != used {
 				t.Errorf("%s: the explanation says %q, and the key is %q", options, shown, used)
 			}

@@ -7,10 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/recording"
+
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -18,9 +21,9 @@ import (
 func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, err error, d *Decision) error {
 	*d = Decision{}
 	if undecided, ok := err.(decide.Unavailable); ok {
-		l.events.reportDecided(ctx, c.Charges, c.Tries, c.Arrived, c.Waited(), VerdictUnavailable)
-		d.Source = SourceFailure
-		if anyRecorder.Load() && len(c.Charges) > 0 {
+		l.events.reportDecided(ctx, c.Charges, c.Tries, c.Arrived, c.Waited(), observe.VerdictUnavailable)
+		d.Source = rule.SourceFailure
+		if recording.Anyone() && len(c.Charges) > 0 {
 			undecided.Caller = callerOf(c.Charges[0].Key)
 			return undecided
 		}
@@ -54,7 +57,7 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 	if l.events.hearsDecisions() {
 		l.events.reportDecided(ctx, charges, tries, arrived, waited, 0)
 	}
-	if l.events.hearKeys && d.Source != SourceProcess {
+	if l.events.hearKeys && d.Source != rule.SourceProcess {
 		l.events.reportKeysDenied(ctx, charges, tries)
 	}
 	for i := range tries {
@@ -66,7 +69,7 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 		}
 	}
 	if !d.Allowed {
-		if l.refused.counter != nil && d.Source != SourceProcess {
+		if l.refused.counter != nil && d.Source != rule.SourceProcess {
 			l.refused.count(charges, tries)
 		}
 		return l.events.deny(&charges[tightest], d, arrived)
@@ -75,21 +78,22 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 }
 
 // hearsDecisions reports whether anybody may listen to decisions.
-func (e *events) hearsDecisions() bool { return e.hearDecisions || anyRecorder.Load() }
+func (e *events) hearsDecisions() bool { return e.hearDecisions || recording.Anyone() }
 
 // A witness is a store that learns the keys of decisions, and when they were charged, which no
-// event for an [Observer] says: that of package ratetest. It is given copies, so that charges
+// event for an [observe.Observer] says: that of package ratetest. It is given copies, so that charges
 // may be on the stack of their caller.
 type witness interface {
-	Decided(r *Rule, key string, at int64, ev DecisionEvent)
+	Decided(r *Rule, key string, at int64, ev observe.DecisionEvent)
 }
 
 // reportDecided reports each limit of a call that arrived at an instant, and had waited before. Its
 // verdict is that of the tries, unless all have another one.
 func (e *events) reportDecided(ctx context.Context, charges []decide.Charge, tries []terms.Charge,
-	arrived, waited time.Duration, all Verdict) {
-	recorders := recordersOf(ctx)
-	if recorders == nil && !e.hearDecisions {
+	arrived, waited time.Duration, all observe.Verdict) {
+	recorders := recording.Of[func(observe.DecisionEvent)](ctx)
+	refusals := recording.Of[*recording.Refusals[observe.Refusal]](ctx)
+	if recorders == nil && refusals == nil && !e.hearDecisions {
 		return
 	}
 	admitted, latency := terms.Admitted(tries), clock.Now()-arrived
@@ -101,7 +105,7 @@ func (e *events) reportDecided(ctx context.Context, charges []decide.Charge, tri
 		c, t := &charges[i], &tries[i]
 		p := c.By(t)
 		window, _ := p.Numbers.Present()
-		ev := DecisionEvent{
+		ev := observe.DecisionEvent{
 			Rule: p.Name, Source: t.Source, Mode: p.Rule.Mode, Algorithm: p.Rule.Algorithm, Window: window,
 			Cost: c.Cost, Limit: p.Capacity, Max: p.Max, Remaining: t.Remaining, RetryAfter: t.RetryAfter,
 			ResetAfter: t.ResetAfter, MoreAfter: t.MoreAfter,
@@ -112,11 +116,11 @@ func (e *events) reportDecided(ctx context.Context, charges []decide.Charge, tri
 		case all != 0:
 			ev.Verdict = all
 		case !t.Allowed && t.Shadow:
-			ev.Verdict = VerdictShadowDenied
+			ev.Verdict = observe.VerdictShadowDenied
 		case !t.Allowed:
-			ev.Verdict = VerdictDenied
+			ev.Verdict = observe.VerdictDenied
 		case !admitted:
-			ev.Verdict = VerdictNotCharged
+			ev.Verdict = observe.VerdictNotCharged
 		}
 		if note != nil {
 			note.add(c, t, p, ev.Verdict)
@@ -124,8 +128,8 @@ func (e *events) reportDecided(ctx context.Context, charges []decide.Charge, tri
 		e.decision(ctx, recorders, c, t.At, &ev)
 	}
 	if admitted && all == 0 {
-		for r := recorders; r != nil; r = r.parent {
-			r.standing.admitted(charges)
+		for r := refusals; r != nil; r = r.Outer {
+			liftRefusals(&r.Func.Standing, charges)
 		}
 	}
 	if note != nil {
@@ -142,23 +146,23 @@ func (e *events) reportUnsatisfiable(ctx context.Context, charges []decide.Charg
 		switch t.Shadow = true; {
 		case err == nil:
 			t.RetryAfter = Never
-			e.reportShadowDenial(ctx, c, t, SourceNone, now)
+			e.reportShadowDenial(ctx, c, t, rule.SourceNone, now)
 			e.reportDecided(ctx, charges[i:i+1], tries, now, 0, 0)
 		case errors.Is(err, ErrLimited):
 			t.Allowed, t.Remaining = true, c.Plan.Capacity
-			e.reportDecided(ctx, charges[i:i+1], tries, now, 0, VerdictNotCharged)
+			e.reportDecided(ctx, charges[i:i+1], tries, now, 0, observe.VerdictNotCharged)
 		}
 	}
 }
 
 // decision reports a decision. The event is copied for those who receive it, and nowhere else,
 // since it is large.
-func (e *events) decision(ctx context.Context, recorders *recorder, c *decide.Charge, at int64, ev *DecisionEvent) {
+func (e *events) decision(ctx context.Context, recorders *recording.List[func(observe.DecisionEvent)], c *decide.Charge, at int64, ev *observe.DecisionEvent) {
 	if e.witness != nil {
 		e.witness.Decided(c.Plan.Rule, string(c.Key), at, *ev)
 	}
-	for r := recorders; r != nil; r = r.parent {
-		notify(e, "recorder", r.record, *ev)
+	for r := recorders; r != nil; r = r.Outer {
+		notify(e, "recorder", r.Func, *ev)
 	}
 	for _, o := range e.observers {
 		if o.Decision != nil {
@@ -167,7 +171,7 @@ func (e *events) decision(ctx context.Context, recorders *recorder, c *decide.Ch
 	}
 }
 
-func (e *events) notifyDecision(ctx context.Context, o *Observer, ev *DecisionEvent) {
+func (e *events) notifyDecision(ctx context.Context, o *observe.Observer, ev *observe.DecisionEvent) {
 	defer e.contain("observer")
 	o.Decision(ctx, *ev)
 }

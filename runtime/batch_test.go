@@ -14,7 +14,9 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/internal/testkit/seed"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // occupy pauses a server, and has as many batches of a store be under way as can be at a
@@ -52,13 +54,13 @@ func TestOrderOfArrival(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
-	for name, rule := range serverRules(time.Hour, 12) {
-		if isBucket(rule) {
-			rule.Window = runtime.MaxWindow // nothing drains meanwhile
+	for name, r := range serverRules(time.Hour, 12) {
+		if isBucket(r) {
+			r.Window = rule.MaxWindow // nothing drains meanwhile
 		}
 		store := runtime.NewRedisStore(client, patient, atOnce, runtime.Linger(time.Hour))
 		model := runtime.NewMemoryStore()
-		charge := func(id int) rawstore.Charge { return chargeOf(rule, rule.Prefix+fmt.Sprint(id), 1) }
+		charge := func(id int) rawstore.Charge { return chargeOf(r, r.Prefix+fmt.Sprint(id), 1) }
 		var sequence [][]rawstore.Call
 		random := seed.New(t)
 		for range 60 { // which fit in one trip
@@ -113,7 +115,7 @@ func TestBatchWaitsOnce(t *testing.T) {
 		for _, o := range runtime.New(store, quiet, closed).TakeEach(t.Context(), limits...) {
 			wantError(t, name, o.Err, runtime.ErrUnavailable)
 		}
-		same(t, name+": why calls were not decided", map[runtime.ErrorClass]int64{runtime.ClassTimeout: calls}, store.Failures())
+		same(t, name+": why calls were not decided", map[observe.ErrorClass]int64{observe.ClassTimeout: calls}, store.Failures())
 	}
 }
 
@@ -158,7 +160,7 @@ func TestForbiddenKey(t *testing.T) {
 		})
 		if i%10 == 0 {
 			wait.Go(func() {
-				if _, err := try(store, take, single(rule, fmt.Sprint("forbidden:", i), 1)); runtime.ClassOf(err) != runtime.ClassAuth {
+				if _, err := try(store, take, single(rule, fmt.Sprint("forbidden:", i), 1)); runtime.ClassOf(err) != observe.ClassAuth {
 					t.Errorf("call on a forbidden key: %v", err)
 				}
 			})

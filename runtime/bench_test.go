@@ -4,19 +4,22 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // BenchmarkTake measures what a call costs that is decided in this process, and what
 // observers, overrides, scalers and caps add to it.
 func BenchmarkTake(b *testing.B) {
 	ctx := context.Background()
-	rule := &Rule{Name: "r", Window: time.Hour, Max: MaxCount, Algorithm: TokenBucket}
-	adaptive := *rule
+	r := &Rule{Name: "r", Window: time.Hour, Max: rule.MaxCount, Algorithm: TokenBucket}
+	adaptive := *r
 	adaptive.Adaptive = half{}
 	none := &Rule{Name: "none", Window: time.Hour, Max: 1, Algorithm: TokenBucket}
 	memory := func(opts ...Option) *Limiter { return New(NewMemoryStore(), append(opts, silent)...) }
 	capped := func(algorithm Algorithm) *Limiter {
-		return memory(WithProcessCap(&Rule{Name: "process", Window: time.Second, Max: MaxCount, Algorithm: algorithm}))
+		return memory(WithProcessCap(&Rule{Name: "process", Window: time.Second, Max: rule.MaxCount, Algorithm: algorithm}))
 	}
 	all := ids(1000)
 	for _, bench := range []struct {
@@ -24,22 +27,22 @@ func BenchmarkTake(b *testing.B) {
 		limiter *Limiter
 		rule    *Rule
 	}{
-		{"admitted", memory(), rule},
+		{"admitted", memory(), r},
 		{"denied", memory(), none},
 		{"recalled denial", recalling(b, none, all), none},
-		{"empty observer", memory(WithObserver(new(Observer))), rule},
-		{"observer", memory(WithObserver(&Observer{Decision: func(context.Context, DecisionEvent) {}})), rule},
+		{"empty observer", memory(WithObserver(new(observe.Observer))), r},
+		{"observer", memory(WithObserver(&observe.Observer{Decision: func(context.Context, observe.DecisionEvent) {}})), r},
 		{"overrides", memory(WithOverrides(OverrideFunc(func(context.Context) (Overrides, error) {
-			return Overrides{Rules: map[string]Override{"r": {Max: new(int64(MaxCount))}}}, nil
-		}), time.Hour)), rule},
+			return Overrides{Rules: map[string]rule.Override{"r": {Max: new(int64(rule.MaxCount))}}}, nil
+		}), time.Hour)), r},
 		{"adaptive", memory(), &adaptive},
-		{"fixed-window cap", capped(FixedWindow), rule},
-		{"token-bucket cap", capped(TokenBucket), rule},
+		{"fixed-window cap", capped(FixedWindow), r},
+		{"token-bucket cap", capped(TokenBucket), r},
 	} {
 		take := func(i int) {
 			_, _ = bench.limiter.Take(ctx, bench.rule.Limit(NewKey().AddString(all[i%len(all)])))
 			if bench.rule == &adaptive {
-				bench.limiter.Measure(bench.rule, time.Now())
+				lent{bench.limiter}.Measure(bench.rule, time.Now())
 			}
 		}
 		b.Run(bench.name, func(b *testing.B) {
@@ -65,4 +68,4 @@ func BenchmarkTake(b *testing.B) {
 
 type half struct{}
 
-func (half) Factor(Load) float64 { return 0.5 }
+func (half) Factor(rule.Load) float64 { return 0.5 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // testBlock wants a denial by one replica to block the caller on all, whatever the cost of the
@@ -52,7 +54,7 @@ func TestBlockIsMet(t *testing.T) {
 	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Block: 2 * time.Hour}).Limit(key("k"))
 	taken(t, one, limit)
 	begun := blockedBy(t, one, limit)
-	for i, source := range []runtime.Source{runtime.SourceStore, runtime.SourceRecalled, runtime.SourceRecalled} {
+	for i, source := range []rule.Source{rule.SourceStore, rule.SourceRecalled, rule.SourceRecalled} {
 		d, _ := deniedBy(t, other, source, limit)
 		if !d.Blocked || d.RetryAfter > begun.RetryAfter || d.RetryAfter < begun.RetryAfter-time.Minute {
 			t.Errorf("try %d: got %+v, want the block", i, d)
@@ -72,11 +74,11 @@ func TestBlockAndOverrides(t *testing.T) {
 		limit := (&runtime.Rule{Name: "r", Window: time.Minute, Max: 2, Block: time.Hour}).Limit(key("k"))
 		wantPassing(t, limiter, limit, 2, 2)
 		blockedBy(t, limiter, limit)
-		for _, o := range []runtime.Override{{Max: new(int64(100))}, {Window: new(time.Millisecond)}} {
+		for _, o := range []rule.Override{{Max: new(int64(100))}, {Window: new(time.Millisecond)}} {
 			board.put(overridesOf(o))
 			blockedBy(t, limiter, limit)
 		}
-		board.put(overridesOf(runtime.Override{Mode: new(runtime.ModeShadow)}))
+		board.put(overridesOf(rule.Override{Mode: new(runtime.ModeShadow)}))
 		wantPassing(t, limiter, limit, 5, 5)
 		board.put(runtime.Overrides{})
 		equal(t, "retry after", blockedBy(t, limiter, limit).RetryAfter, time.Hour-4*time.Second)
@@ -101,8 +103,8 @@ func TestBlockWhileLocal(t *testing.T) {
 func TestBlockIsReported(t *testing.T) {
 	t.Parallel()
 	var out lines
-	var seen recorder[runtime.DecisionEvent]
-	limiter := inMemory(out.Logger(), observing(runtime.Observer{Decision: withContext(seen.add)}))
+	var seen recorder[observe.DecisionEvent]
+	limiter := inMemory(out.Logger(), observing(observe.Observer{Decision: withContext(seen.add)}))
 	plain := &runtime.Rule{Name: "plain", Window: time.Hour, Max: 1}
 	block := &runtime.Rule{Name: "block", Window: time.Hour, Max: 1, Block: time.Hour}
 	ghost := &runtime.Rule{Name: "ghost", Window: time.Hour, Max: 1, Block: time.Hour, Mode: runtime.ModeShadow}
@@ -113,7 +115,7 @@ func TestBlockIsReported(t *testing.T) {
 	}
 	got := map[string]bool{}
 	for _, ev := range seen.all()[3:] {
-		if got[ev.Rule] = ev.Blocked; ev.Verdict == runtime.VerdictAdmitted {
+		if got[ev.Rule] = ev.Blocked; ev.Verdict == observe.VerdictAdmitted {
 			t.Errorf("got %+v, want it denied", ev)
 		}
 	}

@@ -44,8 +44,8 @@ func (r *request) free() {
 // call or has the key of another limit. The error is [ErrInvalidLimit], or [ErrInvalidKey] if
 // the rule refuses invalid keys.
 func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
-	if len(limits) > MaxLimits {
-		return fmt.Errorf("%w: %d limits on one call, the maximum is %d", ErrInvalidLimit, len(limits), MaxLimits)
+	if len(limits) > rule.MaxLimits {
+		return fmt.Errorf("%w: %d limits on one call, the maximum is %d", ErrInvalidLimit, len(limits), rule.MaxLimits)
 	}
 	r.Clear()
 	r.Setting = decide.Setting{
@@ -124,12 +124,12 @@ func (r *request) reportEnd(ctx context.Context, l *Limiter, err error) {
 func (r *request) addInvalid(ctx context.Context, l *Limiter, p *plan.Plan, err error) (bool, error) {
 	policy := FailClosed
 	switch {
-	case p.Rule.Invalid == InvalidShare && p.Max > 0:
+	case p.Rule.Invalid == rule.InvalidShare && p.Max > 0:
 		if !r.silent() {
 			l.events.log.InvalidKey(p.Declared, err)
 		}
 		return true, nil
-	case p.Rule.Invalid == InvalidAdmit || p.Terms.Shadow:
+	case p.Rule.Invalid == rule.InvalidAdmit || p.Terms.Shadow:
 		policy = FailOpen
 	}
 	if !r.silent() {
@@ -143,7 +143,7 @@ func (r *request) addInvalid(ctx context.Context, l *Limiter, p *plan.Plan, err 
 
 // keyError returns why the limit has no key, or nil.
 func keyError(l *Limit) error {
-	if l.Rule != nil && l.Rule.Invalid == InvalidShare {
+	if l.Rule != nil && l.Rule.Invalid == rule.InvalidShare {
 		return nil
 	}
 	return rule.PartsOf(l).Err()

@@ -15,11 +15,13 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A classCase brings a server into a state in which it decides nothing.
 type classCase struct {
-	want    runtime.ErrorClass
+	want    observe.ErrorClass
 	name    string
 	cause   func(t *testing.T, s *redistest.Server, admin *redis.Client)
 	client  func(*redis.Options)
@@ -49,31 +51,31 @@ func command(args ...any) func(*testing.T, *redistest.Server, *redis.Client) {
 }
 
 var classCases = []classCase{
-	{want: runtime.ClassTimeout, name: "frozen", cause: func(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.Pause() }},
-	{want: runtime.ClassDial, name: "refused", cause: func(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.Kill() }},
-	{want: runtime.ErrorClass(failure.Pool), name: "in use", client: func(o *redis.Options) {
+	{want: observe.ClassTimeout, name: "frozen", cause: func(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.Pause() }},
+	{want: observe.ClassDial, name: "refused", cause: func(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.Kill() }},
+	{want: observe.ErrorClass(failure.Pool), name: "in use", client: func(o *redis.Options) {
 		o.PoolSize, o.PoolTimeout = 1, time.Millisecond
 	}},
-	{want: runtime.ClassOOM, name: "noeviction", cause: config("maxmemory-policy", "noeviction", "maxmemory", "1")},
-	{want: runtime.ErrorClass(failure.Busy), name: "endless script", cause: busy},
-	{want: runtime.ErrorClass(failure.Loading), name: "starting", cause: loading},
-	{want: runtime.ClassReadOnly, name: "replica", cause: replica},
-	{want: runtime.ErrorClass(failure.MasterDown), name: "orphan", cause: func(t *testing.T, s *redistest.Server, admin *redis.Client) {
+	{want: observe.ClassOOM, name: "noeviction", cause: config("maxmemory-policy", "noeviction", "maxmemory", "1")},
+	{want: observe.ErrorClass(failure.Busy), name: "endless script", cause: busy},
+	{want: observe.ErrorClass(failure.Loading), name: "starting", cause: loading},
+	{want: observe.ClassReadOnly, name: "replica", cause: replica},
+	{want: observe.ErrorClass(failure.MasterDown), name: "orphan", cause: func(t *testing.T, s *redistest.Server, admin *redis.Client) {
 		config("replica-serve-stale-data", "no")(t, s, admin)
 		command("REPLICAOF", "127.0.0.1", "1")(t, s, admin)
 	}},
 	// Redis then closes the connection, which the next call may find only when
 	// it has sent its own.
-	{want: runtime.ClassAuth, name: "no password", cause: config("requirepass", "secret"), orBroken: true},
-	{want: runtime.ClassAuth, name: "wrong password", cause: config("requirepass", "secret"), client: func(o *redis.Options) { o.Password = "guess" }},
-	{want: runtime.ClassAuth, name: "no right to run scripts", cause: command("ACL", "SETUSER", "default", "-eval", "-evalsha")},
-	{want: runtime.ClassAuth, name: "no right to the key", cause: command("ACL", "SETUSER", "default", "resetkeys", "~other:*")},
-	{want: runtime.ClassAuth, name: "no right to a command of the script", cause: command("ACL", "SETUSER", "default", "-time")},
-	{want: runtime.ClassAuth, name: "no right to a command of the algorithm", cause: command("ACL", "SETUSER", "default", "-zadd")},
-	{want: runtime.ClassWrongType, name: "foreign key", cause: command("SET", "class:", "mine")},
-	{want: runtime.ErrorClass(failure.Script), name: "fails", options: script("error('boom')")},
-	{want: runtime.ErrorClass(failure.Script), name: "does not compile", options: script("return return")},
-	{want: runtime.ErrorClass(failure.Script), name: "replies nonsense", options: script("return {1}")},
+	{want: observe.ClassAuth, name: "no password", cause: config("requirepass", "secret"), orBroken: true},
+	{want: observe.ClassAuth, name: "wrong password", cause: config("requirepass", "secret"), client: func(o *redis.Options) { o.Password = "guess" }},
+	{want: observe.ClassAuth, name: "no right to run scripts", cause: command("ACL", "SETUSER", "default", "-eval", "-evalsha")},
+	{want: observe.ClassAuth, name: "no right to the key", cause: command("ACL", "SETUSER", "default", "resetkeys", "~other:*")},
+	{want: observe.ClassAuth, name: "no right to a command of the script", cause: command("ACL", "SETUSER", "default", "-time")},
+	{want: observe.ClassAuth, name: "no right to a command of the algorithm", cause: command("ACL", "SETUSER", "default", "-zadd")},
+	{want: observe.ClassWrongType, name: "foreign key", cause: command("SET", "class:", "mine")},
+	{want: observe.ErrorClass(failure.Script), name: "fails", options: script("error('boom')")},
+	{want: observe.ErrorClass(failure.Script), name: "does not compile", options: script("return return")},
+	{want: observe.ErrorClass(failure.Script), name: "replies nonsense", options: script("return {1}")},
 }
 
 func busy(t *testing.T, s *redistest.Server, admin *redis.Client) {
@@ -116,7 +118,7 @@ func testErrorClass(t *testing.T, test classCase) {
 	// seldom. Of four seconds two are left for the last time, which even a
 	// busy machine has an answer in.
 	timeout, patience := 4*time.Second, 20*time.Second
-	if test.want == runtime.ClassTimeout {
+	if test.want == observe.ClassTimeout {
 		timeout, patience = 500*time.Millisecond, 0
 	}
 	client := server.Client(t, func(o *redis.Options) {
@@ -126,10 +128,10 @@ func testErrorClass(t *testing.T, test classCase) {
 			test.client(o)
 		}
 	})
-	if test.want == runtime.ErrorClass(failure.Loading) { // it looks at new connections now and then
+	if test.want == observe.ErrorClass(failure.Loading) { // it looks at new connections now and then
 		eventually(t, "the server loads", func() bool { return redis.HasErrorPrefix(client.Get(context.Background(), "k").Err(), "LOADING") })
 	}
-	if test.want == runtime.ErrorClass(failure.Pool) {
+	if test.want == observe.ErrorClass(failure.Pool) {
 		conn := client.Conn()
 		defer conn.Close()
 		conn.Ping(context.Background())
@@ -137,24 +139,24 @@ func testErrorClass(t *testing.T, test classCase) {
 	wantClass(t, client, test.want, test.orBroken, append(test.options, runtime.WithTimeout(timeout))...)
 }
 
-func wantClass(t *testing.T, client redis.UniversalClient, want runtime.ErrorClass, orBroken bool, options ...runtime.RedisOption) {
+func wantClass(t *testing.T, client redis.UniversalClient, want observe.ErrorClass, orBroken bool, options ...runtime.RedisOption) {
 	t.Helper()
 	store := runtime.NewRedisStore(client, options...)
-	var seen []runtime.ErrorClass
-	limiter := runtime.New(store, quiet, closed, observing(runtime.Observer{
-		Failure: func(_ context.Context, e runtime.FailureEvent) { seen = append(seen, e.Class) },
+	var seen []observe.ErrorClass
+	limiter := runtime.New(store, quiet, closed, observing(observe.Observer{
+		Failure: func(_ context.Context, e observe.FailureEvent) { seen = append(seen, e.Class) },
 	}))
-	rule := runtime.Rule{Name: "closed", Prefix: "class:", Window: time.Hour, Max: 100}
-	open := rule
+	r := runtime.Rule{Name: "closed", Prefix: "class:", Window: time.Hour, Max: 100}
+	open := r
 	open.Name, open.Fail = "open", runtime.FailOpen
-	takenBy(t, limiter, runtime.SourceFailure, open.Limit(nil))
-	_, err := limiter.Take(t.Context(), rule.Limit(nil))
+	takenBy(t, limiter, rule.SourceFailure, open.Limit(nil))
+	_, err := limiter.Take(t.Context(), r.Limit(nil))
 	second := runtime.ClassOf(err)
-	if !errors.Is(err, runtime.ErrUnavailable) || second != want && !(orBroken && second == runtime.ClassConnection) {
+	if !errors.Is(err, runtime.ErrUnavailable) || second != want && !(orBroken && second == observe.ClassConnection) {
 		t.Errorf("closed: got %v, %v; want %v", second, err, want)
 	}
-	same(t, "the observer's failures", []runtime.ErrorClass{want, second}, seen)
-	counted := map[runtime.ErrorClass]int64{want: 1}
+	same(t, "the observer's failures", []observe.ErrorClass{want, second}, seen)
+	counted := map[observe.ErrorClass]int64{want: 1}
 	counted[second]++
 	same(t, "failures counted", counted, store.Failures())
 }
@@ -167,9 +169,9 @@ func TestErrorClassOfConnection(t *testing.T) {
 	client := server.Client(t, func(o *redis.Options) { o.Addr = proxy.Addr })
 	ok(t, client.Ping(context.Background()).Err())
 	proxy.CutReplies()
-	wantClass(t, client, runtime.ClassConnection, false, patient)
+	wantClass(t, client, observe.ClassConnection, false, patient)
 	_ = client.Close()
-	wantClass(t, client, runtime.ErrorClass(failure.Closed), false, patient)
+	wantClass(t, client, observe.ErrorClass(failure.Closed), false, patient)
 }
 
 // TestErrorClassesOfCluster takes a slot from a cluster, and leaves another half moved.
@@ -197,7 +199,7 @@ func TestErrorClassesOfCluster(t *testing.T) {
 		_ = node.Client(t).ClusterDelSlots(t.Context(), slot).Err()
 	}
 	_, err := limiter.Take(t.Context(), rule.Limit(nil))
-	equal(t, fmt.Sprintf("no node has the slot: %v: class", err), runtime.ClassOf(err), runtime.ErrorClass(failure.ClusterDown))
+	equal(t, fmt.Sprintf("no node has the slot: %v: class", err), runtime.ClassOf(err), observe.ErrorClass(failure.ClusterDown))
 }
 
 // TestForeignType has somebody else's values under a limit's key: the call fails by its policy,
@@ -208,9 +210,9 @@ func TestForeignType(t *testing.T) {
 		return runtime.New(runtime.NewRedisStore(client, patient), quiet, runtime.WithFailurePolicy(policy))
 	}
 	closed, open, local := limiterOf(runtime.FailClosed), limiterOf(runtime.FailOpen), limiterOf(runtime.FailLocal)
-	for name, rule := range serverRules(time.Hour, 2) {
+	for name, r := range serverRules(time.Hour, 2) {
 		t.Run(name, func(t *testing.T) {
-			limit := rule.Limit(key(strings.Repeat("long", 100))) // a part of its key is a hash
+			limit := r.Limit(key(strings.Repeat("long", 100))) // a part of its key is a hash
 			good := (&runtime.Rule{Name: "good", Prefix: "good:", Window: time.Hour, Max: 100}).Limit(key(name))
 			redisKey := closed.RedisKey(limit)
 			fails := func(what string, limits ...runtime.Limit) {
@@ -224,12 +226,12 @@ func TestForeignType(t *testing.T) {
 			client.Del(t.Context(), redisKey)
 			client.SAdd(t.Context(), redisKey, "somebody else's")
 			fails("a set", good, limit)
-			equal(t, "open: source", taken(t, open, limit).Source, runtime.SourceFailure)
+			equal(t, "open: source", taken(t, open, limit).Source, rule.SourceFailure)
 			for range 2 {
-				equal(t, "local: source", taken(t, local, limit).Source, runtime.SourceLocal)
+				equal(t, "local: source", taken(t, local, limit).Source, rule.SourceLocal)
 			}
 			d, _ := denied(t, local, limit)
-			equal(t, "local: source of a denial", d.Source, runtime.SourceLocal)
+			equal(t, "local: source of a denial", d.Source, rule.SourceLocal)
 			wantLeft(t, local, good, 100)
 			outcomes := closed.TakeEach(t.Context(), good, limit, good)
 			if outcomes[0].Err != nil || !errors.Is(outcomes[1].Err, runtime.ErrUnavailable) || outcomes[2].Err != nil || outcomes[2].Remaining != 98 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Decision is the answer to one call. It is a plain value: copies of a charged decision can
@@ -14,7 +15,7 @@ type Decision struct {
 	// Allowed reports whether the call may go on.
 	Allowed bool
 	// Source is who decided.
-	Source Source
+	Source rule.Source
 	// Blocked reports that the call is denied by a block, which this denial or an earlier one
 	// began, see [Rule.Block]. [Limiter.Peek] begins none.
 	Blocked   bool
@@ -26,7 +27,7 @@ type Decision struct {
 	Rule string
 	// Limit is the max that held for this call, or the burst of a bucket.
 	Limit int64
-	// Remaining is how much of the limit is left. If the source is [SourceLease] it is what was
+	// Remaining is how much of the limit is left. If the source is [rule.SourceLease] it is what was
 	// left when the lease was taken, and what is left of the lease.
 	Remaining int64
 	// RetryAfter is 0 if the call is allowed. Otherwise it is the time until a call of this

@@ -14,6 +14,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // remembering returns a limiter that trusts denials for a time, and fails open.
@@ -27,16 +29,16 @@ func TestDenialMemory(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	count, limiter := counting(client), remembering(client, time.Hour)
-	rule := perHour(10)
-	limit := rule.Limit(key("a"))
+	r := perHour(10)
+	limit := r.Limit(key("a"))
 
 	first := taken(t, limiter, limit.WithCost(4))
 	taken(t, limiter, limit.WithCost(4))
-	deniedBy(t, limiter, runtime.SourceStore, limit.WithCost(5)) // which tells nothing of the time until a higher cost fits
-	denial, _ := deniedBy(t, limiter, runtime.SourceStore, limit.WithCost(7))
+	deniedBy(t, limiter, rule.SourceStore, limit.WithCost(5)) // which tells nothing of the time until a higher cost fits
+	denial, _ := deniedBy(t, limiter, rule.SourceStore, limit.WithCost(7))
 	count.sent()
 	for range 1000 {
-		again, _ := deniedBy(t, limiter, runtime.SourceRecalled, limit.WithCost(7))
+		again, _ := deniedBy(t, limiter, rule.SourceRecalled, limit.WithCost(7))
 		if again.Remaining != 2 || again.RetryAfter <= 0 || again.RetryAfter > denial.RetryAfter || again.ResetAfter > denial.ResetAfter {
 			t.Fatalf("got %+v; want no more than %+v", again, denial)
 		}
@@ -45,7 +47,7 @@ func TestDenialMemory(t *testing.T) {
 
 	taken(t, limiter, limit.WithCost(2))             // cheaper than what was denied
 	taken(t, limiter, limit.WithCost(5).WithMax(20)) // under a higher max
-	taken(t, limiter, rule.Limit(key("b")))
+	taken(t, limiter, r.Limit(key("b")))
 	refunded(t, limiter, first)
 	denied(t, limiter, limit) // 11 of 10 are charged
 	ok(t, limiter.Reset(t.Context(), limit))
@@ -76,18 +78,18 @@ func TestDenialObeyed(t *testing.T) {
 						return send()
 					}))
 					limiter := remembering(client, time.Hour)
-					rule := &runtime.Rule{Name: "r", Prefix: t.Name(), Algorithm: algorithm, Window: window, Max: 2}
+					r := &runtime.Rule{Name: "r", Prefix: t.Name(), Algorithm: algorithm, Window: window, Max: 2}
 					if way != "wait" {
-						rule.Block = window / 2
+						r.Block = window / 2
 					}
-					limit := rule.Limit(nil).WithCost(2)
+					limit := r.Limit(nil).WithCost(2)
 					taken(t, limiter, limit)
 					there.Store(int64(away[0]))
 					back.Store(int64(away[1]))
-					told, _ := deniedBy(t, limiter, runtime.SourceStore, limit)
+					told, _ := deniedBy(t, limiter, rule.SourceStore, limit)
 					there.Store(0)
 					back.Store(0)
-					again, _ := deniedBy(t, limiter, runtime.SourceRecalled, limit)
+					again, _ := deniedBy(t, limiter, rule.SourceRecalled, limit)
 					if again.RetryAfter > told.RetryAfter {
 						t.Errorf("told %v by Redis, and %v from memory", told.RetryAfter, again.RetryAfter)
 					}
@@ -97,7 +99,7 @@ func TestDenialObeyed(t *testing.T) {
 					case "reset after":
 						time.Sleep(again.ResetAfter)
 					case "wait":
-						waits := *rule
+						waits := *r
 						waits.Wait = again.RetryAfter
 						limit = waits.Limit(nil).WithCost(2)
 					}
@@ -117,24 +119,24 @@ func TestDenialOutlastsRedis(t *testing.T) {
 	long := perHour(1)
 	short := &runtime.Rule{Name: "short", Window: 2 * time.Second, Max: 1}
 	var limited *runtime.LimitedError
-	for _, rule := range []*runtime.Rule{long, short} {
-		takenBy(t, limiter, runtime.SourceStore, rule.Limit(nil))
-		_, limited = deniedBy(t, limiter, runtime.SourceStore, rule.Limit(nil))
+	for _, r := range []*runtime.Rule{long, short} {
+		takenBy(t, limiter, rule.SourceStore, r.Limit(nil))
+		_, limited = deniedBy(t, limiter, rule.SourceStore, r.Limit(nil))
 	}
 	back := time.Now().Add(limited.RetryAfter)
 	server.Kill()
 
 	for range 20 { // the breaker opens meanwhile
-		deniedBy(t, limiter, runtime.SourceRecalled, long.Limit(nil))
-		takenBy(t, limiter, runtime.SourceFailure, long.Limit(key("another")))
+		deniedBy(t, limiter, rule.SourceRecalled, long.Limit(nil))
+		takenBy(t, limiter, rule.SourceFailure, long.Limit(key("another")))
 	}
 	for _, o := range limiter.TakeEach(t.Context(), long.Limit(nil), long.Limit(key("another"))) {
-		if denied := o.Source == runtime.SourceRecalled; denied != errors.Is(o.Err, runtime.ErrLimited) || !denied && o.Source != runtime.SourceFailure {
+		if denied := o.Source == rule.SourceRecalled; denied != errors.Is(o.Err, runtime.ErrLimited) || !denied && o.Source != rule.SourceFailure {
 			t.Errorf("each: got %+v", o)
 		}
 	}
 	time.Sleep(time.Until(back))
-	takenBy(t, limiter, runtime.SourceFailure, short.Limit(nil))
+	takenBy(t, limiter, rule.SourceFailure, short.Limit(nil))
 }
 
 // TestDenialsOfEach has Redis fail for a call of its own, or for all.
@@ -171,7 +173,7 @@ func testDenialsOfEach(t *testing.T, client redis.UniversalClient, failing int, 
 	fail()
 	for round := range 3 {
 		for i, o := range limiter.TakeEach(t.Context(), limits[:failing]...) {
-			if !errors.Is(o.Err, runtime.ErrLimited) || o.Source != runtime.SourceRecalled {
+			if !errors.Is(o.Err, runtime.ErrLimited) || o.Source != rule.SourceRecalled {
 				t.Fatalf("round %d, caller %d: got %+v, %v", round, i, o.Decision, o.Err)
 			}
 		}
@@ -202,7 +204,7 @@ func TestDenialOvertakes(t *testing.T) {
 				admitted.Add(1)
 			case !errors.Is(err, runtime.ErrLimited):
 				t.Errorf("got %+v, %v", d, err)
-			case d.Source == runtime.SourceRecalled:
+			case d.Source == rule.SourceRecalled:
 				recalled.Add(1)
 			default:
 				asked.Add(1)
@@ -237,7 +239,7 @@ func TestDenialRenewedAgain(t *testing.T) {
 	server := redistest.Start(t)
 	store := runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(400*time.Millisecond), runtime.WithDenialMemory(time.Millisecond))
 	limiter, limit := runtime.New(store, quiet, closed), perHour(1).Limit(nil)
-	source := func(ctx context.Context) runtime.Source {
+	source := func(ctx context.Context) rule.Source {
 		d, err := limiter.Take(ctx, limit)
 		if err != nil && !errors.Is(err, runtime.ErrLimited) && !errors.Is(err, runtime.ErrUnavailable) && ctx.Err() == nil {
 			t.Fatalf("got %+v, %v", d, err)
@@ -245,7 +247,7 @@ func TestDenialRenewedAgain(t *testing.T) {
 		return d.Source // or that of a failure, on a machine so busy that the first call takes too long
 	}
 	eventually(t, "Redis has denied the call", func() bool {
-		return source(ctx) == runtime.SourceStore && source(ctx) == runtime.SourceRecalled
+		return source(ctx) == rule.SourceStore && source(ctx) == rule.SourceRecalled
 	})
 	server.Pause()
 	time.Sleep(2 * time.Millisecond) // the denial is no longer trusted
@@ -256,10 +258,10 @@ func TestDenialRenewedAgain(t *testing.T) {
 			break
 		}
 	}
-	before := store.Failures()[runtime.ClassTimeout]
-	if got := source(ctx); got != runtime.SourceRecalled || store.Failures()[runtime.ClassTimeout] != before+1 {
+	before := store.Failures()[observe.ClassTimeout]
+	if got := source(ctx); got != rule.SourceRecalled || store.Failures()[observe.ClassTimeout] != before+1 {
 		t.Errorf("the caller that asked first has gone: decided by %v, and %v; want that another one asks in vain", got, store.Failures())
 	}
 	server.Resume()
-	eventually(t, "another one asks", func() bool { return source(ctx) == runtime.SourceStore })
+	eventually(t, "another one asks", func() bool { return source(ctx) == rule.SourceStore })
 }

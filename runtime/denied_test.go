@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
+	"github.com/rategen/rategen/runtime/wrapper"
 )
 
 // A domainError is an error of an application, which hides what it was made of.
@@ -78,9 +81,9 @@ func TestDenied(t *testing.T) {
 		return formed
 	})) {
 		t.Run(want.Error()+" "+want.way, func(t *testing.T) {
-			var seen []runtime.Refusal
+			var seen []observe.Refusal
 			received = nil
-			calling = runtime.WithRefusalRecorder(t.Context(), func(r runtime.Refusal) { seen = append(seen, r) })
+			calling = observe.WithRefusalRecorder(t.Context(), func(r observe.Refusal) { seen = append(seen, r) })
 			equal(t, "the caller's error", call(calling), error(formed))
 			if len(received) != 1 || !errors.Is(received[0], want.error) {
 				t.Errorf("the function received %v", received)
@@ -95,12 +98,12 @@ func TestDenied(t *testing.T) {
 // No function of the application's admits a call that the limiter refused.
 func TestDeniedNeverAdmits(t *testing.T) {
 	t.Parallel()
-	var panics recorder[runtime.PanicEvent]
+	var panics recorder[observe.PanicEvent]
 	for name, form := range map[string]func(context.Context, error) error{
 		"nil":   func(context.Context, error) error { return nil },
 		"panic": func(context.Context, error) error { panic("denied") },
 	} {
-		for want, call := range refusals(runtime.WithRefusalError(form), observing(runtime.Observer{Panic: panics.add})) {
+		for want, call := range refusals(runtime.WithRefusalError(form), observing(observe.Observer{Panic: panics.add})) {
 			wantError(t, name+", "+want.way, call(t.Context()), want.error)
 		}
 	}
@@ -118,7 +121,7 @@ func TestDeniedConcernsRefusalsOnly(t *testing.T) {
 	taken(t, limiter, rule.Limit(nil))
 	ended, end := context.WithCancel(t.Context())
 	end()
-	ended = runtime.WithRefusalRecorder(ended, func(r runtime.Refusal) { t.Error("recorded", r) })
+	ended = observe.WithRefusalRecorder(ended, func(r observe.Refusal) { t.Error("recorded", r) })
 	for _, limits := range [][]runtime.Limit{{rule.Limit(nil)}, {rule.Limit(nil), rule.Limit(key("2"))}} {
 		_, err := limiter.Take(ended, limits...)
 		wantError(t, "a caller that has left", err, context.Canceled)
@@ -128,18 +131,18 @@ func TestDeniedConcernsRefusalsOnly(t *testing.T) {
 // Listeners nest, a panic in one is contained, and nil is none.
 func TestRefusalsNest(t *testing.T) {
 	t.Parallel()
-	var panics recorder[runtime.PanicEvent]
-	limiter := inMemory(observing(runtime.Observer{Panic: panics.add}))
+	var panics recorder[observe.PanicEvent]
+	limiter := inMemory(observing(observe.Observer{Panic: panics.add}))
 	var outer, inner, decisions int
-	ctx := runtime.WithRefusalRecorder(t.Context(), func(r runtime.Refusal) {
+	ctx := observe.WithRefusalRecorder(t.Context(), func(r observe.Refusal) {
 		if r.Err == r.Returned {
 			outer++
 		}
 	})
-	ctx = runtime.WithRecorder(ctx, func(runtime.DecisionEvent) { decisions++ })
-	ctx = runtime.WithRefusalRecorder(ctx, func(runtime.Refusal) { panic("refusals") })
-	ctx = runtime.WithRefusalRecorder(ctx, func(runtime.Refusal) { inner++ })
-	equal(t, "a context with one more that is nil", runtime.WithRefusalRecorder(ctx, nil), ctx)
+	ctx = observe.WithRecorder(ctx, func(observe.DecisionEvent) { decisions++ })
+	ctx = observe.WithRefusalRecorder(ctx, func(observe.Refusal) { panic("refusals") })
+	ctx = observe.WithRefusalRecorder(ctx, func(observe.Refusal) { inner++ })
+	equal(t, "a context with one more that is nil", observe.WithRefusalRecorder(ctx, nil), ctx)
 	_, err := limiter.Take(ctx, perHour(0).Limit(nil))
 	if !errors.Is(err, runtime.ErrLimited) || outer != 1 || inner != 1 || decisions != 1 || !counted(&panics)["recorder"] {
 		t.Error(err, outer, inner, decisions, panics.all())
@@ -169,9 +172,9 @@ func TestStatusCode(t *testing.T) {
 func TestExceeded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		shadowed := 0
-		l := inMemory(observing(runtime.Observer{
-			Decision: func(_ context.Context, ev runtime.DecisionEvent) {
-				if ev.Verdict == runtime.VerdictShadowDenied {
+		l := inMemory(observing(observe.Observer{
+			Decision: func(_ context.Context, ev observe.DecisionEvent) {
+				if ev.Verdict == observe.VerdictShadowDenied {
 					shadowed++
 				}
 			},
@@ -187,7 +190,7 @@ func TestExceeded(t *testing.T) {
 		}
 		take := func(ctx context.Context, rules ...*runtime.Rule) context.Context {
 			t.Helper()
-			ctx = runtime.WithExceeded(ctx)
+			ctx = wrapper.WithExceeded(ctx)
 			var limits []runtime.Limit
 			for _, r := range rules {
 				limits = append(limits, r.Limit(nil))
@@ -218,7 +221,7 @@ func TestExceeded(t *testing.T) {
 			equal(t, fmt.Sprintf("call %d knows afterwards", i), names(ctx), want)
 		}
 		equal(t, "time that soft limits wait", time.Since(start), 0)
-		if runtime.Exceeded(t.Context()) != nil || runtime.Exceeded(runtime.WithExceeded(t.Context())) != nil {
+		if runtime.Exceeded(t.Context()) != nil || runtime.Exceeded(wrapper.WithExceeded(t.Context())) != nil {
 			t.Error("exceeded without a call")
 		}
 		equal(t, "denials that only count", shadowed, 2+2+1+2+3)
@@ -236,9 +239,9 @@ func TestExceededByOverride(t *testing.T) {
 	}{runtime.ModeSoft: {1, nil}, runtime.ModeShadow: {0, nil}, runtime.ModeEnforce: {0, runtime.ErrLimited}} {
 		for _, declared := range []runtime.Mode{runtime.ModeEnforce, runtime.ModeSoft, runtime.ModeShadow} {
 			limit := (&runtime.Rule{Name: "r", Window: time.Minute, Max: 1, Mode: declared}).Limit(nil)
-			l := inMemory(overridden(overridesOf(runtime.Override{Mode: &mode})))
+			l := inMemory(overridden(overridesOf(rule.Override{Mode: &mode})))
 			taken(t, l, limit)
-			ctx := runtime.WithExceeded(t.Context())
+			ctx := wrapper.WithExceeded(t.Context())
 			_, err := l.Take(ctx, limit)
 			wantError(t, fmt.Sprintf("%v overridden by %v", declared, mode), err, want.err)
 			equal(t, fmt.Sprintf("%v overridden by %v: exceeded", declared, mode), len(runtime.Exceeded(ctx)), want.exceeded)

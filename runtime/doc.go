@@ -46,9 +46,9 @@
 //
 // # While a program runs
 //
-// [WithEnabled] is a switch for all limits. [WithOverrides] changes limits, and a [Scaler]
-// adapts them to the load. An [Observer] receives decisions and failures.
-// [WithRecorder] shows middleware every limit of one request. [WithMemoryWatch] watches the
+// [WithEnabled] is a switch for all limits. [WithOverrides] changes limits, and a [rule.Scaler]
+// adapts them to the load. An [observe.Observer] receives decisions and failures.
+// [observe.WithRecorder] shows middleware every limit of one request. [WithMemoryWatch] watches the
 // memory of Redis, and [RedisStore.Survey] counts the keys in it. [Limiter.Close] and
 // [RedisStore.Close] end the goroutines that these start.
 //

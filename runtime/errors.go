@@ -14,6 +14,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/keytext"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -38,7 +39,7 @@ var (
 	ErrClosed = decide.ErrClosed
 
 	// ErrInvalidKey is the error of a key that could not be built, for instance because of a
-	// nil pointer in its expression. The rule's [InvalidKeyPolicy] decides whether the call may
+	// nil pointer in its expression. The rule's [rule.InvalidKeyPolicy] decides whether the call may
 	// go on.
 	ErrInvalidKey = keytext.ErrInvalid
 
@@ -64,7 +65,7 @@ const Never time.Duration = math.MaxInt64
 // A LimitedError is the denial of a call. Its fields are those of the [Decision]: the limit
 // that keeps the caller out longest. Remaining is less than the call's cost, and 0 if the
 // caller is blocked. RetryAfter is above 0; for a blocked caller it is the rest of the block,
-// or more if the limit has no room then. The process cap, a [SourceProcess], is none of the
+// or more if the limit has no room then. The process cap, a [rule.SourceProcess], is none of the
 // caller's limits.
 type LimitedError struct {
 	Rule       string
@@ -72,7 +73,7 @@ type LimitedError struct {
 	Remaining  int64
 	RetryAfter time.Duration
 	Blocked    bool
-	Source     Source
+	Source     rule.Source
 
 	rule   *Rule  // nil in an error that a program has made
 	caller uint64 // see callerOf, or 0
@@ -123,43 +124,10 @@ func MessageText(message string, retryAfter time.Duration) string {
 // zeroTrimmer shortens the text of a duration of whole seconds.
 var zeroTrimmer = strings.NewReplacer("h0m0s", "h", "m0s", "m")
 
-// An ErrorClass is one word for the reason that a store did not decide: a label for metrics and
-// alerts, see [ClassOf]. There are more classes than those that have a name here, and a version
-// may divide one into several.
-type ErrorClass uint8
-
-// The classes that programs act upon.
-const (
-	// ClassOther is every error that no other class is for.
-	ClassOther = ErrorClass(failure.Other)
-	// ClassTimeout: no answer arrived in time, see [WithTimeout]. A client with its default
-	// options may still be dialing then, or waiting for a connection of its pool.
-	ClassTimeout = ErrorClass(failure.Timeout)
-	// ClassDial: no connection could be made, the server accepts no more, or its certificate is
-	// not trusted.
-	ClassDial = ErrorClass(failure.Dial)
-	// ClassConnection: a connection broke while a call was under way.
-	ClassConnection = ErrorClass(failure.Connection)
-	// ClassBreakerOpen: the store was not asked, since its circuit breaker is open.
-	ClassBreakerOpen = ErrorClass(failure.BreakerOpen)
-	// ClassOOM: Redis is at its maxmemory and may evict nothing.
-	ClassOOM = ErrorClass(failure.OOM)
-	// ClassReadOnly: the server is a replica, or may not write as things are.
-	ClassReadOnly = ErrorClass(failure.ReadOnly)
-	// ClassAuth: the client's user or password is wrong, or the user may not run scripts, call
-	// a command that they call, or touch the key.
-	ClassAuth = ErrorClass(failure.Auth)
-	// ClassWrongType: something else is stored under the key.
-	ClassWrongType = ErrorClass(failure.WrongType)
-)
-
-// String returns the class in lower case, "timeout" for instance.
-func (c ErrorClass) String() string { return failure.Class(c).String() }
-
 // ClassOf returns the class of an error of a [RedisStore] or of a [Limiter] on one, such as
 // [ErrUnavailable]. It is for errors of calls that were not decided: a denial is ClassOther,
 // and so is nil.
-func ClassOf(err error) ErrorClass { return ErrorClass(failure.ClassOf(err)) }
+func ClassOf(err error) observe.ErrorClass { return observe.ErrorClass(failure.ClassOf(err)) }
 
 // errorsAtOnce is how many errors are allocated together. They take 2 KiB.
 const errorsAtOnce = 36

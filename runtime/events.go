@@ -12,15 +12,18 @@ import (
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/recording"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // events reports what happens in a limiter, or in the store of several, to the log and to the
 // observers.
 type events struct {
 	log           *report.Lines
-	observers     []*Observer
+	observers     []*observe.Observer
 	hearDecisions bool    // an observer has a Decision function, or there is a witness
 	hearKeys      bool    // an observer has a KeyDenied function
 	hearShare     bool    // an observer has a Threshold function
@@ -40,7 +43,7 @@ func newEvents(lists []*findings.List, loggers ...*slog.Logger) *events {
 }
 
 // observe adds an observer. A nil one is passed over.
-func (e *events) observe(o *Observer) {
+func (e *events) observe(o *observe.Observer) {
 	if o != nil {
 		e.observers = append(e.observers, o)
 		e.hearDecisions = e.hearDecisions || o.Decision != nil || o.Call != nil
@@ -54,14 +57,14 @@ func (e *events) observe(o *Observer) {
 func (e *events) reportFailure(ctx context.Context, p *plan.Plan, policy FailurePolicy, err error) {
 	class := ClassOf(err)
 	e.log.Undecided(p.Declared, policy.String(), class.String(), err)
-	e.notifyFailure(ctx, FailureEvent{Rule: p.Name, Class: class, Policy: policy, Err: err})
+	e.notifyFailure(ctx, observe.FailureEvent{Rule: p.Name, Class: class, Policy: policy, Err: err})
 }
 
 // reportUnsettled reports that a decision could not be settled, by a rule as it was declared.
 func (e *events) reportUnsettled(ctx context.Context, r *Rule, err error) {
 	class := ClassOf(err)
 	e.log.Unsettled(r, class.String(), err)
-	e.notifyFailure(ctx, FailureEvent{Rule: r.Name, Class: class, Settling: true, Err: err})
+	e.notifyFailure(ctx, observe.FailureEvent{Rule: r.Name, Class: class, Settling: true, Err: err})
 }
 
 // reportHold reports that the results of a call hold calls back, or that the store could not.
@@ -69,13 +72,13 @@ func (e *events) reportHold(ctx context.Context, r *Rule, d time.Duration, bound
 	class := ClassOf(err)
 	e.log.Held(r, d, bounded, class.String(), err)
 	if err != nil {
-		e.notifyFailure(ctx, FailureEvent{Rule: r.Name, Class: class, Holding: true, Err: err})
+		e.notifyFailure(ctx, observe.FailureEvent{Rule: r.Name, Class: class, Holding: true, Err: err})
 	}
 }
 
 // reportShadowDenial reports the denial of a charge, of a call that arrived at an instant, by a limit
 // that denies nobody.
-func (e *events) reportShadowDenial(ctx context.Context, charge *decide.Charge, c *terms.Charge, by Source,
+func (e *events) reportShadowDenial(ctx context.Context, charge *decide.Charge, c *terms.Charge, by rule.Source,
 	arrived time.Duration) {
 	p := charge.By(c)
 	reportExceeded(ctx, p, c)
@@ -96,7 +99,7 @@ func (e *events) deny(c *decide.Charge, d *Decision, arrived time.Duration) erro
 	spareErrorPool.Put(spare)
 	denial.Rule, denial.Limit, denial.Remaining, denial.RetryAfter = d.Rule, d.Limit, d.Remaining, d.RetryAfter
 	denial.Blocked, denial.Source, denial.rule = d.Blocked, d.Source, p.Rule
-	if anyRecorder.Load() {
+	if recording.Anyone() {
 		denial.caller = callerOf(c.Key)
 	}
 	return denial
@@ -110,7 +113,7 @@ func (e *events) logDenial(p *plan.Plan, cost int64, d *Decision, skipped int64)
 }
 
 // notifyFailure tells the observers what the store did not do.
-func (e *events) notifyFailure(ctx context.Context, ev FailureEvent) {
+func (e *events) notifyFailure(ctx context.Context, ev observe.FailureEvent) {
 	for _, o := range e.observers {
 		notifyWith(e, ctx, o.Failure, ev)
 	}
@@ -119,7 +122,7 @@ func (e *events) notifyFailure(ctx context.Context, ev FailureEvent) {
 // Waits implements [decide.Listener].
 func (e *events) Waits(ctx context.Context, ev decide.WaitEvent) {
 	for _, o := range e.observers {
-		notifyWith(e, ctx, o.Wait, WaitEvent(ev))
+		notifyWith(e, ctx, o.Wait, observe.WaitEvent(ev))
 	}
 }
 
@@ -131,7 +134,7 @@ func (e *events) Crowded(p *plan.Plan) { e.log.Find(report.LineFull, p.Name, "")
 func (e *events) reportBreaker(node string, open bool) {
 	e.log.Breaker(node, open)
 	for _, o := range e.observers {
-		notify(e, "observer", o.Breaker, BreakerEvent{open, node})
+		notify(e, "observer", o.Breaker, observe.BreakerEvent{Open: open, Node: node})
 	}
 }
 
@@ -163,7 +166,7 @@ func (e *events) panicEvent(in string) {
 		if o.Panic != nil {
 			func() {
 				defer func() { _ = recover() }() // it was called once
-				o.Panic(PanicEvent{in})
+				o.Panic(observe.PanicEvent{In: in})
 			}()
 		}
 	}
@@ -177,7 +180,7 @@ var noEvents = newEvents(nil)
 func joinEvents(each []*events) *events {
 	var lists []*findings.List
 	var loggers []*slog.Logger
-	var observers []*Observer
+	var observers []*observe.Observer
 	for _, e := range each {
 		lists, loggers, observers = append(lists, e.log.Lists...), append(loggers, e.log.Loggers...),
 			append(observers, e.observers...)
@@ -247,7 +250,7 @@ func (e *events) shareListener() func(terms.Reached) {
 func (e *events) tellShares(all []terms.Reached) {
 	for _, r := range all {
 		for _, o := range e.observers {
-			notify(e, "observer", o.Threshold, ThresholdEvent(r))
+			notify(e, "observer", o.Threshold, observe.ThresholdEvent(r))
 		}
 	}
 }
@@ -265,7 +268,7 @@ func (e *events) reportKeysDenied(ctx context.Context, charges []decide.Charge, 
 			continue
 		}
 		text := keyTextPool.Get().(*[terms.MaxKey]byte)
-		ev := KeyDeniedEvent{Rule: p.Name, Key: append(text[:0], parts...), Shadow: p.Terms.Shadow}
+		ev := observe.KeyDeniedEvent{Rule: p.Name, Key: append(text[:0], parts...), Shadow: p.Terms.Shadow}
 		for _, o := range e.observers {
 			notifyWith(e, ctx, o.KeyDenied, ev)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A limit for each user and one that all share: a call is charged to both or to neither.
@@ -67,7 +68,7 @@ func ExampleWithOverrides() {
 	exports := &runtime.Rule{Name: "export", Prefix: "export:", Window: time.Hour, Max: 10}
 	limiter := runtime.New(runtime.NewMemoryStore(), quiet,
 		runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-			return runtime.Overrides{Rules: map[string]runtime.Override{
+			return runtime.Overrides{Rules: map[string]rule.Override{
 				"export": {Max: new(int64(20))}, // from wherever the program's settings are
 			}}, nil
 		}), 0))

@@ -12,6 +12,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // withoutStore returns limiters whose stores decide nothing.
@@ -28,21 +30,21 @@ func TestFailurePolicies(t *testing.T) {
 		limiter, rule runtime.FailurePolicy
 		admitted      int // of 4 calls on a max of 2
 		err           error
-		source        runtime.Source
+		source        rule.Source
 	}{
-		{"default", fromRule, fromRule, 4, nil, runtime.SourceFailure},
-		{"open", runtime.FailOpen, fromRule, 4, nil, runtime.SourceFailure},
-		{"closed", runtime.FailClosed, fromRule, 0, runtime.ErrUnavailable, runtime.SourceFailure},
-		{"local", runtime.FailLocal, fromRule, 2, runtime.ErrLimited, runtime.SourceLocal},
-		{"the rule's open", runtime.FailClosed, runtime.FailOpen, 4, nil, runtime.SourceFailure},
-		{"the rule's closed", runtime.FailOpen, runtime.FailClosed, 0, runtime.ErrUnavailable, runtime.SourceFailure},
-		{"the rule's local", runtime.FailClosed, runtime.FailLocal, 2, runtime.ErrLimited, runtime.SourceLocal},
+		{"default", fromRule, fromRule, 4, nil, rule.SourceFailure},
+		{"open", runtime.FailOpen, fromRule, 4, nil, rule.SourceFailure},
+		{"closed", runtime.FailClosed, fromRule, 0, runtime.ErrUnavailable, rule.SourceFailure},
+		{"local", runtime.FailLocal, fromRule, 2, runtime.ErrLimited, rule.SourceLocal},
+		{"the rule's open", runtime.FailClosed, runtime.FailOpen, 4, nil, rule.SourceFailure},
+		{"the rule's closed", runtime.FailOpen, runtime.FailClosed, 0, runtime.ErrUnavailable, rule.SourceFailure},
+		{"the rule's local", runtime.FailClosed, runtime.FailLocal, 2, runtime.ErrLimited, rule.SourceLocal},
 	} {
 		for name, limiter := range withoutStore(runtime.WithFailurePolicy(test.limiter)) {
-			rule := perHour(2)
-			rule.Fail = test.rule
+			r := perHour(2)
+			r.Fail = test.rule
 			for i := range 4 {
-				d, err := limiter.Take(t.Context(), rule.Limit(key("k")))
+				d, err := limiter.Take(t.Context(), r.Limit(key("k")))
 				if want := i < test.admitted; (err == nil) != want || d.Allowed != want || d.Source != test.source || err != nil && !errors.Is(err, test.err) {
 					t.Errorf("%s, %s: call %d: got %+v, %v, want admitted %v by %v, or %v", test.name, name, i, d, err, want, test.source, test.err)
 				}
@@ -70,7 +72,7 @@ func TestBrokenStoreElsewhere(t *testing.T) {
 		wantPassing(t, limiter, local, 3, 2)
 		wantError(t, name+": refund of nothing", limiter.Refund(ctx, runtime.Decision{}), nil)
 		for _, o := range limiter.TakeEach(ctx, limit, limit) {
-			if o.Err != nil || !o.Allowed || o.Source != runtime.SourceFailure {
+			if o.Err != nil || !o.Allowed || o.Source != rule.SourceFailure {
 				t.Errorf("%s: take each: got %+v", name, o)
 			}
 		}
@@ -85,26 +87,26 @@ func TestInvalidKey(t *testing.T) {
 	invalid := runtime.NewKey().AddString("t").AddInvalid("req.User is nil")
 	for name, store := range map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "redis": runtime.NewRedisStore(server.Client(t), patient)} {
 		for _, fail := range []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal} {
-			for policy, want := range map[runtime.InvalidKeyPolicy]struct {
+			for policy, want := range map[rule.InvalidKeyPolicy]struct {
 				admitted  int
 				err, look error // of further calls, and of what operators do
 				told      []runtime.FailurePolicy
 			}{
-				runtime.InvalidShare:  {2, runtime.ErrLimited, nil, nil},
-				runtime.InvalidRefuse: {0, runtime.ErrInvalidKey, runtime.ErrInvalidKey, slices.Repeat([]runtime.FailurePolicy{runtime.FailClosed}, 4)},
-				runtime.InvalidAdmit:  {4, nil, runtime.ErrInvalidKey, slices.Repeat([]runtime.FailurePolicy{runtime.FailOpen}, 4)},
+				rule.InvalidShare:  {2, runtime.ErrLimited, nil, nil},
+				rule.InvalidRefuse: {0, runtime.ErrInvalidKey, runtime.ErrInvalidKey, slices.Repeat([]runtime.FailurePolicy{runtime.FailClosed}, 4)},
+				rule.InvalidAdmit:  {4, nil, runtime.ErrInvalidKey, slices.Repeat([]runtime.FailurePolicy{runtime.FailOpen}, 4)},
 			} {
 				what := fmt.Sprint(name, " ", fail, " ", policy)
 				var told []runtime.FailurePolicy
-				limiter := runtime.New(store, quiet, runtime.WithFailurePolicy(fail), observing(runtime.Observer{
-					Failure: func(_ context.Context, ev runtime.FailureEvent) {
+				limiter := runtime.New(store, quiet, runtime.WithFailurePolicy(fail), observing(observe.Observer{
+					Failure: func(_ context.Context, ev observe.FailureEvent) {
 						equal(t, what+": class", ev.Class.String(), "key")
 						told = append(told, ev.Policy)
 					},
 				}))
-				rule := perHour(2)
-				rule.Name, rule.Invalid, rule.Hold = what, policy, true
-				limit := rule.Limit(invalid)
+				r := perHour(2)
+				r.Name, r.Invalid, r.Hold = what, policy, true
+				limit := r.Limit(invalid)
 				for range want.admitted {
 					taken(t, limiter, limit)
 				}
@@ -112,20 +114,20 @@ func TestInvalidKey(t *testing.T) {
 					refused(t, limiter, want.err, limit)
 				}
 				same(t, what+": events", want.told, told)
-				taken(t, limiter, rule.Limit(key("t")).WithCost(2)) // nobody else is concerned
+				taken(t, limiter, r.Limit(key("t")).WithCost(2)) // nobody else is concerned
 				_, err := limiter.Peek(t.Context(), limit)
 				wantError(t, what+": peek", err, want.look)
 				wantError(t, what+": hold", limiter.Hold(t.Context(), limit, time.Second), want.look)
 				wantError(t, what+": reset", limiter.Reset(t.Context(), limit), want.look)
-				if policy == runtime.InvalidShare {
+				if policy == rule.InvalidShare {
 					refunded(t, limiter, taken(t, limiter, limit))
-					written, err := runtime.ParseKey(invalid.String())
+					written, err := rule.ParseKey(invalid.String())
 					ok(t, err)
-					wantPassing(t, limiter, rule.Limit(written), 4, 2) // by the name of the budget
+					wantPassing(t, limiter, r.Limit(written), 4, 2) // by the name of the budget
 					denied(t, limiter, limit)
-					taken(t, limiter, rule.Limit(runtime.NewKey().AddString("u").AddInvalid("nil")))
+					taken(t, limiter, r.Limit(runtime.NewKey().AddString("u").AddInvalid("nil")))
 				}
-				shadow := *rule
+				shadow := *r
 				shadow.Name, shadow.Mode, shadow.Hold = what+" shadow", runtime.ModeShadow, false
 				for range 4 {
 					taken(t, limiter, shadow.Limit(invalid))
@@ -135,16 +137,16 @@ func TestInvalidKey(t *testing.T) {
 	}
 	for _, key := range []*runtime.Key{runtime.NewKey().AddString("").AddInvalid("nil"), runtime.NewKey().AddInvalid("nil").AddString("")} {
 		refusing := *wide
-		refusing.Invalid = runtime.InvalidRefuse
+		refusing.Invalid = rule.InvalidRefuse
 		refused(t, inMemory(), runtime.ErrInvalidKey, refusing.Limit(key)) // beside an empty part
 	}
 	// The other limits of the call still hold, and a max that nobody knows admits nobody.
-	limiter, rule := inMemory(), perHour(1)
-	admits := *rule
-	admits.Name, admits.Invalid = "admits", runtime.InvalidAdmit
-	taken(t, limiter, admits.Limit(invalid), rule.Limit(key("k")))
-	denied(t, limiter, admits.Limit(invalid), rule.Limit(key("k")))
-	refused(t, limiter, runtime.ErrInvalidKey, rule.Limit(invalid).WithMax(0))
+	limiter, r := inMemory(), perHour(1)
+	admits := *r
+	admits.Name, admits.Invalid = "admits", rule.InvalidAdmit
+	taken(t, limiter, admits.Limit(invalid), r.Limit(key("k")))
+	denied(t, limiter, admits.Limit(invalid), r.Limit(key("k")))
+	refused(t, limiter, runtime.ErrInvalidKey, r.Limit(invalid).WithMax(0))
 }
 
 // That calls share a budget since their keys could not be built is in each of their decisions,
@@ -153,8 +155,8 @@ func TestInvalidKeyIsTold(t *testing.T) {
 	t.Parallel()
 	var out lines
 	var flags []bool
-	limiter := inMemory(out.Logger(), observing(runtime.Observer{
-		Decision: func(_ context.Context, ev runtime.DecisionEvent) { flags = append(flags, ev.InvalidKey) },
+	limiter := inMemory(out.Logger(), observing(observe.Observer{
+		Decision: func(_ context.Context, ev observe.DecisionEvent) { flags = append(flags, ev.InvalidKey) },
 	}))
 	limit := perHour(9).Limit(runtime.NewKey().AddInvalid("#u is nil"))
 	wantLeft(t, limiter, limit, 9)
@@ -176,7 +178,7 @@ func TestReplicasCost(t *testing.T) {
 		for name, limiter := range withoutStore(runtime.WithReplicas(3), runtime.WithFailurePolicy(runtime.FailLocal)) {
 			limit := (&runtime.Rule{Name: "r", Window: 100 * time.Hour, Max: 9, Algorithm: algorithm}).Limit(nil)
 			for range 3 {
-				d := takenBy(t, limiter, runtime.SourceLocal, limit.WithCost(9))
+				d := takenBy(t, limiter, rule.SourceLocal, limit.WithCost(9))
 				equal(t, name+": limit and left", [2]int64{d.Limit, d.Remaining}, [2]int64{3, 0})
 				if _, limited := denied(t, limiter, limit); errors.Is(limited, runtime.ErrCostExceedsLimit) {
 					t.Errorf("%s, %v: a call after it: %v", name, algorithm, limited)
@@ -194,8 +196,8 @@ func TestReplicasCost(t *testing.T) {
 func TestReplicasWait(t *testing.T) {
 	t.Parallel()
 	for back, want := range map[bool]runtime.Decision{
-		false: {Source: runtime.SourceLocal, Limit: 3},
-		true:  {Source: runtime.SourceStore, Limit: 9, Remaining: 6},
+		false: {Source: rule.SourceLocal, Limit: 3},
+		true:  {Source: rule.SourceStore, Limit: 9, Remaining: 6},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := newFake()
@@ -220,22 +222,22 @@ func TestReplicasWait(t *testing.T) {
 func TestLocalHandsBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		limiter, store := onFake(runtime.WithReplicas(2), runtime.WithFailurePolicy(runtime.FailLocal))
-		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Burst: 4, Algorithm: runtime.TokenBucket}
-		take := func(source runtime.Source, limit int64) runtime.Decision {
+		r := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Burst: 4, Algorithm: runtime.TokenBucket}
+		take := func(source rule.Source, limit int64) runtime.Decision {
 			t.Helper()
-			store.broken.Store(source == runtime.SourceLocal)
-			d := takenBy(t, limiter, source, rule.Limit(nil).WithCost(2))
+			store.broken.Store(source == rule.SourceLocal)
+			d := takenBy(t, limiter, source, r.Limit(nil).WithCost(2))
 			equal(t, "limit", d.Limit, limit)
 			return d
 		}
-		take(runtime.SourceStore, 4)
-		d := take(runtime.SourceLocal, 2)
+		take(rule.SourceStore, 4)
+		d := take(rule.SourceLocal, 2)
 		store.broken.Store(false)
 		refunded(t, limiter, d)
-		take(runtime.SourceStore, 4)
-		wantPassing(t, limiter, rule.Limit(nil), 3, 0)
-		take(runtime.SourceLocal, 2)
-		wantPassing(t, limiter, rule.Limit(nil), 3, 0)
+		take(rule.SourceStore, 4)
+		wantPassing(t, limiter, r.Limit(nil), 3, 0)
+		take(rule.SourceLocal, 2)
+		wantPassing(t, limiter, r.Limit(nil), 3, 0)
 	})
 }
 
@@ -245,12 +247,12 @@ func TestReplicasOverride(t *testing.T) {
 		source := new(board)
 		limiter := runtime.New(nil, quiet, runtime.WithReplicas(2), runtime.WithOverrides(source, time.Second), runtime.WithFailurePolicy(runtime.FailLocal))
 		defer limiter.Close()
-		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Burst: 6, Algorithm: runtime.TokenBucket}
-		wantPassing(t, limiter, rule.Limit(key("a")), 10, 3)
-		source.put(overridesOf(runtime.Override{Mode: new(runtime.ModeShadow)}))
-		wantPassing(t, limiter, rule.Limit(key("a")), 10, 10)
-		source.put(overridesOf(runtime.Override{Max: new(int64(0))}))
-		wantPassing(t, limiter, rule.Limit(key("b")), 10, 0)
+		r := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Burst: 6, Algorithm: runtime.TokenBucket}
+		wantPassing(t, limiter, r.Limit(key("a")), 10, 3)
+		source.put(overridesOf(rule.Override{Mode: new(runtime.ModeShadow)}))
+		wantPassing(t, limiter, r.Limit(key("a")), 10, 10)
+		source.put(overridesOf(rule.Override{Max: new(int64(0))}))
+		wantPassing(t, limiter, r.Limit(key("b")), 10, 0)
 	})
 }
 

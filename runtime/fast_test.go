@@ -15,6 +15,8 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 var silent = WithLogger(slog.New(slog.DiscardHandler))
@@ -52,17 +54,17 @@ func usualAllocs(f func()) float64 { return testing.AllocsPerRun(10*errorsAtOnce
 // process: none, but for what errors of denials come from.
 func TestTakeAllocates(t *testing.T) {
 	background, id := context.Background(), ids(1)[0]
-	recorded := WithRecorder(background, func(DecisionEvent) {})
-	override := make(map[string]KeyOverride)
+	recorded := observe.WithRecorder(background, func(observe.DecisionEvent) {})
+	override := make(map[string]rule.KeyOverride)
 	for _, key := range ids(1000) {
-		override[key] = KeyOverride{Max: new(int64(100_000))}
-		override[key+"*"] = KeyOverride{Max: new(int64(200_000))}
+		override[key] = rule.KeyOverride{Max: new(int64(100_000))}
+		override[key+"*"] = rule.KeyOverride{Max: new(int64(200_000))}
 	}
 	for _, algorithm := range []Algorithm{SlidingLog, SlidingCounter, FixedWindow, TokenBucket, LeakyBucket} {
-		rule := &Rule{Name: "orders.Service.Create", Window: time.Hour, Max: 100_000, Algorithm: algorithm}
+		r := &Rule{Name: "orders.Service.Create", Window: time.Hour, Max: 100_000, Algorithm: algorithm}
 		other := &Rule{Prefix: "rate_limit:all:", Window: time.Hour, Max: 100_000, Algorithm: algorithm}
 		none := &Rule{Prefix: "rate_limit:none:", Window: time.Hour, Max: 1, Algorithm: algorithm}
-		one, two, never := rule.Limit(NewKey().AddString(id)), other.Limit(nil), none.Limit(NewKey().AddString(id))
+		one, two, never := r.Limit(NewKey().AddString(id)), other.Limit(nil), none.Limit(NewKey().AddString(id))
 		for _, test := range []struct {
 			name   string
 			allocs func(func()) float64
@@ -74,12 +76,12 @@ func TestTakeAllocates(t *testing.T) {
 			{"two limits", FewestAllocs, background, nil, []Limit{one, two}},
 			{"denied", usualAllocs, background, nil, []Limit{never}},
 			{"capped", usualAllocs, background, []Option{WithProcessCap(other)}, []Limit{one}},
-			{"empty observer", usualAllocs, background, []Option{WithObserver(new(Observer))}, []Limit{one}},
-			{"observed", usualAllocs, background, []Option{WithObserver(&Observer{Decision: func(context.Context, DecisionEvent) {}})}, []Limit{one}},
-			{"denied and its key observed", usualAllocs, background, []Option{WithObserver(&Observer{KeyDenied: func(context.Context, KeyDeniedEvent) {}})}, []Limit{never}},
+			{"empty observer", usualAllocs, background, []Option{WithObserver(new(observe.Observer))}, []Limit{one}},
+			{"observed", usualAllocs, background, []Option{WithObserver(&observe.Observer{Decision: func(context.Context, observe.DecisionEvent) {}})}, []Limit{one}},
+			{"denied and its key observed", usualAllocs, background, []Option{WithObserver(&observe.Observer{KeyDenied: func(context.Context, observe.KeyDeniedEvent) {}})}, []Limit{never}},
 			{"recorded", FewestAllocs, recorded, nil, []Limit{one}},
 			{"keys overridden", usualAllocs, background, []Option{WithOverrides(OverrideFunc(func(context.Context) (Overrides, error) {
-				return Overrides{Rules: map[string]Override{rule.Name: {Keys: override}}}, nil
+				return Overrides{Rules: map[string]rule.Override{r.Name: {Keys: override}}}, nil
 			}), time.Hour)}, []Limit{one}},
 		} {
 			limiter := New(NewMemoryStore(), append(test.opts, silent)...)
@@ -97,11 +99,11 @@ func TestTakeAllocates(t *testing.T) {
 			_ = limiter.Close()
 		}
 	}
-	rule := &Rule{Prefix: "rate_limit:emp:", Window: time.Hour, Max: 1}
-	limiter := recalling(t, rule, []string{id})
+	r := &Rule{Prefix: "rate_limit:emp:", Window: time.Hour, Max: 1}
+	limiter := recalling(t, r, []string{id})
 	if got := usualAllocs(func() {
-		d, err := limiter.Take(background, rule.Limit(NewKey().AddString(id)))
-		if !errors.Is(err, ErrLimited) || d.Source != SourceRecalled {
+		d, err := limiter.Take(background, r.Limit(NewKey().AddString(id)))
+		if !errors.Is(err, ErrLimited) || d.Source != rule.SourceRecalled {
 			t.Fatalf("got %+v, %v; want a recalled denial", d, err)
 		}
 	}); got != 0 {
@@ -113,11 +115,11 @@ func TestTakeAllocates(t *testing.T) {
 // a permit that is taken and returned, what is kept of it for renewals and its key.
 func TestElseAllocates(t *testing.T) {
 	ctx, told := context.Background(), make(chan bool, 2)
-	limiter := New(NewMemoryStore(), silent, WithObserver(&Observer{Threshold: func(ThresholdEvent) { told <- true }}))
+	limiter := New(NewMemoryStore(), silent, WithObserver(&observe.Observer{Threshold: func(observe.ThresholdEvent) { told <- true }}))
 	defer limiter.Close()
 	user := NewKey().AddString("user-1")
 	permit := (&Rule{Name: "p", Window: time.Minute, Max: 10, Algorithm: Concurrency}).Limit(user)
-	budget := (&Rule{Name: "b", Period: Year, Max: 1_000_000, Algorithm: FixedWindow}).Limit(user)
+	budget := (&Rule{Name: "b", Period: rule.Year, Max: 1_000_000, Algorithm: FixedWindow}).Limit(user)
 	adaptive := &Rule{Name: "a", Window: time.Hour, Max: 1_000_000, Adaptive: half{}}
 	limit, start := (&Rule{Name: "r", Window: time.Hour, Max: 1_000_000}).Limit(nil), time.Now()
 	take := func(limit Limit) Decision {
@@ -138,7 +140,7 @@ func TestElseAllocates(t *testing.T) {
 		{"permit", 2, func() { limiter.SettleLater(ctx, take(permit)) }},
 		{"over a share that was told", 0, func() { take(budget) }},
 		{"settle later", 0, func() { limiter.SettleLater(ctx, take(limit), 0) }},
-		{"measure", 0, func() { limiter.Measure(adaptive, start) }},
+		{"measure", 0, func() { lent{limiter}.Measure(adaptive, start) }},
 		{"adaptive", 0, func() { take(adaptive.Limit(nil)) }},
 		{"meter what is paid in advance", 0, func() {
 			if err := paid.Charge(1); err != nil {
@@ -208,18 +210,4 @@ func TestErrorsAreTheirOwn(t *testing.T) {
 			seen[e] = true
 		}
 	}
-}
-
-// Nothing is looked up in a context before some context has a recorder.
-func TestRecordersOf(t *testing.T) {
-	ctx := context.WithValue(context.Background(), recorderKey{}, &recorder{})
-	was := anyRecorder.Swap(false)
-	if recordersOf(ctx) != nil {
-		t.Error("the context was asked")
-	}
-	anyRecorder.Store(true)
-	if recordersOf(ctx) == nil {
-		t.Error("the context was not asked")
-	}
-	anyRecorder.Store(was)
 }

@@ -4,42 +4,18 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // unusedAfter is how long a limiter may have rules without a call.
 const unusedAfter = time.Minute
-
-// A Finding is something that a program declares and that does not hold. It has no caller's key
-// and no server's address in it.
-type Finding struct {
-	// Code names the kind of finding, which the manual lists under Log lines.
-	Code string `json:"code"`
-	// Rule is the name of the rule that it is about, or empty.
-	Rule string `json:"rule,omitempty"`
-	// Detail is what else it is about, such as a route or an option, or empty.
-	Detail string `json:"detail,omitempty"`
-	// Text says what does not hold, and Help what to do.
-	Text string `json:"text"`
-	Help string `json:"help"`
-	// Since is when it was found.
-	Since time.Time `json:"since"`
-}
-
-// String says what was found in one line.
-func (f Finding) String() string {
-	about := strings.TrimSpace(f.Rule + " " + f.Detail)
-	if about != "" {
-		about = " (" + about + ")"
-	}
-	return f.Code + about + ": " + f.Text + ": " + f.Help
-}
 
 // Findings returns what is declared and does not hold at present, by this limiter, its store and
 // its overrides, and by what the program has beside its limiters: middleware, interceptors and
@@ -47,16 +23,16 @@ func (f Finding) String() string {
 // when it was found. What is over is left out.
 //
 // It cannot see calls of what is not wrapped, nor whether a number is the one that was meant.
-func (l *Limiter) Findings() []Finding {
+func (l *Limiter) Findings() []observe.Finding {
 	all := append(l.ownFindings(), findingsOf(&findings.Process)...)
-	slices.SortStableFunc(all, func(a, b Finding) int {
+	slices.SortStableFunc(all, func(a, b observe.Finding) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Rule, b.Rule))
 	})
 	return all
 }
 
 // ownFindings returns what the limiter itself, its store and its overrides have found.
-func (l *Limiter) ownFindings() []Finding {
+func (l *Limiter) ownFindings() []observe.Finding {
 	if l.wasCalled() {
 		l.events.log.Over(report.Unused)
 	}
@@ -67,9 +43,9 @@ func (l *Limiter) ownFindings() []Finding {
 	return findingsOf(l.events.log.Lists[0])
 }
 
-func findingsOf(list *findings.List) (all []Finding) {
+func findingsOf(list *findings.List) (all []observe.Finding) {
 	for _, f := range list.All() {
-		all = append(all, Finding{f.Code, f.Rule, f.Detail, f.Text, f.Help, f.Since})
+		all = append(all, observe.Finding{Code: f.Code, Rule: f.Rule, Detail: f.Detail, Text: f.Text, Help: f.Help, Since: f.Since})
 	}
 	return all
 }
@@ -87,7 +63,7 @@ func (l *Limiter) removeFindings(line report.Line, over func(*findings.Sample) b
 }
 
 // FindingsError is the error of [Limiter.Warm] for what a limiter has found so far.
-type FindingsError struct{ Findings []Finding }
+type FindingsError struct{ Findings []observe.Finding }
 
 // Error names the first finding.
 func (e *FindingsError) Error() string {
@@ -122,7 +98,7 @@ func (l *Limiter) recordSample(c *decide.Charge, t *terms.Charge, now time.Durat
 		l.events.log.Find(report.WrappedTwice, p.Name, "")
 	}
 	switch t.Source {
-	case SourceFailure, SourceNone:
+	case rule.SourceFailure, rule.SourceNone:
 		return
 	}
 	parts := p.Parts(c.Key)

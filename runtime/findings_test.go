@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // codes are those of what a limiter has found, with their rules.
@@ -52,7 +53,7 @@ func TestFindings(t *testing.T) {
 			_, _ = l.Take(context.Background(), limit(i))
 		}
 	}
-	rule := func() *runtime.Rule { return &runtime.Rule{Name: "r", Window: time.Hour, Max: 5} }
+	declared := func() *runtime.Rule { return &runtime.Rule{Name: "r", Window: time.Hour, Max: 5} }
 	of := func(r *runtime.Rule) func(int) runtime.Limit {
 		return func(i int) runtime.Limit { return r.Limit(runtime.NewKey().AddInt(int64(i))) }
 	}
@@ -67,7 +68,7 @@ func TestFindings(t *testing.T) {
 			wantFound(p.T, open(p, runtime.WithReplicas(3)), &p.out, "memory_store_replicas")
 		},
 		"a wrapper that nobody calls": func(p *program) {
-			l, r := open(p), rule()
+			l, r := open(p), declared()
 			l.Register(r)
 			time.Sleep(59 * time.Second)
 			wantFound(p.T, l, &p.out)
@@ -78,7 +79,7 @@ func TestFindings(t *testing.T) {
 			wantFound(p.T, l, &p.out)
 		},
 		"a wrapper that is called": func(p *program) {
-			l, r := open(p), rule()
+			l, r := open(p), declared()
 			l.Register(r)
 			calls(l, 1, func(int) runtime.Limit { return r.Limit(nil).WithCost(0) })
 			time.Sleep(time.Hour)
@@ -96,7 +97,7 @@ func TestFindings(t *testing.T) {
 			}
 		},
 		"calls after Close": func(p *program) {
-			l, r := open(p), rule()
+			l, r := open(p), declared()
 			d := taken(p.T, l, r.Limit(nil))
 			ok(p.T, l.Close())
 			refunded(p.T, l, d)
@@ -105,7 +106,7 @@ func TestFindings(t *testing.T) {
 			wantFound(p.T, l, &p.out, "limiter_closed")
 		},
 		"a key for each call": func(p *program) {
-			l, r := open(p), rule()
+			l, r := open(p), declared()
 			calls(l, 999, of(r))
 			wantFound(p.T, l, &p.out)
 			calls(l, 2000, func(i int) runtime.Limit { return of(r)(1000 + i) })
@@ -114,7 +115,7 @@ func TestFindings(t *testing.T) {
 			wantFound(p.T, l, &p.out)
 		},
 		"a key for each call, over many windows": func(p *program) {
-			l, r := open(p), rule()
+			l, r := open(p), declared()
 			for i := range 20 {
 				calls(l, 500, func(j int) runtime.Limit { return of(r)(i*500 + j) })
 				time.Sleep(r.Window + time.Second)
@@ -122,7 +123,7 @@ func TestFindings(t *testing.T) {
 			wantFound(p.T, l, &p.out)
 		},
 		"a bucket that is full at once": func(p *program) {
-			l, r := open(p), &runtime.Rule{Name: "r", Window: time.Hour, Max: runtime.MaxCount, Algorithm: runtime.TokenBucket}
+			l, r := open(p), &runtime.Rule{Name: "r", Window: time.Hour, Max: rule.MaxCount, Algorithm: runtime.TokenBucket}
 			for i := range 3000 {
 				taken(p.T, l, of(r)(i%10))
 				time.Sleep(time.Millisecond)
@@ -145,14 +146,14 @@ func TestFindings(t *testing.T) {
 			wantFound(p.T, l, &p.out)
 		},
 		"calls that cost nothing": func(p *program) {
-			l, r := open(p), rule()
+			l, r := open(p), declared()
 			calls(l, 2000, func(i int) runtime.Limit { return of(r)(i).WithCost(0) })
 			wantFound(p.T, l, &p.out, "nothing_charged r")
 			taken(p.T, l, of(r)(7))
 			wantFound(p.T, l, &p.out)
 		},
 		"calls that all come back": func(p *program) {
-			l, r := open(p), rule()
+			l, r := open(p), declared()
 			for range 2000 {
 				refunded(p.T, l, taken(p.T, l, of(r)(1)))
 			}
@@ -167,16 +168,16 @@ func TestFindings(t *testing.T) {
 			wantFound(p.T, l, &p.out)
 		},
 		"an empty part": func(p *program) {
-			l, r := open(p), rule()
+			l, r := open(p), declared()
 			calls(l, 3, func(int) runtime.Limit { return r.Limit(runtime.NewKey().AddString("")) })
 			wantFound(p.T, l, &p.out, "empty_part r")
 		},
 		"overrides that are rejected, and then not": func(p *program) {
 			var b board
-			b.set(overridesOf(runtime.Override{Max: new(int64(-1))}), nil)
+			b.set(overridesOf(rule.Override{Max: new(int64(-1))}), nil)
 			l := open(p, runtime.WithOverrides(&b, time.Second))
 			wantFound(p.T, l, &p.out, "overrides_rejected")
-			b.put(overridesOf(runtime.Override{Max: new(int64(1))}))
+			b.put(overridesOf(rule.Override{Max: new(int64(1))}))
 			wantFound(p.T, l, &p.out)
 		},
 		"overrides that come late": func(p *program) {
@@ -191,31 +192,31 @@ func TestFindings(t *testing.T) {
 		},
 		"overrides for keys of another form": func(p *program) {
 			var b board
-			b.set(overridesOf(runtime.Override{Keys: keys{
+			b.set(overridesOf(rule.Override{Keys: keys{
 				"acme": maximum(1), "acme:2001%3Adb8%3A%3A/56": maximum(1), "acme:2001%3Adb8%3A%3A5": maximum(2), "acme:%3A%3Affff%3A1.2.3.4": maximum(3),
 				"ac*": maximum(4), "a:b:c*": maximum(5),
 			}}), nil)
-			l, r := open(p, runtime.WithOverrides(&b, time.Second)), rule()
+			l, r := open(p, runtime.WithOverrides(&b, time.Second)), declared()
 			taken(p.T, l, r.Limit(runtime.NewKey().AddString("globex").AddString(netip.MustParsePrefix("2001:db8:7::/56").String())))
 			time.Sleep(2 * time.Second)
 			wantFound(p.T, l, &p.out, "override_keys_unfit r")
 			equal(p.T, "which", l.Findings()[0].Detail, "4 of 6")
-			b.put(overridesOf(runtime.Override{Keys: keys{"acme:2001%3Adb8%3A%3A/56": maximum(1)}}))
+			b.put(overridesOf(rule.Override{Keys: keys{"acme:2001%3Adb8%3A%3A/56": maximum(1)}}))
 			time.Sleep(time.Second)
 			wantFound(p.T, l, &p.out)
 		},
 		"overrides for keys of another form, where all are denied": func(p *program) {
-			store, r := runtime.NewMemoryStore(), rule()
+			store, r := runtime.NewMemoryStore(), declared()
 			limit := r.Limit(runtime.NewKey().AddString("a")).WithCost(5)
 			taken(p.T, runtime.New(store), limit)
-			l := runtime.New(store, runtime.WithOverrides(fixed(overridesOf(runtime.Override{Keys: keys{"a:b": maximum(1)}})), time.Second), p.out.Logger())
+			l := runtime.New(store, runtime.WithOverrides(fixed(overridesOf(rule.Override{Keys: keys{"a:b": maximum(1)}})), time.Second), p.out.Logger())
 			p.Cleanup(func() { _ = l.Close() })
 			_, _ = l.Take(context.Background(), limit)
 			time.Sleep(2 * time.Second)
 			wantFound(p.T, l, &p.out, "override_keys_unfit r")
 		},
 		"a rule that is changed": func(p *program) {
-			l, r := open(p), rule()
+			l, r := open(p), declared()
 			l.Register(r)
 			taken(p.T, l, r.Limit(nil))
 			r.Max = 7
@@ -225,17 +226,17 @@ func TestFindings(t *testing.T) {
 		},
 		"a block in shadow mode": func(p *program) {
 			var b board
-			l, r := open(p, runtime.WithOverrides(&b, time.Second)), rule()
+			l, r := open(p, runtime.WithOverrides(&b, time.Second)), declared()
 			r.Mode, r.Block = runtime.ModeSoft, time.Minute
 			calls(l, 3, of(r))
 			wantFound(p.T, l, &p.out, "idle_block r")
-			b.put(overridesOf(runtime.Override{Mode: new(runtime.ModeEnforce)}))
+			b.put(overridesOf(rule.Override{Mode: new(runtime.ModeEnforce)}))
 			calls(l, 1, of(r))
 			wantFound(p.T, l, &p.out)
 		},
 		"a store that does not answer": func(p *program) {
 			l := runtime.New(new(brokenStore), p.out.Logger())
-			calls(l, 2, of(rule()))
+			calls(l, 2, of(declared()))
 			wantFound(p.T, l, &p.out, "undecided r")
 			time.Sleep(time.Minute)
 			wantFound(p.T, l, &p.out)
@@ -275,7 +276,7 @@ func TestOptionsThatCannotHold(t *testing.T) {
 func TestRulesThatCannotHold(t *testing.T) {
 	for field, r := range map[string]runtime.Rule{
 		"burst":      {Burst: 5},
-		"buckets":    {Algorithm: runtime.FixedWindow, Buckets: runtime.EqualBuckets(6)},
+		"buckets":    {Algorithm: runtime.FixedWindow, Buckets: rule.EqualBuckets(6)},
 		"storage":    {Algorithm: runtime.FixedWindow, Storage: runtime.StoragePacked},
 		"resolution": {Algorithm: runtime.TokenBucket, Resolution: time.Second},
 		"wait":       {Wait: 5},

@@ -10,41 +10,42 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // testFree wants calls of cost 0 to be refused on every replica where all calls of a key are:
 // while it is blocked or held, or an override admits nobody. Elsewhere they pass and charge
 // nothing, however little room there is.
 func testFree(t *testing.T, replica replicas) {
-	nobody := runtime.Override{Keys: map[string]runtime.KeyOverride{"k": {Max: new(int64(0))}}}
+	nobody := rule.Override{Keys: map[string]rule.KeyOverride{"k": {Max: new(int64(0))}}}
 	plain := map[string]*runtime.Rule{}
 	rules := blockingRules(10*time.Hour, 10)
 	for name := range rules {
 		plain[name] = rules[name]
 	}
 	plain["permits"] = serverRules(10*time.Hour, 10)["permits"]
-	overrides := runtime.Overrides{Rules: map[string]runtime.Override{}}
+	overrides := runtime.Overrides{Rules: map[string]rule.Override{}}
 	for name := range plain {
 		overrides.Rules[name] = nobody
 	}
 	free, stopped := replica(), replica(overridden(overrides))
-	for name, rule := range plain {
+	for name, r := range plain {
 		t.Run(name+" overridden", func(t *testing.T) {
 			beside := rules["fixed"].Limit(key("beside"))
-			freeWant(t, stopped, rule.Limit(key("k")), beside, false)
-			freeWant(t, stopped, rule.Limit(key("other")), beside, true)
-			freeWant(t, free, rule.Limit(key("k")), beside, true)
+			freeWant(t, stopped, r.Limit(key("k")), beside, false)
+			freeWant(t, stopped, r.Limit(key("other")), beside, true)
+			freeWant(t, free, r.Limit(key("k")), beside, true)
 		})
 	}
 	for name := range rules {
 		for _, way := range []string{"block", "hold"} {
 			t.Run(name+" "+way, func(t *testing.T) {
-				rule := *rules[name]
-				rule.Hold = true
-				if rule.Prefix = way + ":" + rule.Prefix; way == "block" {
-					rule.Block, rule.Hold = time.Hour, false
+				r := *rules[name]
+				r.Hold = true
+				if r.Prefix = way + ":" + r.Prefix; way == "block" {
+					r.Block, r.Hold = time.Hour, false
 				}
-				limit, beside := rule.Limit(key("k")), rule.Limit(key("beside"))
+				limit, beside := r.Limit(key("k")), r.Limit(key("beside"))
 				freeWant(t, free, limit, beside, true)
 				charged := taken(t, free, limit.WithCost(4))
 				taken(t, free, limit.WithCost(6))
@@ -139,32 +140,32 @@ func TestFreeOfMany(t *testing.T) {
 func TestFreeIsAsked(t *testing.T) {
 	client := ownRedis(t)
 	count, limiter := counting(client), remembering(client, time.Hour)
-	for name, rule := range serverRules(time.Hour, 10) {
-		taken(t, limiter, rule.Limit(nil).WithCost(0))
+	for name, r := range serverRules(time.Hour, 10) {
+		taken(t, limiter, r.Limit(nil).WithCost(0))
 		equal(t, name+": requests", count.scripts(), 0)
 	}
 	shadow := &runtime.Rule{Name: "shadow", Window: time.Hour, Max: 1, Block: time.Hour, Mode: runtime.ModeShadow}
 	taken(t, limiter, shadow.Limit(nil).WithCost(0))
 	equal(t, "of a shadow: requests", count.scripts(), 0)
-	for name, rule := range blockingRules(time.Hour, 10) {
-		rule.Block = time.Hour
-		limit := rule.Limit(key("k"))
-		taken(t, limiter, rule.Limit(key("other")).WithCost(0)) // the script is known from then on
+	for name, r := range blockingRules(time.Hour, 10) {
+		r.Block = time.Hour
+		limit := r.Limit(key("k"))
+		taken(t, limiter, r.Limit(key("other")).WithCost(0)) // the script is known from then on
 		count.sent()
-		takenBy(t, limiter, runtime.SourceStore, limit.WithCost(0))
+		takenBy(t, limiter, rule.SourceStore, limit.WithCost(0))
 		equal(t, name+": requests", count.scripts(), 1)
 		equal(t, name+": keys", client.DBSize(t.Context()).Val(), 0)
 		taken(t, limiter, limit)
 		state := client.Dump(t.Context(), limiter.RedisKey(limit)).Val()
-		takenBy(t, limiter, runtime.SourceStore, limit.WithCost(0))
+		takenBy(t, limiter, rule.SourceStore, limit.WithCost(0))
 		if client.Dump(t.Context(), limiter.RedisKey(limit)).Val() != state {
 			t.Errorf("%s: a call at no cost has changed the key", name)
 		}
 		blockedBy(t, limiter, limit.WithCost(10))
-		deniedBy(t, limiter, runtime.SourceStore, limit.WithCost(0))
+		deniedBy(t, limiter, rule.SourceStore, limit.WithCost(0))
 		count.scripts()
 		for range 3 {
-			deniedBy(t, limiter, runtime.SourceRecalled, limit.WithCost(0))
+			deniedBy(t, limiter, rule.SourceRecalled, limit.WithCost(0))
 		}
 		equal(t, name+": requests", count.scripts(), 0)
 		ok(t, client.FlushDB(t.Context()).Err())

@@ -16,6 +16,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 var quiet, closed, atOnce, patient = limittest.Quiet, limittest.Closed, limittest.AtOnce, limittest.Patient
@@ -86,7 +87,7 @@ var algorithms = []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter,
 // keyless returns a limit of a rule like another one for a call without a key, which it refuses.
 func keyless(r *runtime.Rule) runtime.Limit {
 	refusing := *r
-	refusing.Invalid = runtime.InvalidRefuse
+	refusing.Invalid = rule.InvalidRefuse
 	return refusing.Limit(runtime.NewKey().AddInvalid("#user is nil"))
 }
 
@@ -103,7 +104,7 @@ func wantError(t testing.TB, what string, err, want error) {
 }
 
 // takenBy takes limits, which must have room, and wants a source to have decided that.
-func takenBy(t testing.TB, l *runtime.Limiter, source runtime.Source, limits ...runtime.Limit) runtime.Decision {
+func takenBy(t testing.TB, l *runtime.Limiter, source rule.Source, limits ...runtime.Limit) runtime.Decision {
 	t.Helper()
 	d := taken(t, l, limits...)
 	equal(t, "admitted by", d.Source, source)
@@ -111,7 +112,7 @@ func takenBy(t testing.TB, l *runtime.Limiter, source runtime.Source, limits ...
 }
 
 // deniedBy takes limits, which must have no room, and wants a source to have decided that.
-func deniedBy(t testing.TB, l *runtime.Limiter, source runtime.Source, limits ...runtime.Limit) (runtime.Decision, *runtime.LimitedError) {
+func deniedBy(t testing.TB, l *runtime.Limiter, source rule.Source, limits ...runtime.Limit) (runtime.Decision, *runtime.LimitedError) {
 	t.Helper()
 	d, limited := denied(t, l, limits...)
 	equal(t, "denied by", d.Source, source)
@@ -164,8 +165,8 @@ func overridden(o runtime.Overrides) runtime.Option {
 }
 
 // overridesOf returns overrides of the rule named r.
-func overridesOf(o runtime.Override) runtime.Overrides {
-	return runtime.Overrides{Rules: map[string]runtime.Override{"r": o}}
+func overridesOf(o rule.Override) runtime.Overrides {
+	return runtime.Overrides{Rules: map[string]rule.Override{"r": o}}
 }
 
 // A board is an override source that tests write on.

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
-	"github.com/rategen/rategen/runtime/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -22,38 +23,29 @@ import (
 // wait for so long do. The hold does not change what is counted. [Limiter.Release] ends it, and
 // [Limiter.Reset] does too.
 func (l *Limiter) Hold(ctx context.Context, limit Limit, d time.Duration) error {
-	if d < time.Microsecond || d > MaxWindow {
+	if d < time.Microsecond || d > rule.MaxWindow {
 		return fmt.Errorf("%w: a hold for %v is not between 1µs and 366 days", ErrInvalidLimit, d)
 	}
 	return l.hold(ctx, limit, d)
 }
 
-// HoldOff is [Limiter.Hold] for the results of a call, which say for how long nobody is to make
-// another one: what hold= in a directive evaluates to. It does nothing at 0 or less. More than
-// an hour counts as an hour, or as the rule's Window or the longest of its Period if that is
-// longer. The hold does not end with ctx, and takes one trip. It is logged, a line a second for
-// each rule, and what keeps the store from it reaches the observers, too.
-func (l *Limiter) HoldOff(ctx context.Context, limit Limit, d time.Duration) {
+func (l lent) HoldOff(ctx context.Context, limit Limit, d time.Duration) {
 	if d <= 0 || limit.Rule == nil {
 		return
 	}
-	held := min(max(d, time.Microsecond), max(time.Hour, plan.NumbersOf(limit.Rule).Window()), MaxWindow)
+	held := min(max(d, time.Microsecond), max(time.Hour, plan.NumbersOf(limit.Rule).Window()), rule.MaxWindow)
 	ctx, cancel := l.settleContext(ctx)
 	defer cancel()
 	l.events.reportHold(ctx, limit.Rule, held, held < d, l.Hold(ctx, limit, held))
 }
 
-// PeerRefused tells the observers that the peer of a rule has refused a call that went out. It
-// holds nothing back. Package rateclient calls it.
-func (l *Limiter) PeerRefused(ctx context.Context, rule *Rule) {
+func (l lent) PeerRefused(ctx context.Context, rule *Rule) {
 	for _, o := range l.events.observers {
-		notifyWith(l.events, ctx, o.PeerRefused, PeerRefusedEvent{rule.Name})
+		notifyWith(l.events, ctx, o.PeerRefused, observe.PeerRefusedEvent{Rule: rule.Name})
 	}
 }
 
-// Peer notes what the peer of a rule with a Hold has said about a key, and returns what it has said
-// to all who share the store, as of a second ago at most. Package rateclient calls it.
-func (l *Limiter) Peer(ctx context.Context, limit Limit, of *peerstate.Limit, said peerstate.Said) peerstate.State {
+func (l lent) Peer(ctx context.Context, limit Limit, of *peerstate.Limit, said peerstate.Said) peerstate.State {
 	p, err := l.plans.ForHold(&limit)
 	if err != nil || keyError(&limit) != nil {
 		return peerstate.State{} // the call has the error
@@ -84,14 +76,12 @@ func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error 
 		err = l.peers.Forget(ctx, key)
 	}
 	for _, o := range l.events.observers {
-		notifyWith(l.events, ctx, o.Hold, HoldEvent{p.Name, d, err})
+		notifyWith(l.events, ctx, o.Hold, observe.HoldEvent{Rule: p.Name, For: d, Err: err})
 	}
 	return err
 }
 
-// Waits tells the observers that a call waits for its turn, by a rule, in a line that is not
-// the limiter's. over is called once, when that is over. Package rateclient has such lines.
-func (l *Limiter) Waits(ctx context.Context, rule *Rule) (over func(admitted bool)) {
+func (l lent) Waits(ctx context.Context, rule *Rule) (over func(admitted bool)) {
 	since := clock.Now()
 	l.events.Waits(ctx, decide.WaitEvent{Rule: rule.Name, Waiting: true})
 	return func(admitted bool) {
@@ -99,10 +89,7 @@ func (l *Limiter) Waits(ctx context.Context, rule *Rule) (over func(admitted boo
 	}
 }
 
-// TooLate is the denial of a call whose turn in such a line comes later than it can wait, after a
-// time at the soonest. It is logged, reaches the observers as one that is recalled, and returns
-// the error of [Limiter.Take]. Package rateclient calls it.
-func (l *Limiter) TooLate(ctx context.Context, limit Limit, after time.Duration) error {
+func (l lent) TooLate(ctx context.Context, limit Limit, after time.Duration) error {
 	p, on, err := l.plans.Plan(&limit)
 	if err != nil {
 		return l.refusalError(ctx, err)
@@ -114,6 +101,6 @@ func (l *Limiter) TooLate(ctx context.Context, limit Limit, after time.Duration)
 		DeclaredMax: limit.Max, Limits: 1}}
 	tries := make([]terms.Charge, 1)
 	p.Charge(&tries[0], charges[0].Key, limit.Cost)
-	tries[0].Source, tries[0].RetryAfter = SourceRecalled, after
+	tries[0].Source, tries[0].RetryAfter = rule.SourceRecalled, after
 	return l.refusalError(ctx, l.answer(ctx, charges, tries, clock.Now(), 0, new(Decision)))
 }

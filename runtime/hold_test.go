@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
+	"github.com/rategen/rategen/runtime/wrapper"
 )
 
 // testHold wants a hold by one replica to deny all calls on its key, and on no other, on
@@ -67,7 +70,7 @@ func TestHoldErrors(t *testing.T) {
 func TestReleaseAndWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, store, asked := t.Context(), runtime.NewMemoryStore(), 0
-		observer := runtime.Observer{Decision: func(context.Context, runtime.DecisionEvent) { asked++ }}
+		observer := observe.Observer{Decision: func(context.Context, observe.DecisionEvent) { asked++ }}
 		one, other := runtime.New(store, quiet, observing(observer)), runtime.New(store, quiet)
 		limit := (&runtime.Rule{Name: "r", Window: time.Second, Max: 10, Wait: time.Hour, Hold: true}).Limit(nil)
 		ok(t, other.Hold(ctx, limit, 10*time.Minute))
@@ -107,45 +110,45 @@ func TestHoldOff(t *testing.T) {
 		gone, cancel := context.WithCancel(context.Background())
 		cancel()
 		var out lines
-		var seen recorder[runtime.FailureEvent]
-		watched := []runtime.Option{out.Logger(), observing(runtime.Observer{Failure: withContext(seen.add)})}
+		var seen recorder[observe.FailureEvent]
+		watched := []runtime.Option{out.Logger(), observing(observe.Observer{Failure: withContext(seen.add)})}
 		limiter := runtime.New(runtime.NewMemoryStore(), watched...)
 		for i, c := range []struct {
 			window, d, want time.Duration
-			period          runtime.Period
+			period          rule.Period
 		}{
-			{time.Second, -1, 0, runtime.NoPeriod},
-			{time.Second, 0, 0, runtime.NoPeriod},
-			{time.Second, 1, time.Microsecond, runtime.NoPeriod},
-			{time.Second, time.Minute, time.Minute, runtime.NoPeriod},
-			{time.Second, 2 * time.Hour, time.Hour, runtime.NoPeriod},
-			{time.Second, runtime.Never, time.Hour, runtime.NoPeriod},
-			{24 * time.Hour, 2 * time.Hour, 2 * time.Hour, runtime.NoPeriod},
-			{24 * time.Hour, 200 * time.Hour, 24 * time.Hour, runtime.NoPeriod},
-			{0, 20 * time.Hour, 20 * time.Hour, runtime.Day},
-			{0, 6 * 24 * time.Hour, 6 * 24 * time.Hour, runtime.Week},
-			{0, 31 * 24 * time.Hour, 31 * 24 * time.Hour, runtime.Month},
-			{0, runtime.Never, 28 * time.Hour, runtime.Day},
-			{0, runtime.Never, runtime.MaxWindow, runtime.Year},
+			{time.Second, -1, 0, rule.NoPeriod},
+			{time.Second, 0, 0, rule.NoPeriod},
+			{time.Second, 1, time.Microsecond, rule.NoPeriod},
+			{time.Second, time.Minute, time.Minute, rule.NoPeriod},
+			{time.Second, 2 * time.Hour, time.Hour, rule.NoPeriod},
+			{time.Second, runtime.Never, time.Hour, rule.NoPeriod},
+			{24 * time.Hour, 2 * time.Hour, 2 * time.Hour, rule.NoPeriod},
+			{24 * time.Hour, 200 * time.Hour, 24 * time.Hour, rule.NoPeriod},
+			{0, 20 * time.Hour, 20 * time.Hour, rule.Day},
+			{0, 6 * 24 * time.Hour, 6 * 24 * time.Hour, rule.Week},
+			{0, 31 * 24 * time.Hour, 31 * 24 * time.Hour, rule.Month},
+			{0, runtime.Never, 28 * time.Hour, rule.Day},
+			{0, runtime.Never, rule.MaxWindow, rule.Year},
 		} {
-			rule := &runtime.Rule{Name: fmt.Sprint("r", i), Window: c.window, Period: c.period, Max: 10, Hold: true}
-			if c.period != runtime.NoPeriod {
-				rule.Algorithm = runtime.FixedWindow
+			r := &runtime.Rule{Name: fmt.Sprint("r", i), Window: c.window, Period: c.period, Max: 10, Hold: true}
+			if c.period != rule.NoPeriod {
+				r.Algorithm = runtime.FixedWindow
 			}
-			limit := rule.Limit(nil)
-			limiter.HoldOff(gone, limit, c.d)
+			limit := r.Limit(nil)
+			wrapper.HoldOff(gone, limiter, limit, c.d)
 			d, err := limiter.Peek(context.Background(), limit)
 			if d.RetryAfter != c.want || d.Blocked != (c.want > 0) {
 				t.Errorf("%v: %+v, %v, want calls held back for %v", c.d, d, err, c.want)
 			}
-			limiter.HoldOff(gone, limit, c.d) // within a second, and so without a line
-			equal(t, fmt.Sprintf("%v: lines", c.d), strings.Count(out.String(), "rule="+rule.Name+" "), min(1, int(c.want)))
+			wrapper.HoldOff(gone, limiter, limit, c.d) // within a second, and so without a line
+			equal(t, fmt.Sprintf("%v: lines", c.d), strings.Count(out.String(), "rule="+r.Name+" "), min(1, int(c.want)))
 		}
-		limiter.HoldOff(gone, runtime.Limit{}, time.Second)
+		wrapper.HoldOff(gone, limiter, runtime.Limit{}, time.Second)
 		if n := strings.Count(out.String(), "bounded=true"); n != 5 || len(seen.all()) > 0 {
 			t.Errorf("%d lines say that a hold is bounded, and there are %d failures\n%s", n, len(seen.all()), out.String())
 		}
-		runtime.New(&brokenStore{}, watched...).HoldOff(gone, (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(nil), time.Second)
+		wrapper.HoldOff(gone, runtime.New(&brokenStore{}, watched...), (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(nil), time.Second)
 		if failures := seen.all(); len(failures) != 1 || !failures[0].Holding || failures[0].Err == nil || strings.Count(out.String(), "by this process alone") != 1 {
 			t.Errorf("a broken store: %+v, %s", failures, out.String())
 		}

@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestParseKey reads the texts of keys of all kinds back, also with a byte written
@@ -25,7 +27,7 @@ func TestParseKey(t *testing.T) {
 			key.AddString(s)
 		}
 		for _, text := range []string{key.String(), strings.ReplaceAll(key.String(), "*", "%2A")} {
-			parsed, err := runtime.ParseKey(text)
+			parsed, err := rule.ParseKey(text)
 			if len(text) > 4096 {
 				continue
 			}
@@ -54,7 +56,7 @@ func TestParseKeyRefuses(t *testing.T) {
 		"%invalidate":                        "% without two",
 		"%sha256-" + strings.Repeat("A", 64): "% without two",
 	} {
-		if _, err := runtime.ParseKey(text); !errors.Is(err, runtime.ErrInvalidKey) || !strings.Contains(err.Error(), want) {
+		if _, err := rule.ParseKey(text); !errors.Is(err, runtime.ErrInvalidKey) || !strings.Contains(err.Error(), want) {
 			t.Errorf("ParseKey(%.20q): %v, want ErrInvalidKey with %q", text, err, want)
 		}
 	}
@@ -64,8 +66,8 @@ func TestParseKeyRefuses(t *testing.T) {
 func testKeyDenied(t *testing.T, replica replicas) {
 	long := strings.Repeat("long ", 90)
 	var got []string
-	limiter := replica(observing(runtime.Observer{
-		KeyDenied: func(_ context.Context, ev runtime.KeyDeniedEvent) {
+	limiter := replica(observing(observe.Observer{
+		KeyDenied: func(_ context.Context, ev observe.KeyDeniedEvent) {
 			got = append(got, strings.TrimSuffix(fmt.Sprintf("%s %s shadow %v", ev.Rule, ev.Key, ev.Shadow), " shadow false"))
 		},
 	}))
@@ -99,7 +101,7 @@ func testKeyDenied(t *testing.T, replica replicas) {
 	)
 	slices.Sort(want)
 	same(t, "denied keys", want, got)
-	parsed, err := runtime.ParseKey(strings.TrimPrefix(hash, "Prefixed "))
+	parsed, err := rule.ParseKey(strings.TrimPrefix(hash, "Prefixed "))
 	ok(t, err)
 	blockedBy(t, limiter, prefixed.Limit(parsed))
 }
@@ -131,8 +133,8 @@ func TestEmptyPart(t *testing.T) {
 			equal(t, "key", c.key.String(), c.want)
 			var out lines
 			var flags []bool
-			limiter := inMemory(out.Logger(), observing(runtime.Observer{
-				Decision: func(_ context.Context, ev runtime.DecisionEvent) { flags = append(flags, ev.EmptyPart) },
+			limiter := inMemory(out.Logger(), observing(observe.Observer{
+				Decision: func(_ context.Context, ev observe.DecisionEvent) { flags = append(flags, ev.EmptyPart) },
 			}))
 			limit := perHour(10).Limit(c.key)
 			wantLeft(t, limiter, limit, 10)

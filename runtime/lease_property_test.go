@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/seed"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A distantStore is a store on the other side of a network, on a clock of its own.
@@ -128,7 +129,7 @@ func (trial leaseTrial) run(seed uint64) (all []leasedCall, leased int) {
 			default:
 				over, _ := windows.Load(d.ChargedAt())
 				a := leasedCall{d.ChargedAt(), cost, over.(int64)}
-				if d.Source == runtime.SourceLease {
+				if d.Source == rule.SourceLease {
 					a.at = now()
 					byLeases.Add(1)
 				}
@@ -180,8 +181,8 @@ var leasedRules = map[string]runtime.Rule{
 	"log":           {},
 	"log in slices": {Resolution: time.Microsecond},
 	"counter":       {Algorithm: runtime.SlidingCounter},
-	"layered":       {Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},
-	"auto":          {Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
+	"layered":       {Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10)},
+	"auto":          {Algorithm: runtime.SlidingCounter, Buckets: rule.AdaptiveBuckets()},
 	"fixed window":  {Algorithm: runtime.FixedWindow},
 	"token bucket":  {Algorithm: runtime.TokenBucket},
 	"leaky bucket":  {Algorithm: runtime.LeakyBucket},

@@ -14,21 +14,22 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // testLeases wants a Redis to have counted in the end what calls cost of what processes have
 // leased from it. A bucket keeps what was left of leases, until that drains.
 func testLeases(t *testing.T, replica replicas) {
-	for name, rule := range leasedRules {
+	for name, r := range leasedRules {
 		for _, storage := range []runtime.Storage{runtime.StorageZSET, runtime.StoragePacked} {
-			if rule.Storage = storage; storage != runtime.StorageZSET && rule.Algorithm != runtime.SlidingLog {
+			if r.Storage = storage; storage != runtime.StorageZSET && r.Algorithm != runtime.SlidingLog {
 				continue
 			}
 			t.Run(fmt.Sprint(name, " ", storage), func(t *testing.T) {
-				rule := rule
-				rule.Name, rule.Prefix = "r", fmt.Sprint(name, storage, ":")
-				rule.Window, rule.Lease, rule.Max = 24*time.Hour, 2*time.Second, 900_000
-				limit := rule.Limit(key("k"))
+				r := r
+				r.Name, r.Prefix = "r", fmt.Sprint(name, storage, ":")
+				r.Window, r.Lease, r.Max = 24*time.Hour, 2*time.Second, 900_000
+				limit := r.Limit(key("k"))
 				cost := int64(0)
 				for range 2 {
 					limiter := replica()
@@ -36,13 +37,13 @@ func testLeases(t *testing.T, replica replicas) {
 					for leased := 0; leased < 200; {
 						held = max(held, limiter.Leased()["r"])
 						d := taken(t, limiter, limit.WithCost(2))
-						if d.Source == runtime.SourceLease {
+						if d.Source == rule.SourceLease {
 							leased++
 						}
 						if cost += 2; cost > 200_000 {
 							t.Fatalf("%d by leases of %d", leased, cost)
 						}
-						if leased%7 == 3 && !isBucket(&rule) {
+						if leased%7 == 3 && !isBucket(&r) {
 							settled(t, limiter, d, 1)
 							cost--
 						}
@@ -54,7 +55,7 @@ func testLeases(t *testing.T, replica replicas) {
 				}
 				d, err := replica().Peek(t.Context(), limit)
 				ok(t, err)
-				if used := d.Limit - d.Remaining; used != cost && !(isBucket(&rule) && used > cost-100) {
+				if used := d.Limit - d.Remaining; used != cost && !(isBucket(&r) && used > cost-100) {
 					t.Errorf("the calls cost %d, and Redis has counted %d", cost, used)
 				}
 			})
@@ -65,8 +66,8 @@ func testLeases(t *testing.T, replica replicas) {
 // A denial is one by Redis, and says when there is room, whatever was leased before.
 func TestLeaseDenialOnRedis(t *testing.T) {
 	t.Parallel()
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Lease: time.Minute, Max: 2000, Algorithm: runtime.SlidingCounter}
-	limiter, limit := onRedis(redistest.Start(t).Client(t)), rule.Limit(key("k"))
+	r := &runtime.Rule{Name: "r", Window: time.Hour, Lease: time.Minute, Max: 2000, Algorithm: runtime.SlidingCounter}
+	limiter, limit := onRedis(redistest.Start(t).Client(t)), r.Limit(key("k"))
 	defer limiter.Close()
 	admitted, leased := 0, 0
 	eventually(t, "all of the limit is used", func() bool { // a call may be denied while the last units are on their way
@@ -74,13 +75,13 @@ func TestLeaseDenialOnRedis(t *testing.T) {
 			d, err := limiter.Take(t.Context(), limit)
 			limited := new(runtime.LimitedError)
 			if errors.As(err, &limited) {
-				if limited.RetryAfter < rule.Window-time.Minute || limited.RetryAfter > rule.Window+rule.Window/50+rule.Lease || d.Source != runtime.SourceStore && d.Source != runtime.SourceRecalled {
+				if limited.RetryAfter < r.Window-time.Minute || limited.RetryAfter > r.Window+r.Window/50+r.Lease || d.Source != rule.SourceStore && d.Source != rule.SourceRecalled {
 					t.Errorf("denied: got %+v, %+v", d, limited)
 				}
 				return admitted >= 2000
 			}
 			ok(t, err)
-			if admitted++; d.Source == runtime.SourceLease {
+			if admitted++; d.Source == rule.SourceLease {
 				leased++
 			}
 		}
@@ -88,22 +89,22 @@ func TestLeaseDenialOnRedis(t *testing.T) {
 	if admitted != 2000 || leased < admitted/2 {
 		t.Errorf("%d admitted, %d of them by leases", admitted, leased)
 	}
-	deniedBy(t, limiter, runtime.SourceRecalled, limit)
+	deniedBy(t, limiter, rule.SourceRecalled, limit)
 }
 
 // Versions of a rule with a lease and without share their counts.
 func TestLeaseInRollingDeploy(t *testing.T) {
 	t.Parallel()
 	limiter := onRedis(redistest.Start(t).Client(t))
-	for name, rule := range leasedRules {
-		rule.Name, rule.Prefix, rule.Window, rule.Max = "r", name+":", time.Hour, 1000
-		leased := rule
+	for name, r := range leasedRules {
+		r.Name, r.Prefix, r.Window, r.Max = "r", name+":", time.Hour, 1000
+		leased := r
 		leased.Lease = time.Minute
 		want := int64(10)
-		if rule.Buckets == runtime.LayeredBuckets(6, 10) {
+		if r.Buckets == rule.LayeredBuckets(6, 10) {
 			want = 0 // buckets of another window do not line up
 		}
-		wantPassing(t, limiter, rule.Limit(nil), 10, 10)
+		wantPassing(t, limiter, r.Limit(nil), 10, 10)
 		if d, err := limiter.Peek(context.Background(), leased.Limit(nil)); err != nil || d.Limit-d.Remaining != want {
 			t.Errorf("%s: with a lease %d of %d are left, %v", name, d.Remaining, d.Limit, err)
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // fillLease makes so many calls that a lease has units for more, and no other is on its way.
@@ -57,7 +59,7 @@ func (l *leaseTest) fill() {
 // leased makes a call that a lease decides.
 func (l *leaseTest) leased() runtime.Decision {
 	l.Helper()
-	return takenBy(l, l.limiter, runtime.SourceLease, l.limit)
+	return takenBy(l, l.limiter, rule.SourceLease, l.limit)
 }
 
 // units returns how many units are leased when nothing is under way.
@@ -80,7 +82,7 @@ func TestLeaseOfRareKey(t *testing.T) {
 	for _, calls := range []time.Duration{1, 2, 3} { // in the time of a lease
 		testLease(t, nil, func(l *leaseTest) {
 			for i := range int64(50) {
-				takenBy(l, l.limiter, runtime.SourceStore, l.limit)
+				takenBy(l, l.limiter, rule.SourceStore, l.limit)
 				equal(l, "trips", l.store.takes.Load(), i+1)
 				time.Sleep(l.rule.Lease/calls - time.Millisecond)
 			}
@@ -96,7 +98,7 @@ func TestLeaseOfHotKey(t *testing.T) {
 		trips, calls, leased := l.store.takes.Load(), 0, 0
 		for begin := time.Now(); time.Since(begin) < 20*l.rule.Lease; time.Sleep(time.Millisecond) {
 			d := taken(l, l.limiter, l.limit)
-			if calls++; d.Source != runtime.SourceLease {
+			if calls++; d.Source != rule.SourceLease {
 				continue
 			}
 			leased++
@@ -130,7 +132,7 @@ func TestLeaseEnds(t *testing.T) {
 			}
 			equal(l, name+": units", l.units(), 0)
 			equal(l, name+": left", l.room(l.limit), l.rule.Max-used)
-			takenBy(l, l.limiter, runtime.SourceStore, l.limit)
+			takenBy(l, l.limiter, rule.SourceStore, l.limit)
 		})
 	}
 }
@@ -176,7 +178,7 @@ func TestLeaseBesideOthers(t *testing.T) {
 		units := l.units()
 		var last runtime.Decision
 		for i := range int64(3) {
-			last = takenBy(l, l.limiter, runtime.SourceStore, other, l.limit)
+			last = takenBy(l, l.limiter, rule.SourceStore, other, l.limit)
 			equal(l, "decided by the limit of", last.Rule, "other")
 			equal(l, "units", l.units(), units-i-1)
 		}
@@ -189,7 +191,7 @@ func TestLeaseBesideOthers(t *testing.T) {
 		equal(l, "units after a refund", l.units(), units-2)
 		equal(l, "left of the other limit", l.room(other), 1)
 		for i, o := range l.limiter.TakeEach(l.Context(), l.limit, other, l.limit, other) {
-			want := []runtime.Source{runtime.SourceLease, runtime.SourceStore}[i%2]
+			want := []rule.Source{rule.SourceLease, rule.SourceStore}[i%2]
 			if (o.Err == nil) != (i != 3) || o.Source != want {
 				l.Errorf("outcome %d: got %+v", i, o)
 			}
@@ -219,7 +221,7 @@ func TestLeaseFailures(t *testing.T) {
 				l.leased()
 			}
 			d, err := l.limiter.Take(l.Context(), l.limit)
-			if (err == nil) != admits || d.Source == runtime.SourceLease || d.Source == runtime.SourceStore {
+			if (err == nil) != admits || d.Source == rule.SourceLease || d.Source == rule.SourceStore {
 				l.Errorf("%v: without units: got %+v, %v", policy, d, err)
 			}
 		})
@@ -228,7 +230,7 @@ func TestLeaseFailures(t *testing.T) {
 
 // A call that a lease decides allocates nothing.
 func TestLeaseAllocates(t *testing.T) {
-	for _, o := range []*runtime.Observer{nil, {Decision: func(context.Context, runtime.DecisionEvent) {}}} {
+	for _, o := range []*observe.Observer{nil, {Decision: func(context.Context, observe.DecisionEvent) {}}} {
 		testLease(t, func(r *runtime.Rule) {
 			r.Algorithm, r.Max, r.Lease = runtime.TokenBucket, 1_000_000, 500*time.Millisecond
 		}, func(l *leaseTest) {
@@ -240,7 +242,7 @@ func TestLeaseAllocates(t *testing.T) {
 			least := 1e9
 			for range 5 {
 				least = min(least, testing.AllocsPerRun(100, func() {
-					if d, err := l.limiter.Take(context.Background(), l.limit); err != nil || d.Source != runtime.SourceLease {
+					if d, err := l.limiter.Take(context.Background(), l.limit); err != nil || d.Source != rule.SourceLease {
 						l.Errorf("got %+v, %v", d, err)
 					}
 				}))
@@ -257,7 +259,7 @@ func TestLeaseAtTheEnd(t *testing.T) {
 	for lease := 2 * time.Millisecond; lease <= time.Second; lease *= 3 {
 		for _, every := range []time.Duration{100 * time.Microsecond, 300 * time.Microsecond, 700 * time.Microsecond} {
 			testLease(t, func(r *runtime.Rule) {
-				*r = runtime.Rule{Name: "hot", Algorithm: runtime.FixedWindow, Period: runtime.Day, Keep: 1, Lease: lease, Max: 1_000_000}
+				*r = runtime.Rule{Name: "hot", Algorithm: runtime.FixedWindow, Period: rule.Day, Keep: 1, Lease: lease, Max: 1_000_000}
 			}, func(l *leaseTest) {
 				l.store.settle = func(ctx context.Context, charges []terms.Charge) error {
 					time.Sleep(l.store.delay)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestWithPeriod has callers of one rule have zones and anchors of their own, and some that
@@ -17,21 +18,21 @@ func TestWithPeriod(t *testing.T) {
 	limiter := runtime.New(runtime.NewMemoryStore(runtime.WithClock(func() time.Time { return now })), quiet, closed)
 	for _, c := range []struct {
 		name, zone string
-		period     runtime.Period
+		period     rule.Period
 		anchor     int64
 		ends       string // or empty: the key is invalid
 	}{
-		{"billed on the 28th", "America/New_York", runtime.Month, 28, "2026-11-28T05:00:00Z"},
-		{"billed on the 31st", "", runtime.Month, 31, "2026-11-30T00:00:00Z"},
-		{"from Sunday on", "UTC", runtime.Week, int64(time.Sunday), "2026-11-29T00:00:00Z"},
-		{"from Monday on", "Asia/Tokyo", runtime.Week, int64(time.Monday), "2026-11-29T15:00:00Z"},
-		{"a day", "Asia/Kathmandu", runtime.Day, 0, "2026-11-26T18:15:00Z"},
-		{"no billing day", "", runtime.Month, 0, ""},
-		{"no zone", "Mars/Olympus", runtime.Month, 1, ""},
-		{"no day", "", runtime.Month, 32, ""},
+		{"billed on the 28th", "America/New_York", rule.Month, 28, "2026-11-28T05:00:00Z"},
+		{"billed on the 31st", "", rule.Month, 31, "2026-11-30T00:00:00Z"},
+		{"from Sunday on", "UTC", rule.Week, int64(time.Sunday), "2026-11-29T00:00:00Z"},
+		{"from Monday on", "Asia/Tokyo", rule.Week, int64(time.Monday), "2026-11-29T15:00:00Z"},
+		{"a day", "Asia/Kathmandu", rule.Day, 0, "2026-11-26T18:15:00Z"},
+		{"no billing day", "", rule.Month, 0, ""},
+		{"no zone", "Mars/Olympus", rule.Month, 1, ""},
+		{"no day", "", rule.Month, 32, ""},
 	} {
-		rule := &runtime.Rule{Name: c.period.String(), Algorithm: runtime.FixedWindow, Period: c.period, Max: 3, Invalid: runtime.InvalidRefuse}
-		limit := rule.Limit(key(c.name)).WithPeriod(c.zone, c.anchor)
+		r := &runtime.Rule{Name: c.period.String(), Algorithm: runtime.FixedWindow, Period: c.period, Max: 3, Invalid: rule.InvalidRefuse}
+		limit := r.Limit(key(c.name)).WithPeriod(c.zone, c.anchor)
 		d, err := limiter.Take(context.Background(), limit.WithCost(2))
 		if c.ends == "" {
 			if !errors.Is(err, runtime.ErrInvalidKey) {
@@ -50,7 +51,7 @@ func TestWithPeriod(t *testing.T) {
 // TestLogCost refuses what would be too much work for Redis, by the bounds of package plan.
 func TestLogCost(t *testing.T) {
 	t.Parallel()
-	const most = runtime.MaxLogCost
+	const most = rule.MaxLogCost
 	log := perHour(10 * most)
 	shadow, adaptive := *log, *log
 	shadow.Mode, adaptive.Adaptive = runtime.ModeShadow, always(0.5)

@@ -6,12 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/meter"
-	"github.com/rategen/rategen/runtime/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
@@ -32,7 +32,7 @@ type Limiter struct {
 	onRefusal  func(context.Context, error) error // or nil
 
 	follower    *plan.Follower[Overrides] // nil: nothing is overridden
-	scaler      Scaler                    // in place of the rules' own, or nil
+	scaler      rule.Scaler               // in place of the rules' own, or nil
 	registered  bounded.Map[*Rule, Rule]  // as they were
 	terms       termTable                 // of the registered rules
 	unusedTimer *time.Timer
@@ -48,9 +48,6 @@ type Limiter struct {
 // code calls it before it builds a key.
 func (l *Limiter) Enabled() bool { return !l.hasSwitch || l.checkSwitch() }
 
-// NewKey is [rule.NewKey]. Generated code adds the parts of a key to it.
-func NewKey() *Key { return rule.NewKey() }
-
 // Take charges all limits, or none of them if one has no room. If rules have a Wait it returns
 // when it is the call's turn. The error is nil if and only if the call may go on. Otherwise,
 // without [WithRefusalError], it is
@@ -59,7 +56,7 @@ func NewKey() *Key { return rule.NewKey() }
 //   - [ErrUnavailable] if the store gave no answer and a rule fails closed;
 //   - [ErrClosed] if the limiter was closed while the call waited;
 //   - [ErrInvalidKey] if a key could not be built and its rule refuses that, see
-//     [InvalidKeyPolicy];
+//     [rule.InvalidKeyPolicy];
 //   - [ErrInvalidLimit] if the numbers of a limit are out of bounds;
 //   - the context's error, if the context ended first.
 //

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A limit whose numbers cannot be is an error that says why, whatever the failure policy,
@@ -20,7 +21,7 @@ import (
 func TestInvalidLimit(t *testing.T) {
 	t.Parallel()
 	good := &runtime.Rule{Name: "good", Prefix: "good:", Window: time.Hour, Max: 5}
-	many := make([]runtime.Limit, runtime.MaxLimits+1)
+	many := make([]runtime.Limit, rule.MaxLimits+1)
 	for i := range many {
 		many[i] = good.Limit(runtime.NewKey().AddInt(int64(i)))
 	}
@@ -35,35 +36,35 @@ func TestInvalidLimit(t *testing.T) {
 		"no rule":              {good.Limit(key("k")), {}},
 		"give it a Name":       {good.Limit(key("k")), (&runtime.Rule{Window: time.Hour, Max: 1}).Limit(nil)},
 	}
-	for text, rule := range map[string]runtime.Rule{
+	for text, r := range map[string]runtime.Rule{
 		"window 1µs":                   {Window: time.Microsecond},
 		"unknown algorithm":            {Algorithm: 99},
 		"unknown ":                     {Mode: 44},
 		"max 1000001 is":               {Max: 1000001},
-		"142 years":                    {Burst: runtime.MaxCount, Algorithm: runtime.TokenBucket},
+		"142 years":                    {Burst: rule.MaxCount, Algorithm: runtime.TokenBucket},
 		"resolution: 2h0m0s is longer": {Resolution: 2 * time.Hour},
-		"buckets":                      {Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(0)},
+		"buckets":                      {Algorithm: runtime.SlidingCounter, Buckets: rule.EqualBuckets(0)},
 		"wait -1s":                     {Wait: -time.Second},
 		"block: -1ns is not between":   {Block: -1},
 		"remove block or wait":         {Block: time.Hour, Wait: time.Second},
 		"hold: ":                       {Hold: true, Algorithm: runtime.Concurrency},
 		"shorter than the window":      {Lease: time.Hour},
-		"leave the window out":         {Algorithm: runtime.FixedWindow, Period: runtime.Month, Window: time.Hour},
-		"is not known here":            {Algorithm: runtime.FixedWindow, Period: runtime.Month, Zone: "Mars/Olympus"},
-		"all replicas know":            {Algorithm: runtime.FixedWindow, Period: runtime.Month, Zone: "Local"},
-		"no day of a month":            {Algorithm: runtime.FixedWindow, Period: runtime.Month, Anchor: 32},
-		"no weekday":                   {Algorithm: runtime.FixedWindow, Period: runtime.Week, Anchor: 8},
-		"no date of a year":            {Algorithm: runtime.FixedWindow, Period: runtime.Year, Anchor: 230},
-		"leave the anchor out":         {Algorithm: runtime.FixedWindow, Period: runtime.Day, Anchor: 1},
+		"leave the window out":         {Algorithm: runtime.FixedWindow, Period: rule.Month, Window: time.Hour},
+		"is not known here":            {Algorithm: runtime.FixedWindow, Period: rule.Month, Zone: "Mars/Olympus"},
+		"all replicas know":            {Algorithm: runtime.FixedWindow, Period: rule.Month, Zone: "Local"},
+		"no day of a month":            {Algorithm: runtime.FixedWindow, Period: rule.Month, Anchor: 32},
+		"no weekday":                   {Algorithm: runtime.FixedWindow, Period: rule.Week, Anchor: 8},
+		"no date of a year":            {Algorithm: runtime.FixedWindow, Period: rule.Year, Anchor: 230},
+		"leave the anchor out":         {Algorithm: runtime.FixedWindow, Period: rule.Day, Anchor: 1},
 		"set Period":                   {Algorithm: runtime.FixedWindow, Zone: "Europe/Berlin"},
 		"unknown period":               {Algorithm: runtime.FixedWindow, Period: 9},
 		"write window=day":             {Algorithm: runtime.FixedWindow, Keep: 1},
-		"61 is not an integer between": {Algorithm: runtime.FixedWindow, Period: runtime.Month, Keep: 61},
+		"61 is not an integer between": {Algorithm: runtime.FixedWindow, Period: rule.Month, Keep: 61},
 	} {
-		if rule.Name, rule.Max = "r", max(rule.Max, 1); rule.Window == 0 && rule.Period == runtime.NoPeriod {
-			rule.Window = time.Hour
+		if r.Name, r.Max = "r", max(r.Max, 1); r.Window == 0 && r.Period == rule.NoPeriod {
+			r.Window = time.Hour
 		}
-		tests[text] = []runtime.Limit{good.Limit(key("k")), rule.Limit(key("k"))}
+		tests[text] = []runtime.Limit{good.Limit(key("k")), r.Limit(key("k"))}
 	}
 	for text, limits := range tests {
 		for _, policy := range []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal} {
@@ -90,7 +91,7 @@ func TestCostZero(t *testing.T) {
 	store := &brokenStore{}
 	limiter, limit := runtime.New(store, quiet, closed), perHour(1).Limit(nil).WithCost(0)
 	for range 3 {
-		d := takenBy(t, limiter, runtime.SourceNone, limit)
+		d := takenBy(t, limiter, rule.SourceNone, limit)
 		if !d.Allowed || d.Rule != "" {
 			t.Errorf("got %+v", d)
 		}
@@ -101,19 +102,19 @@ func TestCostZero(t *testing.T) {
 
 func TestCostExceedsLimit(t *testing.T) {
 	t.Parallel()
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 5, Message: "too dear", Wait: time.Hour}
+	r := &runtime.Rule{Name: "r", Window: time.Hour, Max: 5, Message: "too dear", Wait: time.Hour}
 	burst := &runtime.Rule{Name: "b", Window: time.Hour, Max: 5, Burst: 2, Algorithm: runtime.TokenBucket}
 	other := (&runtime.Rule{Name: "o", Window: time.Hour, Max: 5}).Limit(nil)
 	var out lines
 	limiter := inMemory(out.Logger())
 	for name, limit := range map[string]runtime.Limit{
-		"cost over max":   rule.Limit(nil).WithCost(6),
+		"cost over max":   r.Limit(nil).WithCost(6),
 		"cost over burst": burst.Limit(nil).WithCost(3),
-		"max 0":           rule.Limit(nil).WithMax(0),
+		"max 0":           r.Limit(nil).WithMax(0),
 		"burst and max 0": burst.Limit(nil).WithMax(0),
 	} {
 		refused(t, limiter, runtime.ErrCostExceedsLimit, other, limit)
-		d, limited := deniedBy(t, limiter, runtime.SourceNone, other, limit)
+		d, limited := deniedBy(t, limiter, rule.SourceNone, other, limit)
 		wantError(t, name, limited, runtime.ErrLimited)
 		equal(t, name+": retry after", d.RetryAfter, runtime.Never)
 		if strings.HasSuffix(name, "over max") && (limited.Error() != "too dear" || limited.Limit != 5 || limited.Rule != "r") {
@@ -128,7 +129,7 @@ func TestCostExceedsLimit(t *testing.T) {
 		t.Error(out.String())
 	}
 	// In shadow mode it is only reported.
-	hidden := *rule
+	hidden := *r
 	hidden.Mode = runtime.ModeShadow
 	equal(t, "left beside a limit in shadow mode", taken(t, limiter, hidden.Limit(nil).WithCost(6), other).Remaining, 4)
 }
@@ -164,7 +165,7 @@ func TestDecision(t *testing.T) {
 		{Limit: 2, Remaining: 0, RetryAfter: 900 * time.Millisecond, ResetAfter: time.Second},
 	} {
 		now = now.Add(time.Duration(i%2) * 100 * time.Millisecond)
-		want.Rule, want.Source = "second", runtime.SourceStore
+		want.Rule, want.Source = "second", rule.SourceStore
 		d, err := limiter.Take(t.Context(), limits...)
 		same(t, fmt.Sprintf("call %d", i), want, d, cmpopts.IgnoreUnexported(runtime.Decision{}))
 		if i == 2 && (err == nil || err.Error() != "slowly") {
@@ -195,7 +196,7 @@ func TestEmptyCalls(t *testing.T) {
 		refused(t, limiter, runtime.ErrInvalidLimit, runtime.Limit{}.WithCost(1))
 		wantError(t, name+": reset", limiter.Reset(ctx, runtime.Limit{}), runtime.ErrInvalidLimit)
 		d, _ := limiter.Take(ctx, perHour(100).Limit(nil))
-		for _, n := range []int{0, 1, 2 * runtime.MaxLimits} { // costs for more limits than there are
+		for _, n := range []int{0, 1, 2 * rule.MaxLimits} { // costs for more limits than there are
 			if err := limiter.Settle(ctx, d, make([]int64, n)...); err != nil && n < 2 {
 				t.Errorf("%s: settle: %v", name, err)
 			}
@@ -225,7 +226,7 @@ func TestMessageText(t *testing.T) {
 		{"wait {retry_after}", time.Hour, "wait 1h"},
 		{"wait {retry_after}", time.Hour + time.Second, "wait 1h0m1s"},
 		{"wait {retry_after}", 10 * time.Minute, "wait 10m"},
-		{"wait {retry_after}", runtime.MaxWindow, "wait 8784h"},
+		{"wait {retry_after}", rule.MaxWindow, "wait 8784h"},
 		{"{retry_after}, then {retry_after}", 3 * time.Second, "3s, then 3s"},
 		{"wait {retry_after}", runtime.Never, never},
 		{"100% %s {} {retry_after", runtime.Never, "100% %s {} {retry_after"},
@@ -233,8 +234,8 @@ func TestMessageText(t *testing.T) {
 	} {
 		equal(t, fmt.Sprintf("%q after %v", c.message, c.after), runtime.MessageText(c.message, c.after), c.want)
 	}
-	rule := &runtime.Rule{Name: "x", Window: time.Hour, Max: 0, Message: "wait {retry_after}"}
-	if _, err := runtime.New(runtime.NewMemoryStore()).Take(t.Context(), rule.Limit(nil)); err == nil || err.Error() != never {
+	r := &runtime.Rule{Name: "x", Window: time.Hour, Max: 0, Message: "wait {retry_after}"}
+	if _, err := runtime.New(runtime.NewMemoryStore()).Take(t.Context(), r.Limit(nil)); err == nil || err.Error() != never {
 		t.Errorf("an error's text is %v", err)
 	}
 }

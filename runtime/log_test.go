@@ -10,6 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 func TestLog(t *testing.T) {
@@ -41,12 +43,12 @@ func TestLogFailures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var out lines
 		limiter := runtime.New(&brokenStore{}, out.Logger())
-		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Fail: runtime.FailLocal, Invalid: runtime.InvalidRefuse}
+		r := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Fail: runtime.FailLocal, Invalid: rule.InvalidRefuse}
 		for range 5 {
-			limiter.Take(t.Context(), rule.Limit(key("secret")))
+			limiter.Take(t.Context(), r.Limit(key("secret")))
 		}
 		time.Sleep(time.Second)
-		limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddInvalid("req is nil")))
+		limiter.Take(t.Context(), r.Limit(runtime.NewKey().AddInvalid("req is nil")))
 		want := `level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=local class=other error="an error of type *errors.errorString, whose text may be private" help="see the class of the error: until it is mended the failure policy decides"
 level=INFO msg="call over its rate limit" rule=r mode=enforce limit=1 cost=1 retry_after=1h0m0s source=local
 level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=closed class=key error="invalid rate limit key: req is nil" help="see the class of the error: until it is mended the failure policy decides"
@@ -88,16 +90,16 @@ func TestListeners(t *testing.T) {
 	defer client.Close()
 	store := runtime.NewRedisStore(client)
 	var out [2]lines
-	var seen [2]recorder[runtime.BreakerEvent]
+	var seen [2]recorder[observe.BreakerEvent]
 	var opts [2][]runtime.Option
 	for i := range opts {
-		opts[i] = []runtime.Option{out[i].Logger(), observing(runtime.Observer{Breaker: seen[i].add})}
+		opts[i] = []runtime.Option{out[i].Logger(), observing(observe.Observer{Breaker: seen[i].add})}
 	}
 	limiters := []*runtime.Limiter{runtime.New(store, opts[0]...), runtime.New(store, opts[1]...), runtime.New(store, opts[0]...)}
 	store.TellBreaker("10.0.0.1:6379", true)
 	store.TellBreaker("", false)
 	for i := range seen {
-		same(t, "events", []runtime.BreakerEvent{{true, "10.0.0.1:6379"}, {false, ""}}, seen[i].all())
+		same(t, "events", []observe.BreakerEvent{{Open: true, Node: "10.0.0.1:6379"}, {Open: false, Node: ""}}, seen[i].all())
 		same(t, "log", `level=WARN msg="rate limit store not responding: circuit breaker open" code=breaker_open server=N
 level=INFO msg="rate limit store responding again: circuit breaker closed"
 `, regexp.MustCompile(`server=\d+\n`).ReplaceAllString(out[i].String(), "server=N\n"))
@@ -124,10 +126,10 @@ func TestListenersConcurrently(t *testing.T) {
 	defer client.Close()
 	store := runtime.NewRedisStore(client)
 	store.TellBreaker("", true) // without a limiter
-	var seen recorder[runtime.BreakerEvent]
+	var seen recorder[observe.BreakerEvent]
 	concurrently(8, func(int) {
 		for range 200 {
-			limiter := runtime.New(store, quiet, observing(runtime.Observer{Breaker: seen.add}))
+			limiter := runtime.New(store, quiet, observing(observe.Observer{Breaker: seen.add}))
 			store.TellBreaker("", true)
 			ok(t, limiter.Close())
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // century is a time that no test reaches by itself, so that Redis expires
@@ -158,13 +159,13 @@ func TestMemoryStoreConflict(t *testing.T) {
 // TestMemoryStoreAllocates counts the allocations of calls with as many limits
 // as a limiter allows: none.
 func TestMemoryStoreAllocates(t *testing.T) {
-	for name, rule := range storetest.Ways() {
-		charges := make([]terms.Charge, runtime.MaxLimits)
+	for name, r := range storetest.Ways() {
+		charges := make([]terms.Charge, rule.MaxLimits)
 		for n := 1; n <= len(charges); n++ {
 			store := runtime.NewMemoryStore()
 			store.SetClock(century.UnixMicro)
 			for i := range charges {
-				c := rawstore.Charge{Rule: rule, Key: []byte{byte(i)}, Max: 3, Cost: 1}
+				c := rawstore.Charge{Rule: r, Key: []byte{byte(i)}, Max: 3, Cost: 1}
 				charges[i] = c.Engine()
 			}
 			calls := []terms.Call{{Charges: charges[:n]}}

@@ -11,6 +11,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/meter"
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Meter charges a call while it runs: a stream, message by message, until its limits have no
@@ -47,7 +48,7 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 		m.meter.Err = ErrSettled
 		return m
 	}
-	var keys [MaxLimits]string // without the namespace
+	var keys [rule.MaxLimits]string // without the namespace
 	for limit, made, ok := d.charged(0); ok; limit, made, ok = d.charged(len(m.limits)) {
 		i, advance := len(m.limits), int64(0)
 		if made.At != 0 && i < len(used) && used[i] >= 0 && limit.Rule.Algorithm != Concurrency {
@@ -69,7 +70,7 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 // cost. One at a cost of 0 is not asked. The error is that of [Limiter.Take], and what decides
 // is the same: a limit in [ModeShadow] mode refuses nothing, the failure policy decides where
 // the store does not, and a Wait is how long Charge may take. A message that costs a
-// [SlidingLog] more than [MaxLogCost] is charged in parts, one request and one Wait after the
+// [SlidingLog] more than [rule.MaxLogCost] is charged in parts, one request and one Wait after the
 // other, and none of it if there is no room for the last one. A refusal is the end: every
 // further Charge returns the same error. Without one that is [ErrSettled] after [Meter.Close].
 // A [Concurrency] takes no costs.

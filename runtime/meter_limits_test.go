@@ -13,6 +13,9 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
+	"github.com/rategen/rategen/runtime/wrapper"
 )
 
 // A limit in shadow mode never stops a call, and has counted what it had room for; another
@@ -24,7 +27,7 @@ func TestMeterInShadow(t *testing.T) {
 			limiter, store := onFake()
 			shadow, rule := perDay(100), perDay(5000)
 			shadow.Name, shadow.Mode = "s", mode
-			ctx := runtime.WithExceeded(context.Background())
+			ctx := wrapper.WithExceeded(context.Background())
 			d, err := limiter.Take(ctx, shadow.Limit(nil), rule.Limit(nil))
 			ok(t, err)
 			m := limiter.Meter(ctx, d, 0, 0)
@@ -52,15 +55,15 @@ func TestMeterFollowsOverrides(t *testing.T) {
 		on := atomic.Bool{}
 		on.Store(true)
 		limiter, b := following(t, time.Second, runtime.WithEnabled(on.Load), runtime.WithProcessCap(&runtime.Rule{Name: "cap", Window: 24 * time.Hour, Max: 3}))
-		rule := perDay(100)
-		limiter.Register(rule)
-		m := metered(t, limiter, rule.Limit(nil))
+		r := perDay(100)
+		limiter.Register(r)
+		m := metered(t, limiter, r.Limit(nil))
 		charge(t, m, 50, 20*time.Millisecond, 1)
 		job := reserveRule(100)
 		job.Name = "r"
 		reserving := metered(t, limiter, job.Limit(nil))
 		ok(t, reserving.Charge(2))
-		b.put(overridesOf(runtime.Override{Enabled: new(false)}))
+		b.put(overridesOf(rule.Override{Enabled: new(false)}))
 		ok(t, m.Charge(1))
 		equal(t, "in advance of what is off", m.Advance(0), 0)
 		ok(t, reserving.Charge(7))
@@ -68,19 +71,19 @@ func TestMeterFollowsOverrides(t *testing.T) {
 		b.put(runtime.Overrides{})
 		wantLeft(t, limiter, job.Limit(nil), 98)
 		charge(t, m, 50, 20*time.Millisecond, 1)
-		b.put(overridesOf(runtime.Override{Max: new(int64(150))}))
+		b.put(overridesOf(rule.Override{Max: new(int64(150))}))
 		charge(t, m, 50, 0, 1)
 		on.Store(false)
 		charge(t, m, 50, 0, 1)
 		on.Store(true)
-		b.put(overridesOf(runtime.Override{Enabled: new(false)}))
+		b.put(overridesOf(rule.Override{Enabled: new(false)}))
 		charge(t, m, 50, 0, 1)
-		b.put(overridesOf(runtime.Override{Mode: new(runtime.ModeShadow)}))
+		b.put(overridesOf(rule.Override{Mode: new(runtime.ModeShadow)}))
 		charge(t, m, 50, 0, 1)
-		b.put(overridesOf(runtime.Override{Max: new(int64(160))}))
+		b.put(overridesOf(rule.Override{Max: new(int64(160))}))
 		equal(t, "passed under the last override", used(t, m, 0, 1), 10)
 		m.Close()
-		wantLeft(t, limiter, rule.Limit(nil), 0)
+		wantLeft(t, limiter, r.Limit(nil), 0)
 	})
 }
 
@@ -92,7 +95,7 @@ func TestMeterTellsOfRefusals(t *testing.T) {
 			formed++
 			return fmt.Errorf("refused: %w", err)
 		}))
-		ctx := runtime.WithRefusalRecorder(t.Context(), func(runtime.Refusal) { recorded++ })
+		ctx := observe.WithRefusalRecorder(t.Context(), func(observe.Refusal) { recorded++ })
 		limit := (&runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Window: time.Hour, Max: 100}).Limit(nil)
 		m, other := limiter.Meter(ctx, taken(t, limiter, limit), 0), metered(t, limiter, limit)
 		charge(t, m, 20, time.Millisecond, 1)
@@ -108,8 +111,8 @@ func TestMeterWaits(t *testing.T) {
 	t.Parallel()
 	for algorithm, want := range map[runtime.Algorithm]time.Duration{runtime.TokenBucket: 100 * time.Second, runtime.LeakyBucket: 110 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			var waits recorder[runtime.WaitEvent]
-			limiter, _ := onFake(observing(runtime.Observer{Wait: withContext(waits.add)}))
+			var waits recorder[observe.WaitEvent]
+			limiter, _ := onFake(observing(observe.Observer{Wait: withContext(waits.add)}))
 			rule := &runtime.Rule{Name: "r", Algorithm: algorithm, Window: time.Second, Max: 10, Burst: 100, Wait: 5 * time.Second}
 			ctx, cancel := context.WithCancel(context.Background())
 			m := limiter.Meter(ctx, taken(t, limiter, rule.Limit(nil), wide.Limit(nil)), 0)
@@ -161,10 +164,10 @@ func TestMeterSettlesOthers(t *testing.T) {
 	wantError(t, "permits that grow", m.Charge(1), runtime.ErrInvalidLimit)
 	m.Close()
 
-	var failures recorder[runtime.FailureEvent]
-	limiter := inMemory(observing(runtime.Observer{Failure: withContext(failures.add)}))
+	var failures recorder[observe.FailureEvent]
+	limiter := inMemory(observing(observe.Observer{Failure: withContext(failures.add)}))
 	m = limiter.Meter(context.Background(), taken(t, limiter, perHour(10).Limit(nil)))
-	m.Close(runtime.MaxLogCost + 2)
+	m.Close(rule.MaxLogCost + 2)
 	if told := failures.all(); len(told) != 1 || !told[0].Settling || !errors.Is(told[0].Err, runtime.ErrInvalidLimit) {
 		t.Errorf("a cost that cannot be: %+v", told)
 	}

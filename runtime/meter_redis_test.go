@@ -14,6 +14,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Streams of eight limiters top up, crash, are cancelled, end and settle. They never use more
@@ -21,18 +22,18 @@ import (
 func TestMeterStreamsOnRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	for name, rule := range map[string]*runtime.Rule{
-		"period":  {Algorithm: runtime.FixedWindow, Period: runtime.Year},
-		"crash":   {Algorithm: runtime.FixedWindow, Period: runtime.Year},
-		"reserve": {Algorithm: runtime.FixedWindow, Period: runtime.Year, Reserve: time.Minute},
+	for name, r := range map[string]*runtime.Rule{
+		"period":  {Algorithm: runtime.FixedWindow, Period: rule.Year},
+		"crash":   {Algorithm: runtime.FixedWindow, Period: rule.Year},
+		"reserve": {Algorithm: runtime.FixedWindow, Period: rule.Year, Reserve: time.Minute},
 		"counter": {Algorithm: runtime.SlidingCounter, Window: 24 * time.Hour},
 		"log":     {Algorithm: runtime.SlidingLog, Window: 24 * time.Hour, Storage: runtime.StoragePacked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			crash := name == "crash"
-			rule.Name, rule.Max = "streams-"+name, int64(effort.Choose(8_000, 40_000))
-			tenant := &runtime.Rule{Name: "tenant-" + rule.Name, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Max: 1_000_000}
-			limits := []runtime.Limit{rule.Limit(nil), tenant.Limit(nil)}
+			r.Name, r.Max = "streams-"+name, int64(effort.Choose(8_000, 40_000))
+			tenant := &runtime.Rule{Name: "tenant-" + r.Name, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Max: 1_000_000}
+			limits := []runtime.Limit{r.Limit(nil), tenant.Limit(nil)}
 			var sent atomic.Int64
 			var all sync.WaitGroup
 			streams := effort.Choose(25, 125)
@@ -60,8 +61,8 @@ func TestMeterStreamsOnRedis(t *testing.T) {
 				m.Close()
 			}
 			ok(t, limiter.Close())
-			if total > rule.Max || total < rule.Max && !crash {
-				t.Errorf("%d of %d units used", total, rule.Max)
+			if total > r.Max || total < r.Max && !crash {
+				t.Errorf("%d of %d units used", total, r.Max)
 			}
 			if got := 1_000_000 - left(t, limiter, tenant.Limit(nil)); got < 3*total || got > 3*total && !crash {
 				t.Errorf("the tenant is charged %d, want %d", got, 3*total)
@@ -157,7 +158,7 @@ func TestMeterReservedRetryAfter(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				limiter := inMemory()
 				month, hour := reserveRule(500), reserveRule(1_000_000)
-				month.Window, month.Period = 0, runtime.Month
+				month.Window, month.Period = 0, rule.Month
 				hour.Name, hour.Prefix = "hour", "hour:"
 				m := metered(t, limiter, month.Limit(nil), hour.Limit(nil))
 				n, what := used(t, m, pause, cost, 3*cost), fmt.Sprintf("each %v, %d units", pause, cost)

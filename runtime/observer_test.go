@@ -12,6 +12,8 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Every limit of a decided call is told of once, with what became of it.
@@ -19,13 +21,13 @@ func TestObserverDecision(t *testing.T) {
 	const took = 3 * time.Millisecond
 	type event struct {
 		Rule    string
-		Verdict runtime.Verdict
-		Source  runtime.Source
+		Verdict observe.Verdict
+		Source  rule.Source
 		Cost    int64
 		Latency time.Duration
 	}
-	byStore := func(rule string, verdict runtime.Verdict, cost int64) event {
-		return event{rule, verdict, runtime.SourceStore, cost, took}
+	byStore := func(r string, verdict observe.Verdict, cost int64) event {
+		return event{r, verdict, rule.SourceStore, cost, took}
 	}
 	shadow, local, closes, waits := *narrow, *narrow, *wide, *narrow
 	shadow.Name, shadow.Prefix, shadow.Mode = "hidden", "hidden:", runtime.ModeShadow
@@ -45,26 +47,26 @@ func TestObserverDecision(t *testing.T) {
 	}
 	eachCase(t, map[string]test{
 		"admitted and denied": {take: takes(2, every.WithCost(2), once), want: []event{
-			byStore("wide", runtime.VerdictAdmitted, 2), byStore("narrow", runtime.VerdictAdmitted, 1),
-			byStore("wide", runtime.VerdictNotCharged, 2), byStore("narrow", runtime.VerdictDenied, 1),
+			byStore("wide", observe.VerdictAdmitted, 2), byStore("narrow", observe.VerdictAdmitted, 1),
+			byStore("wide", observe.VerdictNotCharged, 2), byStore("narrow", observe.VerdictDenied, 1),
 		}},
 		"shadow": {take: takes(2, every, hidden), want: []event{
-			byStore("wide", runtime.VerdictAdmitted, 1), byStore("hidden", runtime.VerdictAdmitted, 1),
-			byStore("wide", runtime.VerdictAdmitted, 1), byStore("hidden", runtime.VerdictShadowDenied, 1),
+			byStore("wide", observe.VerdictAdmitted, 1), byStore("hidden", observe.VerdictAdmitted, 1),
+			byStore("wide", observe.VerdictAdmitted, 1), byStore("hidden", observe.VerdictShadowDenied, 1),
 		}},
 		"never": {take: takes(1, every, once.WithCost(2)), want: []event{
-			{"wide", runtime.VerdictNotCharged, runtime.SourceNone, 1, 0}, {"narrow", runtime.VerdictDenied, runtime.SourceNone, 2, 0},
+			{"wide", observe.VerdictNotCharged, rule.SourceNone, 1, 0}, {"narrow", observe.VerdictDenied, rule.SourceNone, 2, 0},
 		}},
-		"never in shadow mode": {take: takes(1, hidden.WithCost(2)), want: []event{{"hidden", runtime.VerdictShadowDenied, runtime.SourceNone, 2, 0}}},
+		"never in shadow mode": {take: takes(1, hidden.WithCost(2)), want: []event{{"hidden", observe.VerdictShadowDenied, rule.SourceNone, 2, 0}}},
 		"each": {take: func(ctx context.Context, l *runtime.Limiter) { l.TakeEach(ctx, once, once, every) }, want: []event{
-			byStore("narrow", runtime.VerdictAdmitted, 1), byStore("narrow", runtime.VerdictDenied, 1), byStore("wide", runtime.VerdictAdmitted, 1),
+			byStore("narrow", observe.VerdictAdmitted, 1), byStore("narrow", observe.VerdictDenied, 1), byStore("wide", observe.VerdictAdmitted, 1),
 		}},
 		"local": {broken: true, take: takes(2, local.Limit(nil)), want: []event{
-			{"narrow", runtime.VerdictAdmitted, runtime.SourceLocal, 1, 0}, {"narrow", runtime.VerdictDenied, runtime.SourceLocal, 1, 0},
+			{"narrow", observe.VerdictAdmitted, rule.SourceLocal, 1, 0}, {"narrow", observe.VerdictDenied, rule.SourceLocal, 1, 0},
 		}},
-		"open":         {broken: true, take: takes(1, every), want: []event{{"wide", runtime.VerdictAdmitted, runtime.SourceFailure, 1, 0}}},
-		"closed":       {broken: true, take: takes(1, closes.Limit(nil)), want: []event{{"wide", runtime.VerdictUnavailable, runtime.SourceFailure, 1, 0}}},
-		"after a wait": {take: takes(2, waits.Limit(nil)), want: []event{byStore("narrow", runtime.VerdictAdmitted, 1), byStore("narrow", runtime.VerdictAdmitted, 1)}},
+		"open":         {broken: true, take: takes(1, every), want: []event{{"wide", observe.VerdictAdmitted, rule.SourceFailure, 1, 0}}},
+		"closed":       {broken: true, take: takes(1, closes.Limit(nil)), want: []event{{"wide", observe.VerdictUnavailable, rule.SourceFailure, 1, 0}}},
+		"after a wait": {take: takes(2, waits.Limit(nil)), want: []event{byStore("narrow", observe.VerdictAdmitted, 1), byStore("narrow", observe.VerdictAdmitted, 1)}},
 		"nothing is decided": {take: func(ctx context.Context, l *runtime.Limiter) {
 			ended, end := context.WithCancel(ctx)
 			end()
@@ -80,8 +82,8 @@ func TestObserverDecision(t *testing.T) {
 		store := newFake()
 		store.delay = took
 		store.broken.Store(test.broken)
-		test.take(context.Background(), runtime.New(store, quiet, observing(runtime.Observer{
-			Decision: withContext(func(ev runtime.DecisionEvent) {
+		test.take(context.Background(), runtime.New(store, quiet, observing(observe.Observer{
+			Decision: withContext(func(ev observe.DecisionEvent) {
 				seen.add(event{ev.Rule, ev.Verdict, ev.Source, ev.Cost, ev.Latency})
 			}),
 		})))
@@ -98,9 +100,9 @@ func TestLabels(t *testing.T) {
 			name  fmt.Stringer
 			known bool
 		}{
-			{runtime.Verdict(i), i <= int(runtime.VerdictUnavailable)},
-			{runtime.Source(i), i <= int(runtime.SourceProcess)},
-			{runtime.ErrorClass(i), i <= int(runtime.ErrorClass(failure.Sharded))},
+			{observe.Verdict(i), i <= int(observe.VerdictUnavailable)},
+			{rule.Source(i), i <= int(rule.SourceProcess)},
+			{observe.ErrorClass(i), i <= int(observe.ErrorClass(failure.Sharded))},
 			{runtime.FailurePolicy(i), i <= int(runtime.FailLocal)},
 		} {
 			if text := test.name.String(); len(text) == 0 || len(text) > 20 || test.known && (!label.MatchString(text) || text == "unknown") {
@@ -113,8 +115,8 @@ func TestLabels(t *testing.T) {
 // Decisions by rule and verdict, for a program's /debug/vars.
 func ExampleObserver() {
 	decisions := new(expvar.Map) // expvar.NewMap("rate_limit_decisions") in a program
-	limiter := inMemory(observing(runtime.Observer{
-		Decision: func(_ context.Context, ev runtime.DecisionEvent) { decisions.Add(ev.Rule+"."+ev.Verdict.String(), 1) },
+	limiter := inMemory(observing(observe.Observer{
+		Decision: func(_ context.Context, ev observe.DecisionEvent) { decisions.Add(ev.Rule+"."+ev.Verdict.String(), 1) },
 	}))
 
 	search := &runtime.Rule{Name: "search", Prefix: "search:", Window: time.Minute, Max: 2}
@@ -129,14 +131,14 @@ func ExampleObserver() {
 // numbers that callers are told.
 func TestRecorder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		type event = runtime.DecisionEvent
+		type event = observe.DecisionEvent
 		const second, day = time.Second, 24 * time.Hour
 		burst := &runtime.Rule{Name: "burst", Window: second, Max: 10, Burst: 2, Algorithm: runtime.TokenBucket}
 		daily := &runtime.Rule{Name: "daily", Window: day, Max: 5, Algorithm: runtime.FixedWindow}
 		tried := &runtime.Rule{Name: "tried", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
 		limiter := inMemory()
 		var got []event
-		ctx := runtime.WithRecorder(context.Background(), func(ev event) { got = append(got, ev) })
+		ctx := observe.WithRecorder(context.Background(), func(ev event) { got = append(got, ev) })
 		for range 3 {
 			_, _ = limiter.Take(ctx, burst.Limit(nil), daily.Limit(nil).WithCost(2), tried.Limit(nil))
 		}
@@ -147,18 +149,18 @@ func TestRecorder(t *testing.T) {
 
 			{Rule: "burst", Remaining: 0, ResetAfter: second / 5},
 			{Rule: "daily", Remaining: 1, ResetAfter: day},
-			{Rule: "tried", Verdict: runtime.VerdictShadowDenied, RetryAfter: time.Hour, ResetAfter: time.Hour},
+			{Rule: "tried", Verdict: observe.VerdictShadowDenied, RetryAfter: time.Hour, ResetAfter: time.Hour},
 
-			{Rule: "burst", Verdict: runtime.VerdictDenied, RetryAfter: second / 10, ResetAfter: second / 5},
-			{Rule: "daily", Verdict: runtime.VerdictDenied, Remaining: 1, RetryAfter: day, ResetAfter: day},
-			{Rule: "tried", Verdict: runtime.VerdictNotCharged, Remaining: 1},
+			{Rule: "burst", Verdict: observe.VerdictDenied, RetryAfter: second / 10, ResetAfter: second / 5},
+			{Rule: "daily", Verdict: observe.VerdictDenied, Remaining: 1, RetryAfter: day, ResetAfter: day},
+			{Rule: "tried", Verdict: observe.VerdictNotCharged, Remaining: 1},
 		}
 		for i := range want {
-			ev, rule := &want[i], []*runtime.Rule{burst, daily, tried}[i%3]
-			ev.Source, ev.Algorithm, ev.Mode, ev.Window, ev.Max = runtime.SourceStore, rule.Algorithm, rule.Mode, rule.Window, rule.Max
+			ev, r := &want[i], []*runtime.Rule{burst, daily, tried}[i%3]
+			ev.Source, ev.Algorithm, ev.Mode, ev.Window, ev.Max = rule.SourceStore, r.Algorithm, r.Mode, r.Window, r.Max
 			ev.Cost, ev.Limit = []int64{1, 2, 1}[i%3], []int64{2, 5, 1}[i%3]
 		}
-		want[8].Source = runtime.SourceNone
+		want[8].Source = rule.SourceNone
 		same(t, "recorded", want, got)
 	})
 }
@@ -170,12 +172,12 @@ func TestRecordersNest(t *testing.T) {
 	rule := perHour(2)
 	limiter := inMemory()
 	var outer, inner []string
-	add := func(to *[]string) func(runtime.DecisionEvent) {
-		return func(ev runtime.DecisionEvent) { *to = append(*to, fmt.Sprint(ev.Verdict, ev.Remaining)) }
+	add := func(to *[]string) func(observe.DecisionEvent) {
+		return func(ev observe.DecisionEvent) { *to = append(*to, fmt.Sprint(ev.Verdict, ev.Remaining)) }
 	}
-	ctx := runtime.WithRecorder(context.Background(), add(&outer))
-	equal(t, "context with a nil recorder", runtime.WithRecorder(ctx, nil), ctx)
-	limiter.TakeEach(runtime.WithRecorder(ctx, add(&inner)), rule.Limit(nil), rule.Limit(nil))
+	ctx := observe.WithRecorder(context.Background(), add(&outer))
+	equal(t, "context with a nil recorder", observe.WithRecorder(ctx, nil), ctx)
+	limiter.TakeEach(observe.WithRecorder(ctx, add(&inner)), rule.Limit(nil), rule.Limit(nil))
 	_, _ = limiter.Take(ctx, rule.Limit(nil))
 	_, _ = limiter.Take(context.Background(), rule.Limit(nil))
 	_, _ = limiter.Peek(ctx, rule.Limit(nil))
@@ -196,9 +198,9 @@ func TestObservers(t *testing.T) {
 				t.Errorf("%+v has not the context of its call", ev)
 			}
 		}
-		opts = append(opts, observing(runtime.Observer{
-			Decision: func(ctx context.Context, ev runtime.DecisionEvent) { add(ctx, ev) },
-			Failure:  func(ctx context.Context, ev runtime.FailureEvent) { add(ctx, ev) },
+		opts = append(opts, observing(observe.Observer{
+			Decision: func(ctx context.Context, ev observe.DecisionEvent) { add(ctx, ev) },
+			Failure:  func(ctx context.Context, ev observe.FailureEvent) { add(ctx, ev) },
 		}))
 	}
 	shadow := &runtime.Rule{Name: "slow", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}

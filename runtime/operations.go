@@ -29,12 +29,12 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (d Decision, err er
 }
 
 // A Usage is how much is left of one limit to one caller. Its fields are those of a
-// [DecisionEvent] of a call of cost 1 that is not charged.
+// [observe.DecisionEvent] of a call of cost 1 that is not charged.
 type Usage struct {
 	Rule       string
 	Mode       Mode
 	Algorithm  Algorithm
-	Period     Period
+	Period     rule.Period
 	Window     time.Duration
 	Limit, Max int64
 	// Remaining is 0 for a caller in debt or blocked. With a [Rule.Lease] it has what this

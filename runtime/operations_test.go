@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // The limits of TakeEach are decided one after the other, each by itself and without a wait.
@@ -68,22 +70,22 @@ func TestContextCancelledBefore(t *testing.T) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	on := true
-	limiter := inMemory(runtime.WithEnabled(func() bool { return on }), overridden(runtime.Overrides{Rules: map[string]runtime.Override{
+	limiter := inMemory(runtime.WithEnabled(func() bool { return on }), overridden(runtime.Overrides{Rules: map[string]rule.Override{
 		"raised":  {Max: new(int64(40))},
 		"removed": {Enabled: new(false)},
 		"off":     {Max: new(int64(0))},
 	}}))
 	defer limiter.Close()
-	rule := func(name string) *runtime.Rule {
+	declared := func(name string) *runtime.Rule {
 		return &runtime.Rule{Name: name, Window: time.Hour, Max: 10}
 	}
-	shadow, bucket, blocks := rule("shadow"), rule("bucket"), rule("blocks")
+	shadow, bucket, blocks := declared("shadow"), declared("bucket"), declared("blocks")
 	shadow.Mode = runtime.ModeShadow
 	bucket.Algorithm, bucket.Burst = runtime.TokenBucket, 5
 	blocks.Block, blocks.Max = time.Minute, 1
 	passing(t, limiter, blocks.Limit(key("k")), 2)
 	var limits []runtime.Limit
-	for _, r := range []*runtime.Rule{rule("plain"), rule("raised"), rule("removed"), rule("off"), shadow, bucket, blocks} {
+	for _, r := range []*runtime.Rule{declared("plain"), declared("raised"), declared("removed"), declared("off"), shadow, bucket, blocks} {
 		limits = append(limits, r.Limit(key("k")))
 	}
 	usages, err := limiter.Usage(context.Background(), limits...)
@@ -114,17 +116,17 @@ func TestPastOfAll(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, time.November, 25, 12, 0, 0, 0, time.UTC)
 	store := runtime.NewMemoryStore(runtime.WithClock(func() time.Time { return now }))
-	before, limiter := runtime.New(store, quiet), runtime.New(store, quiet, overridden(runtime.Overrides{Rules: map[string]runtime.Override{
-		"keys": {Keys: map[string]runtime.KeyOverride{"k": {Max: new(int64(0))}}},
+	before, limiter := runtime.New(store, quiet), runtime.New(store, quiet, overridden(runtime.Overrides{Rules: map[string]rule.Override{
+		"keys": {Keys: map[string]rule.KeyOverride{"k": {Max: new(int64(0))}}},
 	}}))
 	defer before.Close()
 	defer limiter.Close()
-	rule := func(name string, keep uint8) *runtime.Rule {
-		return &runtime.Rule{Name: name, Algorithm: runtime.FixedWindow, Period: runtime.Week, Keep: keep, Max: 10}
+	declared := func(name string, keep uint8) *runtime.Rule {
+		return &runtime.Rule{Name: name, Algorithm: runtime.FixedWindow, Period: rule.Week, Keep: keep, Max: 10}
 	}
-	shadow, leased := rule("shadow", 3), rule("leased", 1)
+	shadow, leased := declared("shadow", 3), declared("leased", 1)
 	shadow.Mode, leased.Lease = runtime.ModeShadow, time.Second
-	rules := []*runtime.Rule{rule("plain", 2), rule("keys", 2), shadow, leased, rule("none", 0)}
+	rules := []*runtime.Rule{declared("plain", 2), declared("keys", 2), shadow, leased, declared("none", 0)}
 	var limits []runtime.Limit
 	for i, r := range rules {
 		limits = append(limits, r.Limit(key("k")))
@@ -198,41 +200,41 @@ func TestRules(t *testing.T) {
 		twin := &runtime.Rule{Name: "b", Source: "z", Prefix: "twin", Window: time.Second, Max: 10}
 		adaptive := &runtime.Rule{Name: "a", Window: time.Minute, Max: 100, Adaptive: always(0.5)}
 		var attached *runtime.Limiter
-		limiter, board := following(t, time.Second, observing(runtime.Observer{Attach: func(l *runtime.Limiter) { attached = l }}))
+		limiter, board := following(t, time.Second, observing(observe.Observer{Attach: func(l observe.Limiter) { attached = l.(*runtime.Limiter) }}))
 		equal(t, "the observer's limiter", attached, limiter)
 		limiter.Register(plain, nil, adaptive)
 		limiter.Register(twin, plain)
 
-		state := func(r *runtime.Rule, change func(*runtime.RuleState)) runtime.RuleState {
-			s := runtime.RuleState{Rule: r, Enabled: true, Max: r.Max, Window: r.Window, Factor: 1}
+		state := func(r *runtime.Rule, change func(*observe.RuleState)) observe.RuleState {
+			s := observe.RuleState{Rule: r, Enabled: true, Max: r.Max, Window: r.Window, Factor: 1}
 			change(&s)
 			return s
 		}
-		asDeclared := func(*runtime.RuleState) {}
-		halved := func(s *runtime.RuleState) { s.Max, s.Factor, s.Called = 50, 0.5, true }
-		check := func(what string, ofAdaptive, ofOthers func(*runtime.RuleState)) {
+		asDeclared := func(*observe.RuleState) {}
+		halved := func(s *observe.RuleState) { s.Max, s.Factor, s.Called = 50, 0.5, true }
+		check := func(what string, ofAdaptive, ofOthers func(*observe.RuleState)) {
 			t.Helper()
-			want := []runtime.RuleState{state(adaptive, ofAdaptive), state(plain, ofOthers), state(twin, ofOthers)}
+			want := []observe.RuleState{state(adaptive, ofAdaptive), state(plain, ofOthers), state(twin, ofOthers)}
 			same(t, what, want, limiter.Rules(), cmp.Comparer(func(a, b *runtime.Rule) bool { return a == b }))
 		}
 		check("as declared", asDeclared, asDeclared)
 		taken(t, limiter, adaptive.Limit(nil))
 		synctest.Wait()
 		check("with a factor", halved, asDeclared)
-		board.put(runtime.Overrides{Rules: map[string]runtime.Override{
+		board.put(runtime.Overrides{Rules: map[string]rule.Override{
 			"a": {Max: new(int64(40)), Mode: new(runtime.ModeShadow)},
 			"b": {Keys: keys{"x": maximum(1), "y*": {Enabled: new(false)}, "z": maximum(1)}},
 		}})
-		check("overridden", func(s *runtime.RuleState) {
+		check("overridden", func(s *observe.RuleState) {
 			s.Factor, s.Max, s.Mode, s.Overridden, s.Called = 0.5, 20, runtime.ModeShadow, true, true
-		}, func(s *runtime.RuleState) { s.Keys = 3 })
-		board.put(runtime.Overrides{Rules: map[string]runtime.Override{"b": {Enabled: new(false)}}})
-		check("switched off by an override", halved, func(s *runtime.RuleState) { s.Enabled, s.Overridden = false, true })
+		}, func(s *observe.RuleState) { s.Keys = 3 })
+		board.put(runtime.Overrides{Rules: map[string]rule.Override{"b": {Enabled: new(false)}}})
+		check("switched off by an override", halved, func(s *observe.RuleState) { s.Enabled, s.Overridden = false, true })
 		board.put(runtime.Overrides{Enabled: new(false)})
-		check("all limits off", func(s *runtime.RuleState) { halved(s); s.Enabled = false }, func(s *runtime.RuleState) { s.Enabled = false })
+		check("all limits off", func(s *observe.RuleState) { halved(s); s.Enabled = false }, func(s *observe.RuleState) { s.Enabled = false })
 		// An override that fits no registered rule is refused when it is read.
-		board.put(runtime.Overrides{Rules: map[string]runtime.Override{"b": {Max: new(int64(7))}}})
-		board.put(runtime.Overrides{Rules: map[string]runtime.Override{"b": {Max: new(int64(runtime.MaxLog + 1))}}})
-		check("after one that does not fit", halved, func(s *runtime.RuleState) { s.Max, s.Overridden = 7, true })
+		board.put(runtime.Overrides{Rules: map[string]rule.Override{"b": {Max: new(int64(7))}}})
+		board.put(runtime.Overrides{Rules: map[string]rule.Override{"b": {Max: new(int64(rule.MaxLog + 1))}}})
+		check("after one that does not fit", halved, func(s *observe.RuleState) { s.Max, s.Overridden = 7, true })
 	})
 }

@@ -8,13 +8,14 @@ import (
 	"time"
 	"weak"
 
+	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/memstate"
-	"github.com/rategen/rategen/runtime/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // An Option configures a [Limiter].
@@ -124,7 +125,7 @@ func New(store Store, opts ...Option) *Limiter {
 	})
 	l.beginReports()
 	for _, o := range l.events.observers {
-		notify(l.events, "observer", o.Attach, l)
+		notify[observe.Limiter](l.events, "observer", o.Attach, l)
 	}
 	return l
 }
@@ -181,7 +182,7 @@ func (l *Limiter) completePlan(p *plan.Plan) {
 // what [Limiter.SettleLater] has left, refunds leases, and ends the renewal of permits, the polling
 // of the override source and the calls of scalers. It returns when they have ended. The error is non-nil if and only if something is not settled, or a permit may not
 // be returned, after two seconds, the override source still runs a second after its context has
-// ended, or a [Scaler] after another second. A second Close waits for the same.
+// ended, or a [rule.Scaler] after another second. A second Close waits for the same.
 //
 // Permits that calls still hold lapse within their window unless they are returned before.
 // Calls are still decided, with the overrides and factors as they are, but events of the store
@@ -205,7 +206,7 @@ func (l *Limiter) Close() error {
 	l.endReports()
 	if l.plans.Close() {
 		for _, o := range l.events.observers {
-			notify(l.events, "observer", o.Detach, l)
+			notify[observe.Limiter](l.events, "observer", o.Detach, l)
 		}
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/report"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -22,7 +23,7 @@ type Overrides struct {
 	// Rules are the changed rules by their names. A name that no rule has is no error, since
 	// rules become known by [Limiter.Register] or with their first call. The log warns of it
 	// after a minute without either.
-	Rules map[string]Override
+	Rules map[string]rule.Override
 }
 
 // An OverrideSource returns the overrides that are to be in force. Package runtime/override has
@@ -115,7 +116,7 @@ func WithOverrides(source OverrideSource, interval time.Duration) Option {
 			},
 			Failed: l.reportOverridesError,
 			// Failures of the network are the same whatever ports they name.
-			Same:     func(a, b error) bool { return ClassOf(a) == ClassOf(b) && ClassOf(a) != ClassOther },
+			Same:     func(a, b error) bool { return ClassOf(a) == ClassOf(b) && ClassOf(a) != observe.ClassOther },
 			Panicked: func(value any) { l.events.log.Panic("override source", value) },
 		}
 	}
@@ -197,6 +198,6 @@ func (l *Limiter) reportOverridesError(err error) {
 func (l *Limiter) observeOverrides(err error) {
 	s := l.plans.Overrides()
 	for _, o := range l.events.observers {
-		notify(l.events, "observer", o.Override, OverrideEvent{Rules: len(s.Rules), Enabled: !s.Off, Err: err})
+		notify(l.events, "observer", o.Override, observe.OverrideEvent{Rules: len(s.Rules), Enabled: !s.Off, Err: err})
 	}
 }

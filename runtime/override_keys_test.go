@@ -11,21 +11,23 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // The whole limiter goes by the override of a key: a blocked one is told never to
 // come back, TakeEach, Refund and Reset find it, and metrics have the rule's name.
 func TestOverrideKeysEverywhere(t *testing.T) {
 	t.Parallel()
-	var seen recorder[runtime.DecisionEvent]
-	limiter := inMemory(observing(runtime.Observer{Decision: withContext(seen.add)}), overridden(overridesOf(runtime.Override{Keys: keys{
+	var seen recorder[observe.DecisionEvent]
+	limiter := inMemory(observing(observe.Observer{Decision: withContext(seen.add)}), overridden(overridesOf(rule.Override{Keys: keys{
 		"blocked": maximum(0), "acme:*": {Max: new(int64(6)), Window: new(2 * time.Hour)},
 	}})))
 	defer limiter.Close()
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}
-	blocked := rule.Limit(key("blocked"))
+	r := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10)}
+	blocked := r.Limit(key("blocked"))
 	user := func(tenant, user string) runtime.Limit {
-		return rule.Limit(runtime.NewKey().AddString(tenant).AddString(user)).WithMax(3)
+		return r.Limit(runtime.NewKey().AddString(tenant).AddString(user)).WithMax(3)
 	}
 	for _, limit := range []runtime.Limit{blocked, blocked.WithMax(9)} {
 		if _, limited := denied(t, limiter, limit); !errors.Is(limited, runtime.ErrCostExceedsLimit) || limited.RetryAfter != runtime.Never {
@@ -46,14 +48,14 @@ func TestOverrideKeysEverywhere(t *testing.T) {
 	for _, ev := range seen.all() {
 		equal(t, "rule of an event", ev.Rule, "r")
 	}
-	between(t, "keys live for twice the longest window", limiter.KeysOf(rule).Expiry, 4*time.Hour, 7*time.Hour)
+	between(t, "keys live for twice the longest window", limiter.KeysOf(r).Expiry, 4*time.Hour, 7*time.Hour)
 }
 
 // The factor of an adaptive rule and a process's share apply to a key's numbers, also
 // where the limit is one of permits.
 func TestOverrideKeysAreScaled(t *testing.T) {
 	t.Parallel()
-	override := overridden(overridesOf(runtime.Override{Keys: keys{"big*": maximum(40), "small": maximum(4), "blocked": maximum(0)}}))
+	override := overridden(overridesOf(rule.Override{Keys: keys{"big*": maximum(40), "small": maximum(4), "blocked": maximum(0)}}))
 	store := runtime.NewRedisStore(redistest.Start(t).Client(t), patient)
 	for name, test := range map[string]struct {
 		store    runtime.Store
@@ -68,16 +70,16 @@ func TestOverrideKeysAreScaled(t *testing.T) {
 		"permits on Redis":     {store, runtime.Rule{Algorithm: runtime.Concurrency}, 1, 100},
 		"permits of a process": {nil, runtime.Rule{Fail: runtime.FailLocal, Algorithm: runtime.Concurrency}, 2, 50},
 	} {
-		rule := test.rule
-		rule.Name, rule.Window, rule.Max = "r", time.Hour, 10
+		r := test.rule
+		r.Name, r.Window, r.Max = "r", time.Hour, 10
 		limiter := runtime.New(test.store, quiet, override, runtime.WithReplicas(test.replicas))
-		limiter.Register(&rule)
+		limiter.Register(&r)
 		eventually(t, "overrides hold", func() bool { return limiter.Rules()[0].Keys == 3 }) // New waits for a moment only
-		if rule.Adaptive != nil {
-			adapt(t, limiter, &rule, 0.5)
+		if r.Adaptive != nil {
+			adapt(t, limiter, &r, 0.5)
 		}
 		for id, whole := range map[string]int{"big": 40, "bigger": 40, "small": 4, "other": 10, "blocked": 0} {
-			equal(t, fmt.Sprintf("%s, %s: admitted", name, id), passing(t, limiter, rule.Limit(key(id)), 50), whole*test.part/100)
+			equal(t, fmt.Sprintf("%s, %s: admitted", name, id), passing(t, limiter, r.Limit(key(id)), 50), whole*test.part/100)
 		}
 		ok(t, limiter.Close())
 	}
@@ -86,14 +88,14 @@ func TestOverrideKeysAreScaled(t *testing.T) {
 // Overrides of keys that are as they were are no news, in whatever map they come.
 func TestOverrideKeysUnchanged(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var seen recorder[runtime.OverrideEvent]
+		var seen recorder[observe.OverrideEvent]
 		n := int64(0)
 		limiter := inMemory(runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 			n++
-			return overridesOf(runtime.Override{Keys: keys{
+			return overridesOf(rule.Override{Keys: keys{
 				"a": maximum(1 + n/10), "b*": {Enabled: new(n < 20)}, fmt.Sprint("c", n/30): {Mode: new(runtime.ModeShadow)},
 			}}), nil
-		}), time.Second), observing(runtime.Observer{Override: seen.add}))
+		}), time.Second), observing(observe.Observer{Override: seen.add}))
 		defer limiter.Close()
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
@@ -105,12 +107,12 @@ func TestOverrideKeysUnchanged(t *testing.T) {
 // The pattern of a key is in force for that key and for no other, whatever bytes it has.
 func TestKeyPattern(t *testing.T) {
 	t.Parallel()
-	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
+	r := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
 	for _, text := range []string{"a", "a*", "*", "", "a%b:c", "\x00\xff", "\xff*", "键", "{x}"} {
 		pattern := key(text).Pattern()
-		limiter := inMemory(overridden(overridesOf(runtime.Override{Keys: keys{pattern: maximum(7)}})))
+		limiter := inMemory(overridden(overridesOf(rule.Override{Keys: keys{pattern: maximum(7)}})))
 		for other, want := range map[string]int64{text: 7, text + "x": 5, "x" + text: 5} {
-			wantLeft(t, limiter, rule.Limit(key(other)), want)
+			wantLeft(t, limiter, r.Limit(key(other)), want)
 		}
 		ok(t, limiter.Close())
 	}
@@ -123,12 +125,12 @@ func TestOverrideKeysMemory(t *testing.T) {
 		t.Skip("takes a second")
 	}
 	const n, most = 100_000, 32 << 20
-	for name, override := range map[string]func(i int) (string, runtime.KeyOverride){
-		"as usual": func(i int) (string, runtime.KeyOverride) {
+	for name, override := range map[string]func(i int) (string, rule.KeyOverride){
+		"as usual": func(i int) (string, rule.KeyOverride) {
 			return fmt.Sprintf("tenant-%08d%s", i, []string{":*", ""}[i%2]), maximum(int64(i%1000 + 1))
 		},
-		"all different": func(i int) (string, runtime.KeyOverride) {
-			return fmt.Sprintf("tenant-%08d:*", i), runtime.KeyOverride{Max: new(int64(i)), Window: new(time.Hour + time.Duration(i)*time.Millisecond)}
+		"all different": func(i int) (string, rule.KeyOverride) {
+			return fmt.Sprintf("tenant-%08d:*", i), rule.KeyOverride{Max: new(int64(i)), Window: new(time.Hour + time.Duration(i)*time.Millisecond)}
 		},
 	} {
 		before, all := heap(), make(keys, n)
@@ -137,7 +139,7 @@ func TestOverrideKeysMemory(t *testing.T) {
 			all[key] = o
 		}
 		with := heap() - before
-		limiter := inMemory(overridden(overridesOf(runtime.Override{Keys: all})))
+		limiter := inMemory(overridden(overridesOf(rule.Override{Keys: all})))
 		limit := perHour(4).Limit(runtime.NewKey().AddString("tenant-00000006").AddInt(1))
 		eventually(t, "overrides hold", func() bool { return left(t, limiter, limit) != 4 }) // New waits for a moment only
 		held := heap() - before
@@ -168,23 +170,23 @@ func TestLeaseOverrides(t *testing.T) {
 	t.Parallel()
 	source := new(board)
 	testLease(t, func(r *runtime.Rule) { r.Window, r.Lease = time.Minute, 20*time.Second }, func(l *leaseTest) {
-		override := func(o runtime.Override) {
-			source.put(runtime.Overrides{Rules: map[string]runtime.Override{"hot": o}})
+		override := func(o rule.Override) {
+			source.put(runtime.Overrides{Rules: map[string]rule.Override{"hot": o}})
 		}
 		l.fill()
 		l.leased()
-		override(runtime.Override{Max: new(int64(9_000))})
-		equal(l, "limit", takenBy(l, l.limiter, runtime.SourceStore, l.limit).Limit, 9_000)
-		override(runtime.Override{Max: new(int64(0))})
+		override(rule.Override{Max: new(int64(9_000))})
+		equal(l, "limit", takenBy(l, l.limiter, rule.SourceStore, l.limit).Limit, 9_000)
+		override(rule.Override{Max: new(int64(0))})
 		refused(l, l.limiter, runtime.ErrLimited, l.limit)
-		override(runtime.Override{Max: new(int64(8_000))})
+		override(rule.Override{Max: new(int64(8_000))})
 		l.fill()
 		equal(l, "limit", l.leased().Limit, 8_000)
-		override(runtime.Override{Window: new(20 * time.Second)}) // as long as the lease
+		override(rule.Override{Window: new(20 * time.Second)}) // as long as the lease
 		for range 50 {
-			takenBy(l, l.limiter, runtime.SourceStore, l.limit)
+			takenBy(l, l.limiter, rule.SourceStore, l.limit)
 		}
-		override(runtime.Override{Enabled: new(false)})
-		takenBy(l, l.limiter, runtime.SourceNone, l.limit)
+		override(rule.Override{Enabled: new(false)})
+		takenBy(l, l.limiter, rule.SourceNone, l.limit)
 	}, runtime.WithOverrides(source, time.Second))
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Nonsense is refused as a whole, whatever else is said beside it, and told.
@@ -22,38 +24,38 @@ func TestOverridesRefused(t *testing.T) {
 	}
 	for _, test := range []struct {
 		rule  string
-		of    runtime.Override
+		of    rule.Override
 		err   error
 		wants string
 	}{
-		{"any", runtime.Override{Max: new(int64(-1))}, nil, `override of rule "any": max -1 is not between 0 and 9007199254740991`},
-		{"any", runtime.Override{Max: new(int64(runtime.MaxAmount + 1))}, nil, `is not between 0 and`},
-		{"any", runtime.Override{Window: new(time.Duration(0))}, nil, `window 0s is not between 1ms and 366 days`},
-		{"any", runtime.Override{Window: new(runtime.MaxWindow + 1)}, nil, `is not between 1ms and 366 days`},
-		{"any", runtime.Override{Mode: new(runtime.Mode(7))}, nil, `unknown mode 7`},
-		{"log", runtime.Override{Max: new(int64(runtime.MaxLog + 1))}, nil, `rule "log": max 1000001 is above 1000000`},
-		{"sliced", runtime.Override{Window: new(time.Second)}, nil, `rule "sliced": resolution: 1m0s is longer than the window of 1s`},
-		{"log", runtime.Override{}, fmt.Errorf("line 7: %w", runtime.ErrInvalidOverrides), "line 7"},
-		{"log", runtime.Override{}, errors.New("no such file"), "no such file"},
+		{"any", rule.Override{Max: new(int64(-1))}, nil, `override of rule "any": max -1 is not between 0 and 9007199254740991`},
+		{"any", rule.Override{Max: new(int64(rule.MaxAmount + 1))}, nil, `is not between 0 and`},
+		{"any", rule.Override{Window: new(time.Duration(0))}, nil, `window 0s is not between 1ms and 366 days`},
+		{"any", rule.Override{Window: new(rule.MaxWindow + 1)}, nil, `is not between 1ms and 366 days`},
+		{"any", rule.Override{Mode: new(runtime.Mode(7))}, nil, `unknown mode 7`},
+		{"log", rule.Override{Max: new(int64(rule.MaxLog + 1))}, nil, `rule "log": max 1000001 is above 1000000`},
+		{"sliced", rule.Override{Window: new(time.Second)}, nil, `rule "sliced": resolution: 1m0s is longer than the window of 1s`},
+		{"log", rule.Override{}, fmt.Errorf("line 7: %w", runtime.ErrInvalidOverrides), "line 7"},
+		{"log", rule.Override{}, errors.New("no such file"), "no such file"},
 
-		{"any", runtime.Override{Keys: keys{"a*b": {}}}, nil, `override of rule "any", key "a*b" (1 of 1 in order): a * before the end`},
-		{"any", runtime.Override{Keys: keys{"a": {}, "b": maximum(-1)}}, nil, `override of rule "any", key "b" (2 of 2 in order): max -1 is not between 0 and`},
-		{"any", runtime.Override{Keys: keys{"b": {Window: new(time.Duration(0))}}}, nil, `override of rule "any", key "b" (1 of 1 in order): window 0s is not between`},
-		{"any", runtime.Override{Keys: keys{"b": {Mode: new(runtime.Mode(7))}}}, nil, `override of rule "any", key "b" (1 of 1 in order): unknown mode 7`},
-		{"any", runtime.Override{Keys: keys{"\x80": {}, "%80": {}}}, nil, `override of rule "any", key "\x80" (2 of 2 in order): the same as "%80"`},
-		{"sliced", runtime.Override{Keys: keys{"a": {}, "b*": maximum(runtime.MaxLog + 1)}}, nil, `override of key "b*": invalid rate limit: rule "sliced": max 1000001 is above`},
-		{"sliced", runtime.Override{Keys: keys{"b": {Window: new(time.Second)}, "c": {Window: new(time.Second)}}}, nil, `override of key "b": invalid rate limit: rule "sliced": resolution`},
+		{"any", rule.Override{Keys: keys{"a*b": {}}}, nil, `override of rule "any", key "a*b" (1 of 1 in order): a * before the end`},
+		{"any", rule.Override{Keys: keys{"a": {}, "b": maximum(-1)}}, nil, `override of rule "any", key "b" (2 of 2 in order): max -1 is not between 0 and`},
+		{"any", rule.Override{Keys: keys{"b": {Window: new(time.Duration(0))}}}, nil, `override of rule "any", key "b" (1 of 1 in order): window 0s is not between`},
+		{"any", rule.Override{Keys: keys{"b": {Mode: new(runtime.Mode(7))}}}, nil, `override of rule "any", key "b" (1 of 1 in order): unknown mode 7`},
+		{"any", rule.Override{Keys: keys{"\x80": {}, "%80": {}}}, nil, `override of rule "any", key "\x80" (2 of 2 in order): the same as "%80"`},
+		{"sliced", rule.Override{Keys: keys{"a": {}, "b*": maximum(rule.MaxLog + 1)}}, nil, `override of key "b*": invalid rate limit: rule "sliced": max 1000001 is above`},
+		{"sliced", rule.Override{Keys: keys{"b": {Window: new(time.Second)}, "c": {Window: new(time.Second)}}}, nil, `override of key "b": invalid rate limit: rule "sliced": resolution`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var out lines
-			var seen recorder[runtime.OverrideEvent]
-			good := runtime.Overrides{Rules: map[string]runtime.Override{"log": {Max: new(int64(2))}}}
-			limiter, board := following(t, time.Second, out.Logger(), observing(runtime.Observer{Override: seen.add}))
-			for _, rule := range declared {
-				passing(t, limiter, rule.Limit(nil), 1)
+			var seen recorder[observe.OverrideEvent]
+			good := runtime.Overrides{Rules: map[string]rule.Override{"log": {Max: new(int64(2))}}}
+			limiter, board := following(t, time.Second, out.Logger(), observing(observe.Observer{Override: seen.add}))
+			for _, r := range declared {
+				passing(t, limiter, r.Limit(nil), 1)
 			}
 			board.put(good)
-			bad := runtime.Overrides{Enabled: new(false), Rules: map[string]runtime.Override{"log": {Max: new(int64(4))}}}
+			bad := runtime.Overrides{Enabled: new(false), Rules: map[string]rule.Override{"log": {Max: new(int64(4))}}}
 			bad.Rules[test.rule] = test.of
 			board.set(bad, test.err)
 			time.Sleep(30 * time.Second)
@@ -69,7 +71,7 @@ func TestOverridesRefused(t *testing.T) {
 			time.Sleep(time.Minute)
 			board.put(good)
 			events := seen.all()
-			if len(events) != 4 || events[3] != (runtime.OverrideEvent{Rules: 1, Enabled: true}) {
+			if len(events) != 4 || events[3] != (observe.OverrideEvent{Rules: 1, Enabled: true}) {
 				t.Fatalf("%s: observed %+v, want an error twice, and that all is well", test.wants, events)
 			}
 			for _, ev := range events[1:3] {
@@ -84,25 +86,25 @@ func TestOverridesRefused(t *testing.T) {
 // Overrides that a limiter would reject are found before they are written.
 func TestOverridesCheck(t *testing.T) {
 	t.Parallel()
-	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
-	month := &runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Period: runtime.Month, Zone: "Europe/Berlin", Max: 5}
-	maxOf := func(max int64) runtime.Overrides { return overridesOf(runtime.Override{Max: &max}) }
+	r := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
+	month := &runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Period: rule.Month, Zone: "Europe/Berlin", Max: 5}
+	maxOf := func(max int64) runtime.Overrides { return overridesOf(rule.Override{Max: &max}) }
 	for _, test := range []struct {
 		o     runtime.Overrides
 		rules []*runtime.Rule
 		want  string // "": valid
 	}{
 		{runtime.Overrides{}, nil, ""},
-		{maxOf(runtime.MaxLog), []*runtime.Rule{rule}, ""},
-		{maxOf(runtime.MaxLog + 1), nil, ""},
-		{maxOf(runtime.MaxLog + 1), []*runtime.Rule{rule}, "the maximum of a sliding-log"},
-		{overridesOf(runtime.Override{Keys: keys{"k": maximum(runtime.MaxLog + 1)}}), []*runtime.Rule{rule}, `override of key "k"`},
+		{maxOf(rule.MaxLog), []*runtime.Rule{r}, ""},
+		{maxOf(rule.MaxLog + 1), nil, ""},
+		{maxOf(rule.MaxLog + 1), []*runtime.Rule{r}, "the maximum of a sliding-log"},
+		{overridesOf(rule.Override{Keys: keys{"k": maximum(rule.MaxLog + 1)}}), []*runtime.Rule{r}, `override of key "k"`},
 		{maxOf(-1), nil, "max -1 is not between"},
-		{overridesOf(runtime.Override{Keys: keys{"a*b": {}}}), nil, "a * before the end"},
+		{overridesOf(rule.Override{Keys: keys{"a*b": {}}}), nil, "a * before the end"},
 		{runtime.Overrides{}, []*runtime.Rule{nil}, "no rule"},
 		{maxOf(7), []*runtime.Rule{month}, ""},
-		{overridesOf(runtime.Override{Window: new(time.Hour)}), []*runtime.Rule{month}, "leave the window out"},
-		{overridesOf(runtime.Override{Keys: keys{"k": {Window: new(time.Hour)}}}), []*runtime.Rule{month}, "leave the window out"},
+		{overridesOf(rule.Override{Window: new(time.Hour)}), []*runtime.Rule{month}, "leave the window out"},
+		{overridesOf(rule.Override{Keys: keys{"k": {Window: new(time.Hour)}}}), []*runtime.Rule{month}, "leave the window out"},
 	} {
 		err := test.o.Check(test.rules...)
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(causes(err), test.want) {
@@ -116,16 +118,16 @@ func TestOverridesCheck(t *testing.T) {
 func TestOverrideOfRuleMetLater(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var refused recorder[error]
-		limiter, board := following(t, time.Second, observing(runtime.Observer{Override: func(ev runtime.OverrideEvent) {
+		limiter, board := following(t, time.Second, observing(observe.Observer{Override: func(ev observe.OverrideEvent) {
 			if ev.Err != nil {
 				refused.add(ev.Err)
 			}
 		}}))
-		bad := runtime.Override{Max: new(int64(runtime.MaxLog + 1))}
+		bad := rule.Override{Max: new(int64(rule.MaxLog + 1))}
 		late := &runtime.Rule{Name: "late", Prefix: "late:", Window: time.Hour, Max: 5}
 		fine := &runtime.Rule{Name: "fine", Prefix: "fine:", Window: time.Hour, Max: 5}
 		for want := 3; want < 5; want++ {
-			board.put(runtime.Overrides{Rules: map[string]runtime.Override{"late": bad, "fine": {Max: new(int64(want))}}})
+			board.put(runtime.Overrides{Rules: map[string]rule.Override{"late": bad, "fine": {Max: new(int64(want))}}})
 			concurrently(10, func(int) { limiter.Take(context.Background(), late.Limit(nil), fine.Limit(nil)) })
 			wantPassing(t, limiter, fine.Limit(key(fmt.Sprint(want))), 10, want)
 		}
@@ -139,7 +141,7 @@ func TestOverrideOfUnknownName(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var out lines
 		limiter, board := following(t, time.Second, out.Logger())
-		board.put(runtime.Overrides{Rules: map[string]runtime.Override{"met": {}, "registered": {}, "mett": {}}})
+		board.put(runtime.Overrides{Rules: map[string]rule.Override{"met": {}, "registered": {}, "mett": {}}})
 		passing(t, limiter, (&runtime.Rule{Name: "met", Window: time.Hour, Max: 5}).Limit(nil), 1)
 		limiter.Register(&runtime.Rule{Name: "registered", Window: time.Hour, Max: 5})
 		const said = "overrides name rules that no call has used"
@@ -147,7 +149,7 @@ func TestOverrideOfUnknownName(t *testing.T) {
 		if strings.Contains(out.String(), said) {
 			t.Errorf("warned too early:\n%s", out.String())
 		}
-		board.set(runtime.Overrides{Rules: map[string]runtime.Override{"met": {}, "registered": {}, "mett": {Max: new(int64(1))}}}, nil)
+		board.set(runtime.Overrides{Rules: map[string]rule.Override{"met": {}, "registered": {}, "mett": {Max: new(int64(1))}}}, nil)
 		time.Sleep(time.Hour)
 		found := limiter.Findings()
 		if len(found) != 1 || found[0].Code != "overrides_unmet" || found[0].Rule != "mett" || found[0].Help == "" {
@@ -166,14 +168,14 @@ func TestOverridesLogIsShort(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var out lines
 		_, board := following(t, time.Second, out.Logger())
-		long := runtime.Overrides{Rules: map[string]runtime.Override{}}
+		long := runtime.Overrides{Rules: map[string]rule.Override{}}
 		for i := range 100 {
-			long.Rules[fmt.Sprint(i, strings.Repeat("x", 10_000))] = runtime.Override{}
+			long.Rules[fmt.Sprint(i, strings.Repeat("x", 10_000))] = rule.Override{}
 		}
 		board.set(long, nil)
 		time.Sleep(2 * time.Minute)
 		long.Rules = maps.Clone(long.Rules) // the other is the limiter's to read
-		long.Rules[strings.Repeat("x", 10_000)] = runtime.Override{Max: new(int64(-1))}
+		long.Rules[strings.Repeat("x", 10_000)] = rule.Override{Max: new(int64(-1))}
 		board.put(long)
 		if n := strings.Count(out.String(), "\n"); n != 3 || len(out.String()) > n*1500 {
 			t.Errorf("%d lines of %d bytes", n, len(out.String()))
@@ -184,10 +186,10 @@ func TestOverridesLogIsShort(t *testing.T) {
 // A max that no key may have is refused, also for a key that had none of its own before.
 func TestOverrideKeysRefusedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var seen recorder[runtime.OverrideEvent]
-		_, board := following(t, time.Second, observing(runtime.Observer{Override: seen.add}))
-		board.put(overridesOf(runtime.Override{Keys: keys{"b": {Window: new(2 * time.Hour)}}}))
-		board.put(overridesOf(runtime.Override{Keys: keys{"b": {Window: new(2 * time.Hour), Max: new(int64(-1))}}}))
+		var seen recorder[observe.OverrideEvent]
+		_, board := following(t, time.Second, observing(observe.Observer{Override: seen.add}))
+		board.put(overridesOf(rule.Override{Keys: keys{"b": {Window: new(2 * time.Hour)}}}))
+		board.put(overridesOf(rule.Override{Keys: keys{"b": {Window: new(2 * time.Hour), Max: new(int64(-1))}}}))
 		if events := seen.all(); len(events) != 2 || !errors.Is(events[1].Err, runtime.ErrInvalidOverrides) {
 			t.Errorf("observed %+v, want the second overrides refused", events)
 		}

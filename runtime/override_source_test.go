@@ -18,20 +18,22 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A source that goes on after its context is told of while it does, and again when it
 // has answered after all.
 func TestOverrideSourceLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var seen recorder[runtime.OverrideEvent]
+		var seen recorder[observe.OverrideEvent]
 		var first sync.Once
 		source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 			first.Do(func() { time.Sleep(10 * time.Second) })
 			return runtime.Overrides{}, nil
 		})
-		limiter := inMemory(runtime.WithOverrides(source, time.Second), observing(runtime.Observer{Override: seen.add}))
+		limiter := inMemory(runtime.WithOverrides(source, time.Second), observing(observe.Observer{Override: seen.add}))
 		defer limiter.Close()
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
@@ -45,7 +47,7 @@ func TestOverrideSourceLate(t *testing.T) {
 // context, and Close says so if it does not.
 func TestOverrideSourceHangs(t *testing.T) {
 	eachCase(t, map[string]bool{"heeds its context": true, "does not": false}, func(t *testing.T, heeds bool) {
-		var events recorder[runtime.OverrideEvent]
+		var events recorder[observe.OverrideEvent]
 		release := make(chan struct{})
 		source := runtime.OverrideFunc(func(ctx context.Context) (runtime.Overrides, error) {
 			if heeds {
@@ -57,7 +59,7 @@ func TestOverrideSourceHangs(t *testing.T) {
 		})
 		var limiter *runtime.Limiter
 		equal(t, "New took", elapsed(func() {
-			limiter = inMemory(runtime.WithOverrides(source, time.Second), observing(runtime.Observer{Override: events.add}))
+			limiter = inMemory(runtime.WithOverrides(source, time.Second), observing(observe.Observer{Override: events.add}))
 		}), 100*time.Millisecond)
 		time.Sleep(30 * time.Second)
 		if all := events.all(); len(all) != 1 || all[0].Err == nil || errors.Is(all[0].Err, runtime.ErrInvalidOverrides) {
@@ -104,7 +106,7 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	limit := (&runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 3}).Limit(key(caller))
-	overriding := func(keys keys) runtime.OverrideSource { return fixed(overridesOf(runtime.Override{Keys: keys})) }
+	overriding := func(keys keys) runtime.OverrideSource { return fixed(overridesOf(rule.Override{Keys: keys})) }
 	fails := func(err error) runtime.OverrideSource {
 		return runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return runtime.Overrides{}, err })
 	}
@@ -130,7 +132,7 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 		"pattern":        {overriding(keys{caller + "*x": {}}), caller},
 		"escape":         {overriding(keys{caller + "%41": {}}), caller},
 		"twice":          {overriding(keys{caller + "é": {}, caller + "%C3%A9": {}}), caller},
-		"does not fit":   {overriding(keys{caller: maximum(runtime.MaxCount)}), caller},
+		"does not fit":   {overriding(keys{caller: maximum(rule.MaxCount)}), caller},
 		"dial":           {fails(&url.Error{Op: "Get", URL: "http://" + address + "/limits?key=" + caller, Err: context.DeadlineExceeded}), address},
 		"own":            {fails(errors.New("no limits of " + caller + " at " + address)), caller},
 		"redis":          {override.Redis(gone, "limits"), "127.0.0.1:1"},
@@ -152,7 +154,7 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 			var w notes
 			seen := make(chan error, 10)
 			l := w.limiter(runtime.NewMemoryStore(), runtime.WithOverrides(c.source, time.Hour),
-				observing(runtime.Observer{Override: func(ev runtime.OverrideEvent) { seen <- ev.Err }}))
+				observing(observe.Observer{Override: func(ev observe.OverrideEvent) { seen <- ev.Err }}))
 			_, err := l.Take(t.Context(), limit)
 			w.note("take", err)
 			rejected := <-seen

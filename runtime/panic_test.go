@@ -16,6 +16,8 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A panicHandler panics with every line, or while it is asked whether it wants one.
@@ -37,7 +39,7 @@ type panicError struct{}
 func (panicError) Error() string { panic("error") }
 
 // counted returns which kinds of functions have panicked.
-func counted(panics *recorder[runtime.PanicEvent]) map[string]bool {
+func counted(panics *recorder[observe.PanicEvent]) map[string]bool {
 	in := map[string]bool{}
 	for _, ev := range panics.all() {
 		in[ev.In] = true
@@ -48,8 +50,8 @@ func counted(panics *recorder[runtime.PanicEvent]) map[string]bool {
 // Whatever a program's function does, the limiter goes on, and so do its goroutines.
 func TestPanicsAreContained(t *testing.T) {
 	eachCase(t, map[string]bool{"asked for its level": true, "with a line": false}, func(t *testing.T, enabled bool) {
-		var panics recorder[runtime.PanicEvent]
-		var overrides recorder[runtime.OverrideEvent]
+		var panics recorder[observe.PanicEvent]
+		var overrides recorder[observe.OverrideEvent]
 		polls := int64(0)
 		limiter := runtime.New(runtime.NewMemoryStore(),
 			runtime.WithLogger(slog.New(panicHandler{enabled})),
@@ -61,29 +63,29 @@ func TestPanicsAreContained(t *testing.T) {
 				case polls%2 == 0:
 					return runtime.Overrides{}, panicError{}
 				}
-				return overridesOf(runtime.Override{Max: new(polls)}), nil
+				return overridesOf(rule.Override{Max: new(polls)}), nil
 			}), time.Second),
-			observing(runtime.Observer{
-				Decision: func(context.Context, runtime.DecisionEvent) { panic("decision") },
-				Failure:  func(context.Context, runtime.FailureEvent) { panic("failure") },
-				Override: func(runtime.OverrideEvent) { panic("override") },
-				Scale:    func(runtime.ScaleEvent) { panic("scale") },
-				Panic:    func(runtime.PanicEvent) { panic("panic") },
+			observing(observe.Observer{
+				Decision: func(context.Context, observe.DecisionEvent) { panic("decision") },
+				Failure:  func(context.Context, observe.FailureEvent) { panic("failure") },
+				Override: func(observe.OverrideEvent) { panic("override") },
+				Scale:    func(observe.ScaleEvent) { panic("scale") },
+				Panic:    func(observe.PanicEvent) { panic("panic") },
 			}),
-			observing(runtime.Observer{Panic: panics.add, Override: overrides.add}))
-		ctx := runtime.WithRecorder(context.Background(), func(runtime.DecisionEvent) { panic("recorder") })
-		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Adaptive: scalerFunc(func(runtime.Load) float64 { panic("scaler") })}
+			observing(observe.Observer{Panic: panics.add, Override: overrides.add}))
+		ctx := observe.WithRecorder(context.Background(), func(observe.DecisionEvent) { panic("recorder") })
+		r := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Adaptive: scalerFunc(func(rule.Load) float64 { panic("scaler") })}
 		for range 10 {
-			if _, err := limiter.Take(ctx, rule.Limit(nil)); err != nil && !errors.Is(err, runtime.ErrLimited) {
+			if _, err := limiter.Take(ctx, r.Limit(nil)); err != nil && !errors.Is(err, runtime.ErrLimited) {
 				t.Error(err)
 			}
-			_, _ = limiter.Take(ctx, rule.Limit(runtime.NewKey().AddInvalid("nil")))
+			_, _ = limiter.Take(ctx, r.Limit(runtime.NewKey().AddInvalid("nil")))
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
 		equal(t, "polls", polls, 11)
 		// What the source said before it began to panic is in force, and that it does is told.
-		if d, err := limiter.Peek(ctx, rule.Limit(nil)); err != nil || d.Limit != 5 {
+		if d, err := limiter.Peek(ctx, r.Limit(nil)); err != nil || d.Limit != 5 {
 			t.Errorf("got %+v, %v", d, err)
 		}
 		if events := overrides.all(); events[len(events)-1].Err == nil {
@@ -99,12 +101,12 @@ func TestPanicsAreContained(t *testing.T) {
 func TestPanicsInStoreEvents(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	var panics recorder[runtime.PanicEvent]
+	var panics recorder[observe.PanicEvent]
 	var memory, breaker atomic.Int64
 	store := runtime.NewRedisStore(server.Client(t), runtime.WithMemoryWatch(1e-9, 10*time.Millisecond))
-	limiter := runtime.New(store, runtime.WithLogger(slog.New(panicHandler{})), observing(runtime.Observer{
-		Memory:  func(runtime.MemoryEvent) { memory.Add(1); panic("memory") },
-		Breaker: func(runtime.BreakerEvent) { breaker.Add(1); panic("breaker") },
+	limiter := runtime.New(store, runtime.WithLogger(slog.New(panicHandler{})), observing(observe.Observer{
+		Memory:  func(observe.MemoryEvent) { memory.Add(1); panic("memory") },
+		Breaker: func(observe.BreakerEvent) { breaker.Add(1); panic("breaker") },
 		Panic:   panics.add,
 	}))
 	defer limiter.Close()
@@ -148,8 +150,8 @@ func TestPanickingHook(t *testing.T) {
 			}
 			return send()
 		}))
-		var panics recorder[runtime.PanicEvent]
-		limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed, observing(runtime.Observer{Panic: panics.add}))
+		var panics recorder[observe.PanicEvent]
+		limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed, observing(observe.Observer{Panic: panics.add}))
 		limit := (&runtime.Rule{Name: name, Prefix: name + ":", Window: time.Hour, Max: 1000}).Limit(nil)
 		taken(t, limiter, limit)
 		armed.Store(true)
@@ -183,8 +185,8 @@ func (s *panickyStore) Take(ctx context.Context, calls []terms.Call) error {
 // A call that panics waits no longer, as observers are told, and a later one is told of as if it had not.
 func TestPanicWhileWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var waits recorder[runtime.WaitEvent]
-		limiter := runtime.New(&panickyStore{MemoryStore: runtime.NewMemoryStore()}, quiet, observing(runtime.Observer{Wait: withContext(waits.add)}))
+		var waits recorder[observe.WaitEvent]
+		limiter := runtime.New(&panickyStore{MemoryStore: runtime.NewMemoryStore()}, quiet, observing(observe.Observer{Wait: withContext(waits.add)}))
 		limit := (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Wait: time.Second}).Limit(nil)
 		taken(t, limiter, limit)
 		for range 3 { // the first waits in vain, the second need not wait, and the third does
@@ -193,9 +195,9 @@ func TestPanicWhileWaiting(t *testing.T) {
 				_, _ = limiter.Take(t.Context(), limit)
 			}()
 		}
-		begun, over := runtime.WaitEvent{Rule: "r", Waiting: true}, runtime.WaitEvent{Rule: "r", Waited: time.Second}
+		begun, over := observe.WaitEvent{Rule: "r", Waiting: true}, observe.WaitEvent{Rule: "r", Waited: time.Second}
 		admitted := over
 		admitted.Admitted = true
-		same(t, "waits", []runtime.WaitEvent{begun, over, begun, admitted}, waits.all())
+		same(t, "waits", []observe.WaitEvent{begun, over, begun, admitted}, waits.all())
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // waitingRule returns a rule of so many permits that a call may wait for.
@@ -199,12 +200,12 @@ func TestPermitsOfOddLimits(t *testing.T) {
 	for name, store := range map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "broken": new(brokenStore)} {
 		tests["key, "+name] = test{store, odd.Limit(runtime.NewKey().AddInvalid("none"))}
 	}
-	for _, max := range []int64{-1, 0, 1, runtime.MaxLog + 1} {
+	for _, max := range []int64{-1, 0, 1, rule.MaxLog + 1} {
 		tests[fmt.Sprint("max ", max)] = test{runtime.NewMemoryStore(), odd.Limit(key("k")).WithMax(max).WithCost(2)}
 	}
 	eachCase(t, tests, func(t *testing.T, test test) {
 		b := new(board)
-		b.set(overridesOf(runtime.Override{Max: new(int64(5))}), nil)
+		b.set(overridesOf(rule.Override{Max: new(int64(5))}), nil)
 		limiter := runtime.New(test.store, quiet, runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithOverrides(b, time.Second))
 		defer func() { _ = limiter.Close() }()
 		d := taken(t, limiter, test.limit)

@@ -14,6 +14,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // permitKey is where Redis keeps the permits of permitRule for the key "k".
@@ -59,7 +60,7 @@ func TestPermitDenials(t *testing.T) {
 	limit := permitRule(1).Limit(key("k"))
 	asks := func() {
 		t.Helper()
-		deniedBy(t, here, runtime.SourceStore, limit)
+		deniedBy(t, here, rule.SourceStore, limit)
 	}
 	for range 50 {
 		d := taken(t, here, limit)
@@ -74,7 +75,7 @@ func TestPermitDenials(t *testing.T) {
 	eventually(t, "the return is noticed", func() bool {
 		asked := time.Now()
 		d, err := here.Take(t.Context(), limit)
-		if err != nil && d.Source == runtime.SourceRecalled && asked.Sub(returned) > time.Second {
+		if err != nil && d.Source == rule.SourceRecalled && asked.Sub(returned) > time.Second {
 			t.Fatalf("denied by memory %v after the return", asked.Sub(returned))
 		}
 		return err == nil && here.Settle(t.Context(), d) == nil
@@ -196,7 +197,7 @@ func TestInvalidSettlementReturnsPermits(t *testing.T) {
 		rate := (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 10}).Limit(nil)
 		permit := permitRule(1).Limit(nil)
 		d := taken(t, limiter, rate.WithCost(4), permit)
-		if wrong := int64(runtime.MaxCount + 1); later {
+		if wrong := int64(rule.MaxCount + 1); later {
 			limiter.SettleLater(t.Context(), d, wrong)
 		} else if err := limiter.Settle(t.Context(), d, wrong); !errors.Is(err, runtime.ErrInvalidLimit) {
 			t.Errorf("got %v", err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 const (
@@ -57,13 +58,13 @@ func (w *notes) note(what string, err error) {
 func (w *notes) limiter(store runtime.Store, opts ...runtime.Option) *runtime.Limiter {
 	return runtime.New(store, append([]runtime.Option{
 		runtime.WithLogger(slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-		observing(runtime.Observer{
-			Decision:  withContext(noted[runtime.DecisionEvent](w)),
-			KeyDenied: func(_ context.Context, ev runtime.KeyDeniedEvent) { fmt.Fprintf(w, "%s\n", ev.Rule) },
-			Failure:   withContext(noted[runtime.FailureEvent](w)),
-			Breaker:   func(ev runtime.BreakerEvent) { fmt.Fprintf(w, "breaker %v\n", ev.Open) },
-			Override:  noted[runtime.OverrideEvent](w), Scale: noted[runtime.ScaleEvent](w),
-			Memory: noted[runtime.MemoryEvent](w), Panic: noted[runtime.PanicEvent](w),
+		observing(observe.Observer{
+			Decision:  withContext(noted[observe.DecisionEvent](w)),
+			KeyDenied: func(_ context.Context, ev observe.KeyDeniedEvent) { fmt.Fprintf(w, "%s\n", ev.Rule) },
+			Failure:   withContext(noted[observe.FailureEvent](w)),
+			Breaker:   func(ev observe.BreakerEvent) { fmt.Fprintf(w, "breaker %v\n", ev.Open) },
+			Override:  noted[observe.OverrideEvent](w), Scale: noted[observe.ScaleEvent](w),
+			Memory: noted[observe.MemoryEvent](w), Panic: noted[observe.PanicEvent](w),
 		}),
 	}, opts...)...)
 }
@@ -186,9 +187,9 @@ func TestNothingPrivateOfFunctions(t *testing.T) {
 				runtime.WithEnabled(func() bool { fail(); return false }),
 				runtime.WithRefusalError(func(context.Context, error) error { fail(); return nil }),
 				runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { fail(); return runtime.Overrides{}, nil }), time.Hour),
-				observing(runtime.Observer{
-					KeyDenied: func(context.Context, runtime.KeyDeniedEvent) { fail() },
-					Decision:  func(context.Context, runtime.DecisionEvent) { fail() },
+				observing(observe.Observer{
+					KeyDenied: func(context.Context, observe.KeyDeniedEvent) { fail() },
+					Decision:  func(context.Context, observe.DecisionEvent) { fail() },
 				}))
 			w.use(t, l, nil, func() {})
 			w.find(t)
@@ -205,8 +206,8 @@ func TestCauseIsKept(t *testing.T) {
 	cause := fmt.Errorf("node %s: %w", address, os.ErrDeadlineExceeded)
 	store := &quotingStore{Store: runtime.NewMemoryStore(), err: cause}
 	var failed error
-	l := runtime.New(store, quiet, closed, observing(runtime.Observer{
-		Failure: func(_ context.Context, ev runtime.FailureEvent) { failed = ev.Err },
+	l := runtime.New(store, quiet, closed, observing(observe.Observer{
+		Failure: func(_ context.Context, ev observe.FailureEvent) { failed = ev.Err },
 	}))
 	limit := (&runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 3}).Limit(key(caller))
 	_, taken := l.Take(t.Context(), limit)
@@ -216,7 +217,7 @@ func TestCauseIsKept(t *testing.T) {
 		for next != nil && next != cause {
 			next = errors.Unwrap(next)
 		}
-		if got := runtime.ClassOf(err); next == nil || got != runtime.ClassTimeout {
+		if got := runtime.ClassOf(err); next == nil || got != observe.ClassTimeout {
 			t.Errorf("%s: errors.Unwrap leads from %v to %v; the class is %v", name, err, next, got)
 		}
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/server"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 const (
@@ -48,7 +50,7 @@ type Process struct {
 	// Rules are its rules, sorted by name, [MaxReported] at most.
 	Rules []ProcessRule `json:"rules"`
 	// Findings are those of [Limiter.Findings], [MaxReported] at most.
-	Findings []Finding `json:"findings"`
+	Findings []observe.Finding `json:"findings"`
 }
 
 // A ProcessRule is a rule of a [Process].
@@ -172,7 +174,7 @@ func (l *Limiter) report() {
 	if err == nil {
 		l.events.log.Over(report.ReportRefused)
 		l.checkNamespaces()
-	} else if ClassOf(err) == ClassAuth { // with other faults calls have the same
+	} else if ClassOf(err) == observe.ClassAuth { // with other faults calls have the same
 		l.events.log.Find(report.ReportRefused, "", "", slog.Any("error", err))
 	}
 }
@@ -185,7 +187,7 @@ func (l *Limiter) checkNamespaces() {
 	}
 	others, err := server.SimilarNamespaces(context.Background(), l.redis.client, l.plans.Namespace, time.Now())
 	if err != nil {
-		l.reports.blind = ClassOf(err) == ClassAuth
+		l.reports.blind = ClassOf(err) == observe.ClassAuth
 		return
 	}
 	l.events.log.OverFor(report.Namespaces, func(rule string) bool { return rule == "" && len(others) == 0 })
@@ -209,7 +211,7 @@ func (l *Limiter) send(text string) error {
 // termsOf says how much a rule admits.
 func termsOf(r *Rule) string {
 	per := r.Window.String()
-	if r.Period != NoPeriod {
+	if r.Period != rule.NoPeriod {
 		per = "a " + r.Period.String()
 	}
 	return fmt.Sprintf("%d in %s, %v", r.Max, per, r.Algorithm)

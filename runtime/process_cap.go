@@ -19,9 +19,9 @@ import (
 // limiter's kill switch ends it too.
 //
 // Each call costs 1. A call that is denied by its own limits gives its charge back; a
-// [Limiter.Refund] does not. Overrides, a [Scaler], r's Mode and its Block apply to the cap,
+// [Limiter.Refund] does not. Overrides, a [rule.Scaler], r's Mode and its Block apply to the cap,
 // r's Wait does not. A call over the cap gets a [*LimitedError] with r's name, and its decision
-// has the source [SourceProcess]. [Limiter.Peek] ignores the cap. A nil r is no cap, and
+// has the source [rule.SourceProcess]. [Limiter.Peek] ignores the cap. A nil r is no cap, and
 // New panics if there are two. A cap cannot be a [Concurrency]: every call is [ErrInvalidLimit]
 // then.
 func WithProcessCap(r *Rule) Option {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // capped returns a limiter with a cap of max a minute.
@@ -21,26 +23,26 @@ func TestProcessCapChanged(t *testing.T) {
 	type test struct {
 		to      runtime.Overrides
 		want    int
-		verdict map[runtime.Verdict]int
+		verdict map[observe.Verdict]int
 	}
-	process := func(o runtime.Override) runtime.Overrides {
-		return runtime.Overrides{Rules: map[string]runtime.Override{"process": o}}
+	process := func(o rule.Override) runtime.Overrides {
+		return runtime.Overrides{Rules: map[string]rule.Override{"process": o}}
 	}
-	verdicts := func(admitted, denied int) map[runtime.Verdict]int {
-		return map[runtime.Verdict]int{runtime.VerdictAdmitted: admitted, runtime.VerdictDenied: denied}
+	verdicts := func(admitted, denied int) map[observe.Verdict]int {
+		return map[observe.Verdict]int{observe.VerdictAdmitted: admitted, observe.VerdictDenied: denied}
 	}
 	eachCase(t, map[string]test{
 		"as it is": {runtime.Overrides{}, 3, verdicts(3, 7)},
-		"raised":   {process(runtime.Override{Max: new(int64(5))}), 5, verdicts(5, 5)},
-		"lowered":  {process(runtime.Override{Max: new(int64(1))}), 1, verdicts(1, 9)},
-		"0":        {process(runtime.Override{Max: new(int64(0))}), 0, map[runtime.Verdict]int{runtime.VerdictDenied: 10}},
-		"shadow":   {process(runtime.Override{Mode: new(runtime.ModeShadow)}), 10, map[runtime.Verdict]int{runtime.VerdictAdmitted: 3, runtime.VerdictShadowDenied: 7}},
-		"off":      {process(runtime.Override{Enabled: new(false)}), 10, map[runtime.Verdict]int{}},
-		"all off":  {runtime.Overrides{Enabled: new(false)}, 10, map[runtime.Verdict]int{}},
-		"bad":      {runtime.Overrides{Enabled: new(false), Rules: map[string]runtime.Override{"process": {Max: new(int64(runtime.MaxLog + 1))}}}, 3, verdicts(3, 7)},
+		"raised":   {process(rule.Override{Max: new(int64(5))}), 5, verdicts(5, 5)},
+		"lowered":  {process(rule.Override{Max: new(int64(1))}), 1, verdicts(1, 9)},
+		"0":        {process(rule.Override{Max: new(int64(0))}), 0, map[observe.Verdict]int{observe.VerdictDenied: 10}},
+		"shadow":   {process(rule.Override{Mode: new(runtime.ModeShadow)}), 10, map[observe.Verdict]int{observe.VerdictAdmitted: 3, observe.VerdictShadowDenied: 7}},
+		"off":      {process(rule.Override{Enabled: new(false)}), 10, map[observe.Verdict]int{}},
+		"all off":  {runtime.Overrides{Enabled: new(false)}, 10, map[observe.Verdict]int{}},
+		"bad":      {runtime.Overrides{Enabled: new(false), Rules: map[string]rule.Override{"process": {Max: new(int64(rule.MaxLog + 1))}}}, 3, verdicts(3, 7)},
 	}, func(t *testing.T, test test) {
-		got := map[runtime.Verdict]int{}
-		limiter := capped(runtime.NewMemoryStore(), runtime.SlidingLog, 3, overridden(test.to), observing(runtime.Observer{Decision: func(_ context.Context, ev runtime.DecisionEvent) {
+		got := map[observe.Verdict]int{}
+		limiter := capped(runtime.NewMemoryStore(), runtime.SlidingLog, 3, overridden(test.to), observing(observe.Observer{Decision: func(_ context.Context, ev observe.DecisionEvent) {
 			if ev.Rule == "process" {
 				got[ev.Verdict]++
 			}

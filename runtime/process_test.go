@@ -16,6 +16,8 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 	"github.com/rategen/rategen/runtime/rediswire"
+	"github.com/rategen/rategen/runtime/rule"
+	"github.com/rategen/rategen/runtime/wrapper"
 )
 
 // testProcesses has limiters report what they have in force, and wants to read it, of their
@@ -25,7 +27,7 @@ func testProcesses(t *testing.T, client redis.UniversalClient, _ []*redistest.Se
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
 	open := func(namespace string, opts ...runtime.Option) *runtime.Limiter {
 		l := runtime.New(store, append(opts, runtime.WithNamespace(namespace), new(lines).Logger())...)
-		l.Register(&runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 5}, &runtime.Rule{Name: "d", Period: runtime.Day, Max: 9, Algorithm: runtime.FixedWindow})
+		l.Register(&runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 5}, &runtime.Rule{Name: "d", Period: rule.Day, Max: 9, Algorithm: runtime.FixedWindow})
 		return l
 	}
 	follower := open("shop", runtime.WithOverrides(override.Redis(client, "limits"), time.Hour))
@@ -131,10 +133,10 @@ func TestReportTimes(t *testing.T) {
 		var most atomic.Int64
 		source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 			n := most.Load()
-			return runtime.Overrides{Rules: map[string]runtime.Override{"r": {Max: &n}}}, nil
+			return runtime.Overrides{Rules: map[string]rule.Override{"r": {Max: &n}}}, nil
 		})
 		open := func(opts ...runtime.Option) *runtime.Limiter {
-			l := runtime.New(runtime.NewRedisStoreOver(&wire), append(opts, new(lines).Logger())...)
+			l := runtime.New(wrapper.NewRedisStore(&wire), append(opts, new(lines).Logger())...)
 			l.Register(&runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 5})
 			return l
 		}

@@ -7,14 +7,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/goredis"
-	"github.com/rategen/rategen/runtime/internal/peerstate"
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/server"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -106,12 +107,10 @@ func WithDenialMemory(d time.Duration) RedisOption {
 // that is no [redis.ClusterClient] or [redis.Ring] for one of a single server, so a cluster's
 // must not be wrapped in a type of another name.
 func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStore {
-	return NewRedisStoreOver(goredis.New(client), opts...)
+	return newRedisStore(goredis.New(client), opts...)
 }
 
-// NewRedisStoreOver returns a store on a client that is not go-redis. It is for modules that
-// bring one. Programs call their functions.
-func NewRedisStoreOver(client rediswire.Client, opts ...RedisOption) *RedisStore {
+func newRedisStore(client rediswire.Client, opts ...RedisOption) *RedisStore {
 	s := &RedisStore{client: client}
 	s.cfg.Timeout, s.cfg.Denials = DefaultTimeout, denials.New(DefaultDenialMemory)
 	for _, opt := range opts {
@@ -185,11 +184,11 @@ func (s *RedisStore) self() *RedisStore { return s }
 
 // Failures returns how many calls the store has not decided, and how many charges it has not
 // settled or refunded, since it was made, by error class. Classes without any are left out.
-func (s *RedisStore) Failures() map[ErrorClass]int64 {
-	counts := make(map[ErrorClass]int64)
+func (s *RedisStore) Failures() map[observe.ErrorClass]int64 {
+	counts := make(map[observe.ErrorClass]int64)
 	for class := range s.failures {
 		if n := s.failures[class].Load(); n > 0 {
-			counts[ErrorClass(class)] = n
+			counts[observe.ErrorClass(class)] = n
 		}
 	}
 	return counts

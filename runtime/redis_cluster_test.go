@@ -14,6 +14,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
@@ -91,7 +92,7 @@ func testShareKept(t *testing.T, cluster *redistest.Cluster) {
 		left.Store(lost)
 		_, err := limiter.Take(t.Context(), limits...)
 		d, _ := limiter.Peek(t.Context(), limits[0])
-		failures := store.Failures()[runtime.ClassConnection]
+		failures := store.Failures()[observe.ClassConnection]
 		if (i == 0) != (err == nil) || d.Remaining != []int64{9, 9, 8}[i] || failures != int64(i/2) {
 			t.Errorf("call %d: %v, %d left, failures %v", i, err, d.Remaining, store.Failures())
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/rategen/rategen/runtime/internal/goredis"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/server"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // WithMemoryWatch makes the store read Redis's memory use every interval: the share of its
@@ -30,12 +32,12 @@ func WithMemoryWatch(share float64, interval time.Duration) RedisOption {
 		s.watch = server.NewMemoryWatch(s.client, interval, func(use server.Reading, err error) {
 			e := s.events()
 			if err != nil {
-				if class := ClassOf(err); class == ClassAuth || class == ClassOther { // calls report the others
+				if class := ClassOf(err); class == observe.ClassAuth || class == observe.ClassOther { // calls report the others
 					lines.Unknown(e.log, err)
 				}
 				return
 			}
-			ev := MemoryEvent{Used: use.Used, Max: use.Most(), High: use.Share() > share, Evicted: use.Evicted}
+			ev := observe.MemoryEvent{Used: use.Used, Max: use.Most(), High: use.Share() > share, Evicted: use.Evicted}
 			lines.Read(e.log, ev.Used, ev.Max, ev.Evicted, ev.High)
 			for _, o := range e.observers {
 				notify(e, "observer", o.Memory, ev)
@@ -47,7 +49,7 @@ func WithMemoryWatch(share float64, interval time.Duration) RedisOption {
 // checkDurability has the store, if it is not nil, look whether its servers keep counts, and warn
 // if they may drop those of a minute or longer, or forget those of a day or longer in a restart.
 func (s *RedisStore) checkDurability(r *Rule) {
-	long := r.Period != NoPeriod || r.Window >= 24*time.Hour
+	long := r.Period != rule.NoPeriod || r.Window >= 24*time.Hour
 	if s == nil || !long && r.Window < time.Minute {
 		return
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // TestNothingPrivateOfStores has stores fail in many ways.
@@ -123,7 +124,7 @@ func TestNothingPrivateOfServers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client(t)
-	check := func(t *testing.T, client redis.UniversalClient, fails bool, classes ...runtime.ErrorClass) {
+	check := func(t *testing.T, client redis.UniversalClient, fails bool, classes ...observe.ErrorClass) {
 		w := notes{all: effort.Full()}
 		store := runtime.NewRedisStore(client, patient, atOnce)
 		w.use(t, w.limiter(store, closed), store, func() {})
@@ -141,7 +142,7 @@ func TestNothingPrivateOfServers(t *testing.T) {
 		t.Run("without "+command, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t, "--rename-command", command, "")
-			check(t, server.Client(t), true, runtime.ErrorClass(failure.NoScript), runtime.ErrorClass(failure.Script))
+			check(t, server.Client(t), true, observe.ErrorClass(failure.NoScript), observe.ErrorClass(failure.Script))
 		})
 	}
 	forbidden := []string{"resetkeys", "-evalsha -eval", "-unlink", "-scan"}
@@ -156,7 +157,7 @@ func TestNothingPrivateOfServers(t *testing.T) {
 			}
 			admin.FlushAll(t.Context())
 			must := []string{"resetkeys", "-evalsha -eval", "-unlink", "-scan", "-time", "-get", "-set", "-zadd", "-setrange", "-pexpire"}
-			check(t, server.ClientAs(t, args...), slices.Contains(must, rules), runtime.ClassAuth)
+			check(t, server.ClientAs(t, args...), slices.Contains(must, rules), observe.ClassAuth)
 		})
 	}
 	t.Run("foreign types", func(t *testing.T) {
@@ -166,7 +167,7 @@ func TestNothingPrivateOfServers(t *testing.T) {
 				admin.SAdd(t.Context(), "{x}"+name+":"+caller+tag, "x")
 			}
 		}
-		check(t, admin, true, runtime.ClassWrongType)
+		check(t, admin, true, observe.ClassWrongType)
 	})
 }
 
@@ -188,7 +189,7 @@ func testNothingPrivateOfCluster(t *testing.T, cluster *redistest.Cluster) {
 		w.use(t, l, store, func() {})
 		w.find(t)
 		for _, err := range w.errs {
-			if runtime.ClassOf(err) == runtime.ErrorClass(failure.Moved) {
+			if runtime.ClassOf(err) == observe.ErrorClass(failure.Moved) {
 				moved++
 			}
 		}

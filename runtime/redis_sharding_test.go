@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/shardproxy"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // checking returns a limiter that checks whether keys are sharded, its store and its log.
@@ -52,7 +53,7 @@ func TestSharded(t *testing.T) {
 	for range 3 {
 		addrs = append(addrs, redistest.Start(t).Addr)
 	}
-	sharded := runtime.ErrorClass(failure.Sharded)
+	sharded := observe.ErrorClass(failure.Sharded)
 	for _, c := range []struct {
 		name, prefix string
 		start        func(testing.TB, ...string) *shardproxy.Proxy

@@ -15,6 +15,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestSurvey counts the keys of rules whose prefixes hold characters that mean
@@ -90,12 +92,12 @@ func TestSurvey(t *testing.T) {
 // and of every reading, until the store is closed.
 func testMemoryWatch(t *testing.T, client redis.UniversalClient, _ []*redistest.Server) {
 	var out lines
-	readings := make(chan runtime.MemoryEvent)
+	readings := make(chan observe.MemoryEvent)
 	store := runtime.NewRedisStore(client, runtime.WithMemoryWatch(0.5, time.Millisecond))
-	runtime.New(store, out.Logger(), observing(runtime.Observer{
-		Memory: func(e runtime.MemoryEvent) { readings <- e },
+	runtime.New(store, out.Logger(), observing(observe.Observer{
+		Memory: func(e observe.MemoryEvent) { readings <- e },
 	}))
-	reading := func(high bool) runtime.MemoryEvent {
+	reading := func(high bool) observe.MemoryEvent {
 		t.Helper()
 		for range 1000 {
 			if e := <-readings; e.High == high {
@@ -159,7 +161,7 @@ func TestKeysOf(t *testing.T) {
 		{runtime.Rule{Window: time.Hour, Max: 0}, time.Hour},
 		{runtime.Rule{Window: time.Hour, Max: 10, Algorithm: runtime.SlidingCounter}, time.Hour + time.Minute},
 		{runtime.Rule{Window: time.Minute, Max: 10, Burst: 6000, Algorithm: runtime.TokenBucket}, 10 * time.Hour},
-		{runtime.Rule{Window: runtime.MaxWindow, Max: 1, Burst: 1_000_000_000_000, Algorithm: runtime.TokenBucket}, 100 * 365 * 24 * time.Hour},
+		{runtime.Rule{Window: rule.MaxWindow, Max: 1, Burst: 1_000_000_000_000, Algorithm: runtime.TokenBucket}, 100 * 365 * 24 * time.Hour},
 	} {
 		if g := runtime.New(nil, quiet).KeysOf(&test.rule); g.Expiry < test.least || g.Prefix != test.rule.Prefix {
 			t.Errorf("%+v: got %+v, want at least %v", test.rule, g, test.least)
@@ -216,20 +218,20 @@ func TestSurveyOfMovingKeys(t *testing.T) {
 func testSurveyEach(t *testing.T, cluster *redistest.Cluster) {
 	client := cluster.Client(t)
 	store := runtime.NewRedisStore(client, patient)
-	layered := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Block: time.Hour}
-	limiter := runtime.New(store, runtime.WithNamespace("orders"), quiet, overridden(overridesOf(runtime.Override{Keys: keys{"k1*": {Window: new(time.Hour)}}})))
+	layered := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5, Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10), Block: time.Hour}
+	limiter := runtime.New(store, runtime.WithNamespace("orders"), quiet, overridden(overridesOf(rule.Override{Keys: keys{"k1*": {Window: new(time.Hour)}}})))
 	defer limiter.Close()
-	for _, rule := range []*runtime.Rule{layered, {Name: "log", Window: time.Minute, Max: 5}, {Name: "log:", Window: time.Minute, Max: 5}} {
+	for _, r := range []*runtime.Rule{layered, {Name: "log", Window: time.Minute, Max: 5}, {Name: "log:", Window: time.Minute, Max: 5}} {
 		var want, got []string
 		for i := range 20 {
-			limit := rule.Limit(runtime.NewKey().AddString(fmt.Sprint("k", i)).AddString("a:b"))
+			limit := r.Limit(runtime.NewKey().AddString(fmt.Sprint("k", i)).AddString("a:b"))
 			taken(t, limiter, limit)
 			want = append(want, limiter.RedisKey(limit)+" "+fmt.Sprintf("k%d:a%%3Ab", i))
 			if i%10 == 0 {
 				client.Persist(t.Context(), limiter.RedisKey(limit))
 			}
 		}
-		group := limiter.KeysOf(rule)
+		group := limiter.KeysOf(r)
 		group.Each = func(found runtime.FoundKey) {
 			if endless := strings.HasPrefix(found.Text, "k0:") || strings.HasPrefix(found.Text, "k10:"); found.Bytes <= 0 || found.Expiry <= 0 && !endless {
 				t.Errorf("found %+v", found)
@@ -238,10 +240,10 @@ func testSurveyEach(t *testing.T, cluster *redistest.Cluster) {
 		}
 		ok(t, store.Survey(t.Context(), group))
 		if group.Keys != 20 || group.Endless != 2 || group.Healed != 2 {
-			t.Errorf("%s: got %+v, want 20 keys and 2 healed", rule.Name, group)
+			t.Errorf("%s: got %+v, want 20 keys and 2 healed", r.Name, group)
 		}
 		slices.Sort(want)
 		slices.Sort(got)
-		same(t, rule.Name, want, got)
+		same(t, r.Name, want, got)
 	}
 }

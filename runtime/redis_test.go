@@ -16,6 +16,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestOneTrip wants one trip for a call, however many limits it has, for calls that are taken
@@ -42,10 +43,10 @@ func TestOneTrip(t *testing.T) {
 // testOneTrip wants one trip for a call with many limits. On a cluster a tag in the prefix puts
 // their keys in one slot.
 func testOneTrip(t *testing.T, limiter *runtime.Limiter, count *commands) (limits []runtime.Limit) {
-	for _, rule := range serverRules(time.Minute-time.Second, 3) {
-		if len(limits) < runtime.MaxLimits {
-			rule.Prefix = "{tagged}:" + rule.Prefix
-			limits = append(limits, rule.Limit(key("k")))
+	for _, r := range serverRules(time.Minute-time.Second, 3) {
+		if len(limits) < rule.MaxLimits {
+			r.Prefix = "{tagged}:" + r.Prefix
+			limits = append(limits, r.Limit(key("k")))
 		}
 	}
 	count.sent()
@@ -100,13 +101,13 @@ func TestRollingDeploy(t *testing.T) {
 		if old.Algorithm == runtime.SlidingLog {
 			coarser.Resolution = time.Minute
 		} else if name == "equal" || name == "adaptive" {
-			coarser.Buckets = runtime.EqualBuckets(3)
+			coarser.Buckets = rule.EqualBuckets(3)
 		}
 		versions := map[string]*runtime.Rule{"max": &changed, "window": &longer, "width": &coarser}
-		for other, rule := range rules {
+		for other, r := range rules {
 			quick := other == "fixed" || other == "log zset"
-			if (quick || effort.Full()) && (rule.Algorithm != old.Algorithm || rule.Storage != old.Storage) {
-				algorithm := *rule
+			if (quick || effort.Full()) && (r.Algorithm != old.Algorithm || r.Storage != old.Storage) {
+				algorithm := *r
 				algorithm.Prefix = old.Prefix
 				versions["to "+other] = &algorithm
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // TestPasswordChanges takes a server's password away while it is short of memory. Calls,
@@ -20,9 +21,9 @@ func TestPasswordChanges(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.ClientAs(t, "~*", "&*", "+@all")
 	var out lines
-	var empty recorder[runtime.MemoryEvent]
+	var empty recorder[observe.MemoryEvent]
 	store := runtime.NewRedisStore(client, patient, runtime.WithMemoryWatch(1e-9, 10*time.Millisecond))
-	limiter := runtime.New(store, out.Logger(), closed, observing(runtime.Observer{Memory: func(e runtime.MemoryEvent) {
+	limiter := runtime.New(store, out.Logger(), closed, observing(observe.Observer{Memory: func(e observe.MemoryEvent) {
 		if !e.High || e.Used == 0 {
 			empty.add(e)
 		}
@@ -53,11 +54,11 @@ func TestPasswordChanges(t *testing.T) {
 	}
 	callers.Wait()
 	failures := store.Failures()
-	if failures[runtime.ClassAuth] == 0 || failures[runtime.ErrorClass(failure.Script)]+failures[runtime.ClassOther] > 0 {
+	if failures[observe.ClassAuth] == 0 || failures[observe.ErrorClass(failure.Script)]+failures[observe.ClassOther] > 0 {
 		t.Errorf("calls failed with %v", failures)
 	}
 	for what, err := range map[string]error{"warming": limiter.Warm(t.Context()), "a survey": store.Survey(t.Context(), limiter.KeysOf(rules[0]))} {
-		equal(t, what+" fails with", runtime.ClassOf(err), runtime.ClassAuth)
+		equal(t, what+" fails with", runtime.ClassOf(err), observe.ClassAuth)
 	}
 	eventually(t, "the memory is unknown", func() bool { return strings.Contains(out.String(), "WRONGPASS") })
 	if text := out.String(); strings.Contains(text, "memory again") || len(empty.all()) > 0 {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 	"weak"
 
 	"github.com/rategen/rategen/runtime/internal/bounded"
@@ -18,6 +17,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -140,54 +140,29 @@ func (l *Limiter) checkChanges() {
 	}
 }
 
-// A RuleState is a registered rule and what holds for it now.
-type RuleState struct {
-	// Rule is the rule as it was declared.
-	Rule *Rule
-	// Enabled is false if the kill switch or an override removes the limit.
-	Enabled bool
-	// Max is the rule's max with its override and its factor. Calls that bring a max of their
-	// own, and single keys that are overridden, have another.
-	Max int64
-	// Window and Mode are as in a [DecisionEvent].
-	Window time.Duration
-	Mode   Mode
-	// Overridden reports that an override changes the rule itself.
-	Overridden bool
-	// Keys is how many patterns of single keys have overrides.
-	Keys int
-	// Factor is that of an adaptive rule, see [Limiter.Factor], and otherwise 1.
-	Factor float64
-	// Called reports whether a call has met the rule since it is known.
-	Called bool
-	// KeyParts is how many parts the key of a call had. It is 0 if it had none, or if no
-	// call is known.
-	KeyParts int
-}
-
 // Rules returns the registered rules as they are now, sorted by name, see [Limiter.Register].
-func (l *Limiter) Rules() []RuleState {
+func (l *Limiter) Rules() []observe.RuleState {
 	enabled := l.Enabled()
-	states := make([]RuleState, 0, l.registered.Len())
+	states := make([]observe.RuleState, 0, l.registered.Len())
 	for r := range l.registered.All() {
 		states = append(states, l.stateOf(r, enabled))
 	}
-	slices.SortFunc(states, func(a, b RuleState) int {
+	slices.SortFunc(states, func(a, b observe.RuleState) int {
 		return cmp.Or(cmp.Compare(a.Rule.Name, b.Rule.Name), cmp.Compare(a.Rule.Source, b.Rule.Source))
 	})
 	return states
 }
 
 // stateOf returns what holds for a rule while limits are enabled or not.
-func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
+func (l *Limiter) stateOf(r *Rule, enabled bool) observe.RuleState {
 	e := l.plans.Overrides().Effective(r)
-	n, factor, most := plan.NumbersOf(e.Rule), l.Factor(r), e.Rule.Max
+	n, factor, most := plan.NumbersOf(e.Rule), lent{l}.Factor(r), e.Rule.Max
 	if factor != 1 && most > 0 {
 		most = n.Scale(most, 1, factor)
 	}
 	window, _ := n.Present()
 	s := l.plans.Samples.Find(r)
-	return RuleState{
+	return observe.RuleState{
 		Rule: r, Enabled: enabled && !e.Off, Max: most, Window: window, Mode: e.Rule.Mode,
 		Overridden: e.Rule != r, Keys: e.Keys(), Factor: factor, Called: s != nil && s.Met.Load(), KeyParts: keyPartCount(s),
 	}

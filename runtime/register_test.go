@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // panicOf returns what a function panics with, or "".
@@ -27,7 +28,7 @@ func TestRegisterTerms(t *testing.T) {
 	own := func(r *runtime.Rule) { r.Prefix = "own:" }
 	bucket := func(r *runtime.Rule) { r.Algorithm, r.Burst = runtime.TokenBucket, 5 }
 	queue := func(r *runtime.Rule) { r.Algorithm, r.Wait = runtime.LeakyBucket, time.Second }
-	period := func(r *runtime.Rule) { r.Algorithm, r.Window, r.Period = runtime.FixedWindow, 0, runtime.Month }
+	period := func(r *runtime.Rule) { r.Algorithm, r.Window, r.Period = runtime.FixedWindow, 0, rule.Month }
 	for name, c := range map[string]struct {
 		first, second change
 		want          string // of the panic, or "" for none
@@ -36,7 +37,7 @@ func TestRegisterTerms(t *testing.T) {
 		"what is no term":   {second: func(r *runtime.Rule) { r.Message, r.Fail, r.Invalid, r.Source, r.Mode = "m", 1, 1, "s", 1 }},
 		"another wait":      {second: func(r *runtime.Rule) { r.Wait = time.Second }},
 		"burst is max":      {first: func(r *runtime.Rule) { r.Algorithm = runtime.TokenBucket }, second: bucket},
-		"default buckets":   {first: func(r *runtime.Rule) { r.Algorithm = runtime.SlidingCounter }, second: func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, runtime.EqualBuckets(60) }},
+		"default buckets":   {first: func(r *runtime.Rule) { r.Algorithm = runtime.SlidingCounter }, second: func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, rule.EqualBuckets(60) }},
 		"waits in one line": {first: queue, second: func(r *runtime.Rule) { queue(r); r.Wait = time.Minute }},
 		"names, one prefix": {first: own, second: func(r *runtime.Rule) { r.Name, r.Prefix = "other", "own:" }},
 		"prefixes":          {second: own},
@@ -53,12 +54,12 @@ func TestRegisterTerms(t *testing.T) {
 		"block":             {second: func(r *runtime.Rule) { r.Block = time.Hour }, want: "block is 0s and 1h0m0s"},
 		"hold":              {second: func(r *runtime.Rule) { r.Hold = true }, want: "hold is false and true"},
 		"lease":             {second: func(r *runtime.Rule) { r.Lease = time.Second }, want: "lease is 0s and 1s"},
-		"period":            {first: period, second: func(r *runtime.Rule) { period(r); r.Period = runtime.Day }, want: "period is month and day"},
+		"period":            {first: period, second: func(r *runtime.Rule) { period(r); r.Period = rule.Day }, want: "period is month and day"},
 		"zone":              {first: period, second: func(r *runtime.Rule) { period(r); r.Zone = "Europe/Berlin" }, want: "zone is  and Europe/Berlin"},
 		"anchor":            {first: period, second: func(r *runtime.Rule) { period(r); r.Anchor = 15 }, want: "anchor is 0 and 15"},
 		"keep":              {first: period, second: func(r *runtime.Rule) { period(r); r.Keep = 3 }, want: "keep is 0 and 3"},
 		"reserve":           {first: period, second: func(r *runtime.Rule) { period(r); r.Reserve = time.Minute }, want: "reserve is 0s and 1m0s"},
-		"debt":              {first: period, second: func(r *runtime.Rule) { period(r); r.Debt = runtime.DebtCarry }, want: "debt is default and carry"},
+		"debt":              {first: period, second: func(r *runtime.Rule) { period(r); r.Debt = rule.DebtCarry }, want: "debt is default and carry"},
 		"adaptive":          {second: func(r *runtime.Rule) { r.Adaptive = halving{} }, want: "being adaptive is false and true"},
 		"one name":          {second: func(r *runtime.Rule) { own(r); r.Max = 6 }, want: "have one name"},
 		"one prefix":        {first: own, second: func(r *runtime.Rule) { own(r); r.Name, r.Max = "other", 6 }, want: `start their keys with "n:own:"`},
@@ -111,4 +112,4 @@ func TestRegisterTermsAtOnce(t *testing.T) {
 // halving is a Scaler.
 type halving struct{}
 
-func (halving) Factor(runtime.Load) float64 { return 0.5 }
+func (halving) Factor(rule.Load) float64 { return 0.5 }

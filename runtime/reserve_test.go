@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A call whose charge is forgotten while it runs, because its period is over or by a reset,
@@ -89,26 +90,26 @@ func TestReservationsOutlastTheirKey(t *testing.T) {
 func TestReservationsExpire(t *testing.T) {
 	client := ownRedis(t)
 	limiter := onRedis(client, atOnce)
-	for _, rule := range []*runtime.Rule{
+	for _, declared := range []*runtime.Rule{
 		{Name: "reserves", Window: 10 * time.Second, Max: 100, Reserve: 5 * time.Second},
-		{Name: "carries", Window: 10 * time.Second, Max: 100, Debt: runtime.DebtCarry},
-		{Name: "month", Period: runtime.Month, Max: 100, Reserve: 5 * time.Second, Debt: runtime.DebtForgive},
+		{Name: "carries", Window: 10 * time.Second, Max: 100, Debt: rule.DebtCarry},
+		{Name: "month", Period: rule.Month, Max: 100, Reserve: 5 * time.Second, Debt: rule.DebtForgive},
 	} {
-		rule.Algorithm = runtime.FixedWindow
-		limit := rule.Limit(key("k"))
+		declared.Algorithm = runtime.FixedWindow
+		limit := declared.Limit(key("k"))
 		name := limiter.RedisKey(limit)
 		d := taken(t, limiter, limit.WithCost(10))
 		expires := func(when string, act func()) {
 			t.Helper()
 			ok(t, client.Persist(t.Context(), name).Err())
-			eventually(t, rule.Name+" has an expiry after "+when, func() bool {
+			eventually(t, declared.Name+" has an expiry after "+when, func() bool {
 				act()
 				time.Sleep(10 * time.Millisecond)
 				return client.PTTL(t.Context(), name).Val() > 0
 			})
 			lives := client.PTTL(t.Context(), name).Val()
 			if r, err := limiter.Peek(t.Context(), limit); err != nil || lives > r.ResetAfter+2*time.Second || lives < r.ResetAfter {
-				t.Errorf("%s: lives for %v after %s, and is whole after %v with %d left, %v", rule.Name, lives, when, r.ResetAfter, r.Remaining, err)
+				t.Errorf("%s: lives for %v after %s, and is whole after %v with %d left, %v", declared.Name, lives, when, r.ResetAfter, r.Remaining, err)
 			}
 		}
 		expires("a denial", func() { denied(t, limiter, limit.WithCost(100)) })

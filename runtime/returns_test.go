@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A repaid call is one whose charge has come back when the next one begins, if not all of it.
@@ -32,8 +33,8 @@ var repaid = map[string]struct {
 	"block":               {runtime.Rule{Window: time.Hour, Max: 1, Block: time.Hour}, 1, 0},
 	"excess":              {runtime.Rule{Algorithm: runtime.FixedWindow, Window: time.Hour, Max: 1000}, 800, 1},
 	"reservation":         {runtime.Rule{Algorithm: runtime.FixedWindow, Window: time.Hour, Max: 1000, Reserve: time.Minute}, 800, 1},
-	"period":              {runtime.Rule{Algorithm: runtime.FixedWindow, Period: runtime.Day, Max: 1000}, 800, 1},
-	"period, reservation": {runtime.Rule{Algorithm: runtime.FixedWindow, Period: runtime.Day, Max: 1000, Reserve: time.Minute}, 800, 1},
+	"period":              {runtime.Rule{Algorithm: runtime.FixedWindow, Period: rule.Day, Max: 1000}, 800, 1},
+	"period, reservation": {runtime.Rule{Algorithm: runtime.FixedWindow, Period: rule.Day, Max: 1000, Reserve: time.Minute}, 800, 1},
 }
 
 // testOwnReturns wants nobody to be refused for what this process has given back before, however

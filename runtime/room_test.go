@@ -10,18 +10,19 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // roomRules are limits that are full for hours after one call of cost 10.
 func roomRules() (rules []*runtime.Rule) {
 	for _, r := range []runtime.Rule{
 		{Algorithm: runtime.SlidingLog}, {Algorithm: runtime.SlidingLog, Storage: runtime.StoragePacked}, {Algorithm: runtime.SlidingLog, Resolution: time.Minute},
-		{Algorithm: runtime.SlidingCounter}, {Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}, {Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
-		{Algorithm: runtime.FixedWindow}, {Algorithm: runtime.FixedWindow, Reserve: time.Hour}, {Algorithm: runtime.FixedWindow, Period: runtime.Day},
+		{Algorithm: runtime.SlidingCounter}, {Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10)}, {Algorithm: runtime.SlidingCounter, Buckets: rule.AdaptiveBuckets()},
+		{Algorithm: runtime.FixedWindow}, {Algorithm: runtime.FixedWindow, Reserve: time.Hour}, {Algorithm: runtime.FixedWindow, Period: rule.Day},
 		{Algorithm: runtime.TokenBucket}, {Algorithm: runtime.Concurrency},
 	} {
 		r.Name, r.Max, r.Wait = "r", 10, 100*time.Hour
-		if r.Period == runtime.NoPeriod {
+		if r.Period == rule.NoPeriod {
 			r.Window = 40 * time.Hour
 		}
 		rules = append(rules, &r)
@@ -41,7 +42,7 @@ var roomMakers = map[string]func(*testing.T, *runtime.Limiter, runtime.Limit, ru
 		ok(t, l.Reset(context.Background(), limit))
 	},
 	"raised max": func(_ *testing.T, _ *runtime.Limiter, _ runtime.Limit, _ runtime.Decision, b *board) {
-		b.put(overridesOf(runtime.Override{Max: new(int64(20))}))
+		b.put(overridesOf(rule.Override{Max: new(int64(20))}))
 	},
 }
 

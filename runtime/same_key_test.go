@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestSameKeyAsOne holds calls with two limits of one key against calls with one limit, of the
@@ -31,8 +32,8 @@ func TestSameKeyAsOne(t *testing.T) {
 						}
 					}
 				case "override":
-					changed := runtime.Override{Max: new(rapid.Int64Range(1, 10).Draw(t, "max"))}
-					o := runtime.Overrides{Rules: map[string]runtime.Override{"first": changed}}
+					changed := rule.Override{Max: new(rapid.Int64Range(1, 10).Draw(t, "max"))}
+					o := runtime.Overrides{Rules: map[string]rule.Override{"first": changed}}
 					if p.low[0] = *changed.Max; isBucket(p.first) { // drains by one max, whichever limit is settled
 						o.Rules["second"], o.Rules["whole"], p.low[1] = changed, changed, *changed.Max
 					}
@@ -66,7 +67,7 @@ func samePair(t *rapid.T, b *board) *pair {
 	}
 	switch other := rapid.Bool().Draw(t, "otherwise"); {
 	case other && r.Algorithm == runtime.FixedWindow:
-		r.Reserve, r.Debt = 5*time.Second, rapid.SampledFrom([]runtime.Debt{runtime.DebtDefault, runtime.DebtCarry}).Draw(t, "debt")
+		r.Reserve, r.Debt = 5*time.Second, rapid.SampledFrom([]rule.Debt{rule.DebtDefault, rule.DebtCarry}).Draw(t, "debt")
 	case other && r.Algorithm != runtime.Concurrency:
 		r.Block = 3 * time.Second
 	}

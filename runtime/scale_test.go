@@ -7,23 +7,27 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
+	"github.com/rategen/rategen/runtime/wrapper"
 )
 
 // A scalerFunc is a function that is a scaler.
-type scalerFunc func(runtime.Load) float64
+type scalerFunc func(rule.Load) float64
 
-func (f scalerFunc) Factor(l runtime.Load) float64 { return f(l) }
+func (f scalerFunc) Factor(l rule.Load) float64 { return f(l) }
 
 // always is a scaler that knows one factor only.
-func always(factor float64) scalerFunc { return func(runtime.Load) float64 { return factor } }
+func always(factor float64) scalerFunc { return func(rule.Load) float64 { return factor } }
 
 // adapt looks at a rule until its factor is as wanted.
 func adapt(t *testing.T, limiter *runtime.Limiter, rule *runtime.Rule, want float64) {
 	t.Helper()
 	eventually(t, "the scaler is heeded", func() bool {
 		left(t, limiter, rule.Limit(key("nobody")))
-		return limiter.Factor(rule) == want
+		return bridge.LimiterOf(limiter).Factor(rule) == want
 	})
 }
 
@@ -53,20 +57,20 @@ func testScaledMax(t *testing.T, replica replicas) {
 // TestScaledElsewhere scales a max that is overridden, that a process shares
 // with others while there is no store, or that bounds the process.
 func TestScaledElsewhere(t *testing.T) {
-	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 10, Fail: runtime.FailLocal, Adaptive: always(9)}
-	override, replicas := overridden(overridesOf(runtime.Override{Max: new(int64(60))})), runtime.WithReplicas(2)
+	r := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 10, Fail: runtime.FailLocal, Adaptive: always(9)}
+	override, replicas := overridden(overridesOf(rule.Override{Max: new(int64(60))})), runtime.WithReplicas(2)
 	type test struct {
 		store  runtime.Store
 		opts   []runtime.Option
 		limit  runtime.Limit
 		want   int
-		source runtime.Source
+		source rule.Source
 	}
 	eachCase(t, map[string]test{
-		"overridden": {runtime.NewMemoryStore(), []runtime.Option{override}, rule.Limit(nil), 30, runtime.SourceStore},
-		"local":      {&brokenStore{}, []runtime.Option{replicas}, rule.Limit(nil), 2, runtime.SourceLocal},
-		"all":        {&brokenStore{}, []runtime.Option{replicas, override}, rule.Limit(nil), 15, runtime.SourceLocal},
-		"cap":        {runtime.NewMemoryStore(), []runtime.Option{runtime.WithProcessCap(rule)}, wide.Limit(nil), 5, runtime.SourceProcess},
+		"overridden": {runtime.NewMemoryStore(), []runtime.Option{override}, r.Limit(nil), 30, rule.SourceStore},
+		"local":      {&brokenStore{}, []runtime.Option{replicas}, r.Limit(nil), 2, rule.SourceLocal},
+		"all":        {&brokenStore{}, []runtime.Option{replicas, override}, r.Limit(nil), 15, rule.SourceLocal},
+		"cap":        {runtime.NewMemoryStore(), []runtime.Option{runtime.WithProcessCap(r)}, wide.Limit(nil), 5, rule.SourceProcess},
 	}, func(t *testing.T, test test) {
 		limiter := runtime.New(test.store, append(test.opts, quiet, runtime.WithScaler(always(0.5)))...)
 		defer limiter.Close()
@@ -96,18 +100,18 @@ func TestScaledBounds(t *testing.T) {
 		{0, 0.1, 5, 7, 5, 0, 0},    // and what could not cannot
 		{0, 2, 0, 1, 0, 0, 0},      // nobody is nobody
 		{0, 0.5, 100, 1, 50, 0, 0}, // a max of the call's own
-		{0, 1e300, 10, 1, runtime.MaxLog, 0, 0},
+		{0, 1e300, 10, 1, rule.MaxLog, 0, 0},
 		{200, 0.5, 100, 200, 200, 4 * time.Hour, 4 * time.Hour},
 		{200, 2, 100, 200, 200, time.Hour, time.Hour},
 		{1_000_000_000, 1e-300, 1000, 1_000_000_000, 1_000_000_000, 100 * year, 143 * year},
 	} {
 		limiter, do := inMemory(), (*runtime.Limiter).Peek
-		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 10, Burst: test.burst, Adaptive: always(test.factor)}
+		r := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 10, Burst: test.burst, Adaptive: always(test.factor)}
 		if test.burst > 0 {
-			rule.Algorithm, rule.Max, do = runtime.TokenBucket, test.max, (*runtime.Limiter).Take
+			r.Algorithm, r.Max, do = runtime.TokenBucket, test.max, (*runtime.Limiter).Take
 		}
-		adapt(t, limiter, rule, test.factor)
-		d, err := do(limiter, t.Context(), rule.Limit(key("k")).WithMax(test.max).WithCost(test.cost))
+		adapt(t, limiter, r, test.factor)
+		d, err := do(limiter, t.Context(), r.Limit(key("k")).WithMax(test.max).WithCost(test.cost))
 		if err != nil || d.Limit != test.want || test.burst > 0 && (d.ResetAfter < test.fastest-time.Second || d.ResetAfter > test.slowest) {
 			t.Errorf("%+v: got %+v, %v", test, d, err)
 		}
@@ -121,32 +125,32 @@ func TestScaling(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var seen, want []any
 		answer := 0.5
-		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Second, Max: 100, Adaptive: always(9)}
-		scaler := scalerFunc(func(l runtime.Load) float64 {
+		r := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Second, Max: 100, Adaptive: always(9)}
+		scaler := scalerFunc(func(l rule.Load) float64 {
 			seen = append(seen, l)
 			if answer == 13 {
 				panic("unlucky")
 			}
 			return answer
 		})
-		limiter := inMemory(runtime.WithScaler(scaler), observing(runtime.Observer{
-			Scale: func(e runtime.ScaleEvent) { seen = append(seen, e) },
-			Panic: func(e runtime.PanicEvent) { seen = append(seen, e) },
+		limiter := inMemory(runtime.WithScaler(scaler), observing(observe.Observer{
+			Scale: func(e observe.ScaleEvent) { seen = append(seen, e) },
+			Panic: func(e observe.PanicEvent) { seen = append(seen, e) },
 		}))
 		defer limiter.Close()
-		limiter.Measure(rule, time.Now().Add(-2*time.Second))
-		load := runtime.Load{Rule: rule, Factor: 1, Latency: 2 * time.Second, Usual: 2 * time.Second}
-		scale := func(f float64) any { return runtime.ScaleEvent{Rule: "r", Factor: f} }
+		wrapper.Measure(limiter, r, time.Now().Add(-2*time.Second))
+		load := rule.Load{Rule: r, Factor: 1, Latency: 2 * time.Second, Usual: 2 * time.Second}
+		scale := func(f float64) any { return observe.ScaleEvent{Rule: "r", Factor: f} }
 		for _, answer = range []float64{0.5, 0.75, 13} {
-			left(t, limiter, rule.Limit(nil)) // has the scaler asked
+			left(t, limiter, r.Limit(nil)) // has the scaler asked
 			synctest.Wait()
 			want = append(want, load)
 			if load.Factor = answer; answer == 13 {
-				want, load.Factor = append(want, runtime.PanicEvent{In: "scaler"}), 1
+				want, load.Factor = append(want, observe.PanicEvent{In: "scaler"}), 1
 			}
 			want = append(want, scale(load.Factor))
-			equal(t, "factor", limiter.Factor(rule), load.Factor)
-			equal(t, "limit", taken(t, limiter, rule.Limit(nil)).Limit, int64(100*load.Factor))
+			equal(t, "factor", bridge.LimiterOf(limiter).Factor(r), load.Factor)
+			equal(t, "limit", taken(t, limiter, r.Limit(nil)).Limit, int64(100*load.Factor))
 			time.Sleep(time.Second)
 		}
 		same(t, "told", want, seen, cmp.Comparer(func(a, b *runtime.Rule) bool { return a == b }))
@@ -157,9 +161,9 @@ func TestScaling(t *testing.T) {
 func TestHungScaler(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		answer, limiter := make(chan float64), inMemory()
-		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 10}
-		rule.Adaptive = scalerFunc(func(runtime.Load) float64 { return <-answer })
-		equal(t, "limit", taken(t, limiter, rule.Limit(nil)).Limit, 10)
+		r := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 10}
+		r.Adaptive = scalerFunc(func(rule.Load) float64 { return <-answer })
+		equal(t, "limit", taken(t, limiter, r.Limit(nil)).Limit, 10)
 		synctest.Wait()
 		var err error
 		if took := elapsed(func() { err = limiter.Close() }); err == nil || took != time.Second {
@@ -175,7 +179,7 @@ func TestFactorOf(t *testing.T) {
 	t.Parallel()
 	limiter := runtime.New(nil, quiet)
 	for _, r := range []*runtime.Rule{nil, {}, {Adaptive: always(2)}} {
-		limiter.Measure(r, time.Now())
-		equal(t, "factor", limiter.Factor(r), 1)
+		wrapper.Measure(limiter, r, time.Now())
+		equal(t, "factor", bridge.LimiterOf(limiter).Factor(r), 1)
 	}
 }

@@ -25,8 +25,8 @@ const SettleTimeout = time.Second
 // [Concurrency] are returned, whatever their cost is, and what a [Rule.Reserve] holds is no
 // longer renewed.
 //
-// A cost is at most [MaxCount], to a [FixedWindow] at most [MaxAmount], and to a [SlidingLog]
-// at most [MaxLogCost] above the one that was reserved, or it is [ErrInvalidLimit].
+// A cost is at most [rule.MaxCount], to a [FixedWindow] at most [rule.MaxAmount], and to a [SlidingLog]
+// at most [rule.MaxLogCost] above the one that was reserved, or it is [ErrInvalidLimit].
 //
 // Refunded events no longer count. Nothing is refunded of events that have left the window, or
 // have drained from a bucket: a bucket drains evenly, so a call is refunded what is left of its
@@ -36,9 +36,9 @@ const SettleTimeout = time.Second
 // event's time stays charged, since its turn has begun.
 //
 // Missing events are charged as of now, even if the limit has no room for them, unless the
-// rule's [Debt] says otherwise. The next calls are then denied until the limit has room again,
+// rule's [rule.Debt] says otherwise. The next calls are then denied until the limit has room again,
 // and their RetryAfter says when. A bucket never owes more than drains in 142 years, and a
-// [FixedWindow] never counts more than [MaxAmount].
+// [FixedWindow] never counts more than [rule.MaxAmount].
 //
 // A decision is settled at most once: Settle of a decision that was settled before, or of a
 // copy, returns [ErrSettled] and changes nothing. On an [ErrInvalidLimit] nothing changes
@@ -83,7 +83,7 @@ func (l *Limiter) SettleLater(ctx context.Context, d Decision, costs ...int64) {
 // Refund is [Limiter.Settle] at a cost of 0 for every limit: it refunds the charges of a call
 // that turned out not to count, because the guarded operation failed, say.
 func (l *Limiter) Refund(ctx context.Context, d Decision) error {
-	var free [MaxLimits]int64
+	var free [rule.MaxLimits]int64
 	return l.Settle(ctx, d, free[:]...)
 }
 
@@ -91,7 +91,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 // is 0. It reports false if there are fewer.
 func (d *Decision) charged(i int) (limit Limit, made ledger.Made, ok bool) {
 	made = ledger.Made{Cost: d.chargedLimit.Cost, Charged: d.chargedLimit.Cost, At: d.chargeTime, Mark: d.mark,
-		Local: d.Source == SourceLocal, Left: d.leftQueue}
+		Local: d.Source == rule.SourceLocal, Left: d.leftQueue}
 	if d.items == nil {
 		return d.chargedLimit, made, i == 0
 	}
@@ -119,7 +119,7 @@ func (l *Limiter) settlement(b *ledger.Settlement, d *Decision, costs []int64) e
 	if d.owner != l {
 		return ErrOtherLimiter
 	}
-	b.Local = d.Source == SourceLocal
+	b.Local = d.Source == rule.SourceLocal
 	var found bool
 	var err error
 	for i := 0; ; i++ {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // However slow the store is, callers do not wait until 4,096 charges do; nothing is
@@ -27,7 +28,7 @@ func TestSettleLaterQueue(t *testing.T) {
 			made.Add(int64(len(charges)))
 			return store.MemoryStore.Settle(ctx, charges)
 		}
-		limiter := runtime.New(store, quiet, observing(runtime.Observer{Failure: func(_ context.Context, ev runtime.FailureEvent) {
+		limiter := runtime.New(store, quiet, observing(observe.Observer{Failure: func(_ context.Context, ev observe.FailureEvent) {
 			if !ev.Settling || ev.Rule != "wide" {
 				t.Errorf("got %+v", ev)
 			}
@@ -75,7 +76,7 @@ func TestCloseWhileUnsettled(t *testing.T) {
 // A store that panics while it settles ends neither the process nor the queue.
 func TestSettleLaterPanics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var panics recorder[runtime.PanicEvent]
+		var panics recorder[observe.PanicEvent]
 		store := newFake()
 		store.settle = func(ctx context.Context, charges []terms.Charge) error {
 			if store.settles.Load() == 1 {
@@ -83,7 +84,7 @@ func TestSettleLaterPanics(t *testing.T) {
 			}
 			return store.MemoryStore.Settle(ctx, charges)
 		}
-		limiter := runtime.New(store, quiet, observing(runtime.Observer{Panic: panics.add}))
+		limiter := runtime.New(store, quiet, observing(observe.Observer{Panic: panics.add}))
 		for range 2 {
 			limiter.SettleLater(t.Context(), taken(t, limiter, wide.Limit(nil)), 0)
 			time.Sleep(time.Second)
@@ -101,8 +102,8 @@ func TestSettleLaterPanics(t *testing.T) {
 func TestSettleLaterOnRedis(t *testing.T) {
 	client := ownRedis(t)
 	var failed sync.Map
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed, observing(runtime.Observer{
-		Failure: func(_ context.Context, ev runtime.FailureEvent) { failed.Store(fmt.Sprintf("%+v", ev), true) },
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed, observing(observe.Observer{
+		Failure: func(_ context.Context, ev observe.FailureEvent) { failed.Store(fmt.Sprintf("%+v", ev), true) },
 	}))
 	good := &runtime.Rule{Name: "good", Window: time.Hour, Max: 1_000_000}
 	bad := &runtime.Rule{Name: "bad", Window: time.Hour, Max: 1_000_000}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A call that was decided in this process is settled there.
@@ -45,8 +46,8 @@ func TestSettleOutOfBounds(t *testing.T) {
 		settled   int64
 		want      string
 	}{
-		{runtime.SlidingLog, 5 + runtime.MaxLogCost + 1, "settled cost 256 is more than 250 above the 5 that were reserved"},
-		{runtime.TokenBucket, runtime.MaxCount + 1, "settled cost is above 1000000000000"},
+		{runtime.SlidingLog, 5 + rule.MaxLogCost + 1, "settled cost 256 is more than 250 above the 5 that were reserved"},
+		{runtime.TokenBucket, rule.MaxCount + 1, "settled cost is above 1000000000000"},
 		{runtime.TokenBucket, 1<<63 - 1, "settled cost is above 1000000000000"},
 	} {
 		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1000, Algorithm: c.algorithm}).Limit(key(fmt.Sprint(i)))
@@ -174,10 +175,10 @@ func refundUnder(t *testing.T, algorithm runtime.Algorithm, local bool, after in
 	source := new(board)
 	limiter := runtime.New(store, quiet, runtime.WithOverrides(source, time.Second), runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(2))
 	defer limiter.Close()
-	rule := &runtime.Rule{Name: "r", Prefix: "p", Window: time.Hour, Max: 8, Algorithm: algorithm}
-	second, open := *rule, *rule
+	r := &runtime.Rule{Name: "r", Prefix: "p", Window: time.Hour, Max: 8, Algorithm: algorithm}
+	second, open := *r, *r
 	second.Name, open.Name, open.Max = "second", "open", 1000
-	if isBucket(rule) {
+	if isBucket(r) {
 		open.Burst, open.Max = 1000, 1
 	}
 	used := func() int64 {
@@ -185,15 +186,15 @@ func refundUnder(t *testing.T, algorithm runtime.Algorithm, local bool, after in
 		refunded(t, limiter, d)
 		return d.Limit - d.Remaining - 1
 	}
-	taken(t, limiter, rule.Limit(nil))
+	taken(t, limiter, r.Limit(nil))
 	for _, limits := range [][]runtime.Limit{
-		{rule.Limit(nil).WithCost(2)},
-		{rule.Limit(nil), second.Limit(nil)},
-		{rule.Limit(nil).WithCost(3).WithMax(4), second.Limit(nil).WithCost(4).WithMax(100)}, // over the lower max
+		{r.Limit(nil).WithCost(2)},
+		{r.Limit(nil), second.Limit(nil)},
+		{r.Limit(nil).WithCost(3).WithMax(4), second.Limit(nil).WithCost(4).WithMax(100)}, // over the lower max
 	} {
 		d, err := limiter.Take(t.Context(), limits...)
 		charged := used()
-		source.put(overridesOf(runtime.Override{Max: &after}))
+		source.put(overridesOf(rule.Override{Max: &after}))
 		refunded(t, limiter, d)
 		equal(t, fmt.Sprintf("of %d used, after a refund (%v)", charged, err), used(), 1)
 		source.put(runtime.Overrides{})

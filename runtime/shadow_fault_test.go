@@ -14,6 +14,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // shadowCase is two limits of a call, of which one is in shadow mode and fails.
@@ -58,7 +60,7 @@ func (c *shadowCase) check(t *testing.T, limiter *runtime.Limiter, id string) (a
 		if longest = max(longest, took); i < 2 {
 			admitted = append(admitted, took)
 		}
-		decided := d.Source == runtime.SourceStore || d.Source == runtime.SourceRecalled
+		decided := d.Source == rule.SourceStore || d.Source == rule.SourceRecalled
 		if d.Allowed != (i < 2) || errors.Is(err, runtime.ErrLimited) != (i == 2) || d.Rule != "enforced" || !decided || d.Remaining != max(0, int64(1-i)) {
 			t.Errorf("%v beside %v in the shadow, %v, call %d: got %+v, %v", c.enforced.Algorithm, c.shadow.Algorithm, c.enforced.Fail, i, d, err)
 		}
@@ -79,8 +81,8 @@ func TestShadowKeyFails(t *testing.T) {
 		var failures atomic.Int64
 		cases := shadowCases("free:", name+":")
 		for i, c := range cases {
-			limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, observing(runtime.Observer{
-				Failure: func(_ context.Context, ev runtime.FailureEvent) {
+			limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, observing(observe.Observer{
+				Failure: func(_ context.Context, ev observe.FailureEvent) {
 					if ev.Rule == c.shadow.Name {
 						failures.Add(1)
 					}
@@ -174,7 +176,7 @@ func TestShadowBesideLease(t *testing.T) {
 	defer func() { _ = limiter.Close() }()
 	enforced := &runtime.Rule{Name: "enforced", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.SlidingCounter, Lease: time.Minute}
 	limits := []runtime.Limit{enforced.Limit(nil), shadowRule().Limit(nil)}
-	eventually(t, "a lease admits calls", func() bool { return taken(t, limiter, limits...).Source == runtime.SourceLease })
+	eventually(t, "a lease admits calls", func() bool { return taken(t, limiter, limits...).Source == rule.SourceLease })
 	for range 1000 { // so that it has enough
 		taken(t, limiter, limits...)
 	}
@@ -183,7 +185,7 @@ func TestShadowBesideLease(t *testing.T) {
 	for i := range 5 {
 		start := time.Now()
 		d, err := limiter.Take(t.Context(), limits...)
-		if took := time.Since(start); err != nil || d.Source != runtime.SourceLease || took > timeout/4 {
+		if took := time.Since(start); err != nil || d.Source != rule.SourceLease || took > timeout/4 {
 			t.Errorf("call %d: got %+v, %v after %v", i, d, err, took)
 		}
 	}

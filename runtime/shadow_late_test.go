@@ -12,6 +12,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // testShadowLate has the node of a shadow limit answer late, and wants each call that the enforced
@@ -35,8 +36,8 @@ func testShadowLate(t *testing.T, cluster *redistest.Cluster) {
 		}))
 	})
 	var failures atomic.Int64
-	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, observing(runtime.Observer{
-		Failure: func(context.Context, runtime.FailureEvent) { failures.Add(1) },
+	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, observing(observe.Observer{
+		Failure: func(context.Context, observe.FailureEvent) { failures.Add(1) },
 	}))
 	defer func() { _ = limiter.Close() }()
 	on := func(rule *runtime.Rule, late bool) runtime.Limit {

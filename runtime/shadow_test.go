@@ -10,6 +10,8 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // shadowRules returns a rule of each kind that admits one call an hour, in shadow mode.
@@ -18,7 +20,7 @@ func shadowRules() []runtime.Rule {
 		{},
 		{Storage: runtime.StoragePacked},
 		{Algorithm: runtime.SlidingCounter},
-		{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},
+		{Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10)},
 		{Algorithm: runtime.FixedWindow},
 		{Algorithm: runtime.TokenBucket},
 		{Algorithm: runtime.LeakyBucket},
@@ -78,19 +80,19 @@ func testShadowVerdicts(t *testing.T, replica replicas) {
 	const together = "{verdicts}:" // in one slot, or an answer may be late
 	small := &runtime.Rule{Name: "small", Prefix: together + "small:", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
 	enforced := &runtime.Rule{Name: "enforced", Prefix: together + "enforced:", Window: time.Hour, Max: 5}
-	for _, rule := range shadowRules() {
-		if rule.Prefix, rule.Max = together+rule.Name, 3; rule.Algorithm == runtime.LeakyBucket {
-			rule.Wait = 0 // for which all would fit
+	for _, r := range shadowRules() {
+		if r.Prefix, r.Max = together+r.Name, 3; r.Algorithm == runtime.LeakyBucket {
+			r.Wait = 0 // for which all would fit
 		}
 		for name, cost := range map[string]int64{"again": 1, "dearer": 2, "never": 6} {
-			var seen recorder[runtime.DecisionEvent]
-			var told recorder[runtime.KeyDeniedEvent]
-			l := replica(observing(runtime.Observer{
+			var seen recorder[observe.DecisionEvent]
+			var told recorder[observe.KeyDeniedEvent]
+			l := replica(observing(observe.Observer{
 				Decision:  withContext(seen.add),
-				KeyDenied: func(_ context.Context, ev runtime.KeyDeniedEvent) { told.add(runtime.KeyDeniedEvent{Rule: ev.Rule}) },
+				KeyDenied: func(_ context.Context, ev observe.KeyDeniedEvent) { told.add(observe.KeyDeniedEvent{Rule: ev.Rule}) },
 			}))
-			id := key(rule.Name + name)
-			limits := []runtime.Limit{enforced.Limit(id), rule.Limit(id), small.Limit(id).WithCost(2)}
+			id := key(r.Name + name)
+			limits := []runtime.Limit{enforced.Limit(id), r.Limit(id), small.Limit(id).WithCost(2)}
 			for range 5 {
 				taken(t, l, limits...)
 			}
@@ -101,19 +103,19 @@ func testShadowVerdicts(t *testing.T, replica replicas) {
 			got := map[string]int{}
 			for _, ev := range seen.all() {
 				got[ev.Rule+" "+ev.Verdict.String()]++
-				if ev.Verdict == runtime.VerdictNotCharged && (ev.Source != runtime.SourceNone || ev.Remaining != ev.Limit || ev.RetryAfter != 0 || ev.Blocked) {
-					t.Errorf("%s, %s: got %+v, want nothing to be said of a call that was denied", rule.Name, name, ev)
+				if ev.Verdict == observe.VerdictNotCharged && (ev.Source != rule.SourceNone || ev.Remaining != ev.Limit || ev.RetryAfter != 0 || ev.Blocked) {
+					t.Errorf("%s, %s: got %+v, want nothing to be said of a call that was denied", r.Name, name, ev)
 				}
 			}
-			same(t, rule.Name+", "+name+": verdicts", map[string]int{
+			same(t, r.Name+", "+name+": verdicts", map[string]int{
 				"enforced admitted": 5, "enforced denied": 4, "small shadow_denied": 5, "small not_charged": 4,
-				rule.Name + " admitted": 3, rule.Name + " shadow_denied": 2, rule.Name + " not_charged": 4,
+				r.Name + " admitted": 3, r.Name + " shadow_denied": 2, r.Name + " not_charged": 4,
 			}, got)
 			keys := map[string]int{}
 			for _, ev := range told.all() {
 				keys[ev.Rule]++
 			}
-			same(t, rule.Name+", "+name+": keys of denials", map[string]int{"enforced": 4, rule.Name: 2}, keys)
+			same(t, r.Name+", "+name+": keys of denials", map[string]int{"enforced": 4, r.Name: 2}, keys)
 		}
 	}
 }
@@ -121,8 +123,8 @@ func testShadowVerdicts(t *testing.T, replica replicas) {
 // A shadow queue counts the turns that it makes nobody wait for.
 func TestShadowQueueCounts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var seen recorder[runtime.Verdict]
-		limiter := inMemory(observing(runtime.Observer{Decision: withContext(func(ev runtime.DecisionEvent) { seen.add(ev.Verdict) })}))
+		var seen recorder[observe.Verdict]
+		limiter := inMemory(observing(observe.Observer{Decision: withContext(func(ev observe.DecisionEvent) { seen.add(ev.Verdict) })}))
 		rule := &runtime.Rule{Name: "q", Window: time.Minute, Max: 1, Algorithm: runtime.LeakyBucket, Wait: 2 * time.Minute, Mode: runtime.ModeShadow}
 		equal(t, "waited", elapsed(func() { wantPassing(t, limiter, rule.Limit(nil), 5, 5) }), 0)
 		equal(t, "verdicts", fmt.Sprint(seen.all()), "[admitted admitted admitted shadow_denied shadow_denied]")

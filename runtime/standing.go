@@ -1,85 +1,86 @@
 package runtime
 
 import (
+	"context"
+	"errors"
 	"hash/maphash"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/recording"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
-const (
-	// maxStanding is how many refusals are looked at that an admission may lift: a stream that
-	// lasts for days must not grow.
-	maxStanding = 8
-	// undecidedStands is for how long a refusal counts that says no time to come back.
-	undecidedStands = time.Minute
-)
+// undecidedStands is for how long a refusal counts that says no time to come back.
+const undecidedStands = time.Minute
 
-// A standing has the refusals of a request that count for its answer. The zero value has none.
-type standing struct {
-	some     atomic.Bool // so that requests which are refused nothing cost one load
-	mu       sync.Mutex
-	refusals []*standingRefusal // the latest last
+// A refusedCall implements [observe.RefusedCall].
+type refusedCall struct {
+	recording.Refused
+	events *events
+	err    error
 }
 
-// A standingRefusal is a refusal while it counts.
-type standingRefusal struct {
-	caller uint64
-	until  time.Duration // an instant
-	lifted atomic.Bool
-}
-
-func (s *standingRefusal) stands() bool { return !s.lifted.Load() && clock.Now() < s.until }
-
-// refused adds a refusal.
-func (s *standing) refused(r *Refusal) {
-	if r.standing == nil {
-		r.standing = newStanding(r.Err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.refusals) == maxStanding {
-		s.refusals = slices.Delete(s.refusals, 0, 1)
-	}
-	s.refusals = append(s.refusals, r.standing)
-	s.some.Store(true)
-}
-
-// newStanding returns the refusal that an error of a call is. It counts for as long as its client
+// newRefusedCall returns the refusal that an error of a call is. It counts for as long as its client
 // is told to wait, in whole seconds.
-func newStanding(err error) *standingRefusal {
-	s := &standingRefusal{until: Never}
+func newRefusedCall(e *events, err error) *refusedCall {
+	c := &refusedCall{events: e, err: err}
+	c.Until = Never
 	switch err := err.(type) {
 	case *LimitedError:
-		s.caller = err.caller
-		if err.RetryAfter < MaxWindow {
-			s.until = clock.Now() + (err.RetryAfter + time.Second - 1).Truncate(time.Second)
+		c.Caller = err.caller
+		if err.RetryAfter < rule.MaxWindow {
+			c.Until = clock.Now() + (err.RetryAfter + time.Second - 1).Truncate(time.Second)
 		}
 	case decide.Unavailable:
-		s.caller, s.until = err.Caller, clock.Now()+undecidedStands
+		c.Caller, c.Until = err.Caller, clock.Now()+undecidedStands
 	}
-	return s
+	return c
 }
 
-// admitted lifts the refusals of the callers whose calls were admitted.
-func (s *standing) admitted(charges []decide.Charge) {
-	if !s.some.Load() {
+func (c *refusedCall) Hidden(ctx context.Context, route string) {
+	if name, ok := c.denied(); ok {
+		c.events.log.Hidden(name, route)
+		c.notify(ctx, observe.HiddenEvent{Rule: name})
+	}
+}
+
+func (c *refusedCall) Served(ctx context.Context) {
+	if name, ok := c.denied(); ok {
+		c.notify(ctx, observe.HiddenEvent{Rule: name, Served: true})
+	}
+}
+
+func (c *refusedCall) Overruled(route string) {
+	if name, ok := c.denied(); ok {
+		c.events.log.Overruled(name, route)
+	}
+}
+
+// denied returns the rule that has denied the call.
+func (c *refusedCall) denied() (name string, ok bool) {
+	var limited *LimitedError
+	if !errors.As(c.err, &limited) {
+		return "", false
+	}
+	return limited.Rule, true
+}
+
+func (c *refusedCall) notify(ctx context.Context, ev observe.HiddenEvent) {
+	for _, o := range c.events.observers {
+		notifyWith(c.events, ctx, o.Hidden, ev)
+	}
+}
+
+// liftRefusals lifts the refusals of the callers whose calls were admitted.
+func liftRefusals(s *recording.Standing, charges []decide.Charge) {
+	if !s.Any() {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for i := range charges {
-		caller := callerOf(charges[i].Key)
-		s.refusals = slices.DeleteFunc(s.refusals, func(r *standingRefusal) bool {
-			if r.caller == caller {
-				r.lifted.Store(true)
-			}
-			return r.caller == caller
-		})
+		s.Lift(callerOf(charges[i].Key))
 	}
 }
 

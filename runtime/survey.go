@@ -62,7 +62,7 @@ func (l *Limiter) KeysOf(r *Rule) *KeyGroup {
 }
 
 // Text returns what stands in a key between the prefix of the group and what the keys of its
-// rule end with, which is what [ParseKey] reads; and false for a key of another group.
+// rule end with, which is what [rule.ParseKey] reads; and false for a key of another group.
 func (g *KeyGroup) Text(key string) (string, bool) { return g.group().Text(key) }
 
 // group returns the group as a survey knows it.

@@ -14,6 +14,8 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // thresholds are the events of limiters that share a store.
@@ -25,7 +27,7 @@ type thresholds struct {
 // newThresholds returns the events of n replicas.
 func newThresholds(n int, replica replicas, opts ...runtime.Option) *thresholds {
 	heard := new(thresholds)
-	opts = append(opts, observing(runtime.Observer{Threshold: func(ev runtime.ThresholdEvent) {
+	opts = append(opts, observing(observe.Observer{Threshold: func(ev observe.ThresholdEvent) {
 		if ev.Used*100 < int64(ev.Percent)*ev.Limit || ev.ResetAfter <= 0 {
 			heard.add(fmt.Sprintf("wrong: %+v", ev))
 		}
@@ -58,7 +60,7 @@ func (h *thresholds) wants(t *testing.T, want ...string) {
 
 // budget is a rule of a period that does not end during a test.
 func budget(name string) *runtime.Rule {
-	return &runtime.Rule{Name: name, Prefix: name + ":", Period: runtime.Year, Anchor: 100*int(time.Now().AddDate(0, 6, 0).Month()) + 1, Max: 100, Algorithm: runtime.FixedWindow}
+	return &runtime.Rule{Name: name, Prefix: name + ":", Period: rule.Year, Anchor: 100*int(time.Now().AddDate(0, 6, 0).Month()) + 1, Max: 100, Algorithm: runtime.FixedWindow}
 }
 
 // testThresholds wants each share told once by any number of limiters at any cost, from
@@ -66,21 +68,21 @@ func budget(name string) *runtime.Rule {
 func testThresholds(t *testing.T, replica replicas) {
 	for _, limiters := range []int{1, 2, 8} {
 		for cost := int64(1); cost <= 101; cost += 1 + cost/3 {
-			rule := budget(fmt.Sprintf("%d-%d", limiters, cost))
+			r := budget(fmt.Sprintf("%d-%d", limiters, cost))
 			switch cost % 3 { // each way in which a period is counted
 			case 0:
-				rule.Reserve = time.Minute
+				r.Reserve = time.Minute
 			case 1:
-				rule.Debt = runtime.DebtCarry
+				r.Debt = rule.DebtCarry
 			}
 			heard := newThresholds(limiters, replica)
 			concurrently(8, func(i int) {
-				passing(t, heard.limiters[i%limiters], rule.Limit(key("k")).WithCost(cost), int(100/cost/8+2))
+				passing(t, heard.limiters[i%limiters], r.Limit(key("k")).WithCost(cost), int(100/cost/8+2))
 			})
 			var want []string
 			for _, percent := range []int64{80, 100} {
 				if cost <= 100 && 100/cost*cost >= percent {
-					want = append(want, fmt.Sprintf("%s k %d%% of 100", rule.Name, percent))
+					want = append(want, fmt.Sprintf("%s k %d%% of 100", r.Name, percent))
 				}
 			}
 			heard.wants(t, want...)
@@ -109,14 +111,14 @@ func testThresholdStory(t *testing.T, replica replicas) {
 	use(other, refunds, 90)
 
 	// What a call was settled at is told at once, in parts or at both shares.
-	for name, rule := range map[string]*runtime.Rule{"settled": budget("settled"), "reserved": budget("reserved"), "carried": budget("carried")} {
+	for name, r := range map[string]*runtime.Rule{"settled": budget("settled"), "reserved": budget("reserved"), "carried": budget("carried")} {
 		switch name {
 		case "reserved":
-			rule.Reserve = time.Minute
+			r.Reserve = time.Minute
 		case "carried":
-			rule.Debt = runtime.DebtCarry
+			r.Debt = rule.DebtCarry
 		}
-		all, parts := rule.Limit(key("all")), rule.Limit(key("parts"))
+		all, parts := r.Limit(key("all")), r.Limit(key("parts"))
 		settled(t, one, use(one, all, 1), 500)
 		settled(t, one, use(one, parts, 70), 79)
 		d := use(one, parts, 1)
@@ -155,7 +157,7 @@ func testThresholdStory(t *testing.T, replica replicas) {
 	// Another limit is another budget.
 	topped := limit("topped up")
 	use(one, topped, 100)
-	topUp.set(runtime.Overrides{Rules: map[string]runtime.Override{"topped up": {Max: new(int64(200))}}}, nil)
+	topUp.set(runtime.Overrides{Rules: map[string]rule.Override{"topped up": {Max: new(int64(200))}}}, nil)
 	eventually(t, "there is more", func() bool {
 		usages, err := one.Usage(t.Context(), topped)
 		return err == nil && usages[0].Limit == 200
@@ -174,10 +176,10 @@ func testThresholdStory(t *testing.T, replica replicas) {
 }
 
 // daily are a rule of a day, the last second of one, and the store's clock at that time.
-func daily() (rule *runtime.Rule, last time.Time, clock *atomic.Int64) {
+func daily() (r *runtime.Rule, last time.Time, clock *atomic.Int64) {
 	last, clock = time.Date(2026, 1, 31, 23, 59, 59, 0, time.UTC), new(atomic.Int64)
 	clock.Store(last.UnixMicro())
-	return &runtime.Rule{Name: "r", Period: runtime.Day, Max: 1, Algorithm: runtime.FixedWindow}, last, clock
+	return &runtime.Rule{Name: "r", Period: rule.Day, Max: 1, Algorithm: runtime.FixedWindow}, last, clock
 }
 
 // TestThresholdsOfEachPeriod wants events anew in each period, by the clock of the store.

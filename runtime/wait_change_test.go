@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // waiters starts calls that wait, and returns when they do. done then waits for them
@@ -48,12 +49,12 @@ func TestChangeWhileWaiting(t *testing.T) {
 		return func(b *board, _ *atomic.Bool) { b.set(o, nil) }
 	}
 	changes := map[string]func(*board, *atomic.Bool){
-		"max raised":       set(overridesOf(runtime.Override{Max: new(int64(100_000))})),
-		"switched off":     set(overridesOf(runtime.Override{Enabled: new(false)})),
-		"shadow":           set(overridesOf(runtime.Override{Mode: new(runtime.ModeShadow)})),
+		"max raised":       set(overridesOf(rule.Override{Max: new(int64(100_000))})),
+		"switched off":     set(overridesOf(rule.Override{Enabled: new(false)})),
+		"shadow":           set(overridesOf(rule.Override{Mode: new(runtime.ModeShadow)})),
 		"all switched off": set(runtime.Overrides{Enabled: new(false)}),
-		"raised for key":   set(overridesOf(runtime.Override{Keys: keys{"k": maximum(100_000)}})),
-		"off for key":      set(overridesOf(runtime.Override{Keys: keys{"k": {Enabled: new(false)}}})),
+		"raised for key":   set(overridesOf(rule.Override{Keys: keys{"k": maximum(100_000)}})),
+		"off for key":      set(overridesOf(rule.Override{Keys: keys{"k": {Enabled: new(false)}}})),
 		"kill switch":      func(_ *board, on *atomic.Bool) { on.Store(false) },
 	}
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.Concurrency, runtime.LeakyBucket} {
@@ -96,10 +97,10 @@ func TestPaceAfterChange(t *testing.T) {
 	}
 	eachCase(t, tests, func(t *testing.T, test test) {
 		limiter, b := following(t, 10*time.Millisecond)
-		rule := *test.rule
-		rule.Name, rule.Wait = "r", time.Minute
-		done := waiters(limiter, 20, test.hold, rule.Limit(nil))
-		b.set(overridesOf(runtime.Override{Max: &test.to}), nil)
+		r := *test.rule
+		r.Name, r.Wait = "r", time.Minute
+		done := waiters(limiter, 20, test.hold, r.Limit(nil))
+		b.set(overridesOf(rule.Override{Max: &test.to}), nil)
 		ended, refused := done()
 		equal(t, "refused", refused, 0)
 		for i := test.from; i < len(ended); i++ {
@@ -113,11 +114,11 @@ func TestPaceAfterChange(t *testing.T) {
 func TestNewcomersBehindWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		limiter, b := following(t, 10*time.Millisecond)
-		rule := permitRule(2)
-		rule.Name, rule.Wait = "r", 10*time.Second
-		limit := rule.Limit(nil)
+		r := permitRule(2)
+		r.Name, r.Wait = "r", 10*time.Second
+		limit := r.Limit(nil)
 		done := waiters(limiter, 12, 100*time.Millisecond, limit)
-		b.set(overridesOf(runtime.Override{Max: new(int64(4))}), nil)
+		b.set(overridesOf(rule.Override{Max: new(int64(4))}), nil)
 		newcomers := 0
 		for until := time.Now().Add(time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -141,7 +142,7 @@ func TestScaleWhileWaiting(t *testing.T) {
 		factor.Store(1)
 		limiter := inMemory()
 		defer func() { _ = limiter.Close() }()
-		limit := (&runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Wait: 10 * time.Hour, Adaptive: scalerFunc(func(runtime.Load) float64 { return float64(factor.Load()) })}).Limit(nil)
+		limit := (&runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Wait: 10 * time.Hour, Adaptive: scalerFunc(func(rule.Load) float64 { return float64(factor.Load()) })}).Limit(nil)
 		taken(t, limiter, limit)
 		done := waiters(limiter, 3, 0, limit)
 		factor.Store(10)
@@ -164,7 +165,7 @@ func TestNeverWhileWaiting(t *testing.T) {
 			failed <- err
 		}()
 		synctest.Wait()
-		b.set(overridesOf(runtime.Override{Max: new(int64(0))}), nil)
+		b.set(overridesOf(rule.Override{Max: new(int64(0))}), nil)
 		var err error
 		if took := elapsed(func() { err = <-failed }); !errors.Is(err, runtime.ErrCostExceedsLimit) || took > time.Second {
 			t.Errorf("got %v after %v", err, took)

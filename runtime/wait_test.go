@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // A call waits until there is room, for as long as its rule and its context let it, and
@@ -151,8 +152,8 @@ func TestWaitEvents(t *testing.T) {
 		"log":     {runtime.Rule{Max: 1, Window: 10 * time.Second, Wait: time.Minute}, 0, 10 * time.Second},
 		"permits": {runtime.Rule{Algorithm: runtime.Concurrency, Max: 1, Window: time.Minute, Wait: 30 * time.Second}, 7 * time.Second, 7 * time.Second},
 	}, func(t *testing.T, test test) {
-		var seen recorder[runtime.WaitEvent]
-		limiter := inMemory(observing(runtime.Observer{Wait: withContext(seen.add)}))
+		var seen recorder[observe.WaitEvent]
+		limiter := inMemory(observing(observe.Observer{Wait: withContext(seen.add)}))
 		defer limiter.Close()
 		test.rule.Name = "r"
 		limits := []runtime.Limit{wide.Limit(nil), test.rule.Limit(nil)}
@@ -170,17 +171,17 @@ func TestWaitEvents(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		begun := runtime.WaitEvent{Rule: "r", Waiting: true}
-		same(t, "two wait", []runtime.WaitEvent{begun, begun}, seen.all())
+		begun := observe.WaitEvent{Rule: "r", Waiting: true}
+		same(t, "two wait", []observe.WaitEvent{begun, begun}, seen.all())
 		leave()
 		synctest.Wait()
-		same(t, "one has left", []runtime.WaitEvent{begun, begun, {Rule: "r"}}, seen.all())
+		same(t, "one has left", []observe.WaitEvent{begun, begun, {Rule: "r"}}, seen.all())
 		if time.Sleep(test.holds); test.holds > 0 {
 			refunded(t, limiter, first)
 		}
 		time.Sleep(time.Minute)
 		events := seen.all()
-		if len(events) != 4 || events[3] != (runtime.WaitEvent{Rule: "r", Admitted: true, Waited: events[3].Waited}) ||
+		if len(events) != 4 || events[3] != (observe.WaitEvent{Rule: "r", Admitted: true, Waited: events[3].Waited}) ||
 			events[3].Waited < test.waited || events[3].Waited > test.waited+60*time.Millisecond {
 			t.Errorf("in the end: %+v, want a wait of %v", events, test.waited)
 		}

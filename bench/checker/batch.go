@@ -9,6 +9,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A batch is some calls that one script decides, between two calls that tell
@@ -31,7 +32,7 @@ type batch struct {
 }
 
 var (
-	tickRule = runtime.Rule{Name: "tick", Algorithm: runtime.FixedWindow, Window: runtime.MaxWindow, Max: runtime.MaxCount}
+	tickRule = runtime.Rule{Name: "tick", Algorithm: runtime.FixedWindow, Window: rule.MaxWindow, Max: rule.MaxCount}
 	tickKey  = []byte("tick")
 )
 

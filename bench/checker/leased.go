@@ -11,6 +11,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // unlengthened is the name of the run in which Redis counts leased units no longer
@@ -63,12 +64,12 @@ func (w *worker) callLeased(ctx context.Context, limiter *runtime.Limiter, s *sh
 	var output []byte
 	for w.more(ctx, s) {
 		k := rand.IntN(len(s.limits))
-		rule := &s.limits[k].rule
+		declared := &s.limits[k].rule
 		cost := int64(1)
 		if rand.IntN(8) == 0 {
 			cost = 1 + rand.Int64N(maxCost)
 		}
-		limit := rule.Limit(runtime.NewKey().AddString(strconv.Itoa(k))).WithCost(cost)
+		limit := declared.Limit(runtime.NewKey().AddString(strconv.Itoa(k))).WithCost(cost)
 		r := judge.SharedRecord{Start: time.Now().UnixMicro(), Limit: uint16(k), Cost: uint8(cost)}
 		d, err := limiter.Take(ctx, limit)
 		r.End = time.Now().UnixMicro()
@@ -76,9 +77,9 @@ func (w *worker) callLeased(ctx context.Context, limiter *runtime.Limiter, s *sh
 		case errors.Is(err, runtime.ErrLimited):
 		case err != nil:
 			return err
-		case d.Source == runtime.SourceLease:
+		case d.Source == rule.SourceLease:
 			r.At, r.Recalled = r.End, 1
-		case d.Source == runtime.SourceStore:
+		case d.Source == rule.SourceStore:
 			r.At = r.End
 		default:
 			return fmt.Errorf("decided by %v", d.Source)
@@ -89,7 +90,7 @@ func (w *worker) callLeased(ctx context.Context, limiter *runtime.Limiter, s *sh
 			}
 			output = output[:0]
 		}
-		time.Sleep(w.rest(rule))
+		time.Sleep(w.rest(declared))
 	}
 	return s.write(output)
 }

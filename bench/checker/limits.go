@@ -6,6 +6,7 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 const (
@@ -55,9 +56,9 @@ var algorithms = map[string]*algorithm{
 		r.Algorithm = runtime.LeakyBucket
 		r.Wait = r.Window / 3
 	}, check: judge.NewBucketCheck},
-	"counter-60":    {set: counter(runtime.EqualBuckets(60)), check: judge.NewCounterCheck(60)},
-	"counter-6x10":  {set: counter(runtime.LayeredBuckets(6, 10)), check: judge.NewCounterCheck(60)},
-	"counter-auto":  {set: counter(runtime.AdaptiveBuckets()), check: judge.NewCounterCheck(16)},
+	"counter-60":    {set: counter(rule.EqualBuckets(60)), check: judge.NewCounterCheck(60)},
+	"counter-6x10":  {set: counter(rule.LayeredBuckets(6, 10)), check: judge.NewCounterCheck(60)},
+	"counter-auto":  {set: counter(rule.AdaptiveBuckets()), check: judge.NewCounterCheck(16)},
 	controlName:     {set: func(*runtime.Rule) {}, check: judge.NewLogCheck},
 	"zset shared":   {set: func(*runtime.Rule) {}, history: judge.NewLogHistory},
 	"packed shared": {set: packed, history: judge.NewLogHistory},
@@ -67,25 +68,25 @@ var algorithms = map[string]*algorithm{
 	"packed settled":  {set: packed, settled: true},
 	"fixed settled":   {set: fixed, settled: true},
 	"bucket settled":  {set: func(r *runtime.Rule) { r.Algorithm = runtime.TokenBucket }, settled: true},
-	"counter settled": {set: counter(runtime.AdaptiveBuckets()), settled: true},
-	"layered settled": {set: counter(runtime.LayeredBuckets(6, 10)), settled: true},
+	"counter settled": {set: counter(rule.AdaptiveBuckets()), settled: true},
+	"layered settled": {set: counter(rule.LayeredBuckets(6, 10)), settled: true},
 	forgetful:         {set: func(*runtime.Rule) {}, settled: true},
 
 	"log leased":     {set: func(*runtime.Rule) {}, leased: true},
-	"counter leased": {set: counter(runtime.EqualBuckets(60)), leased: true},
+	"counter leased": {set: counter(rule.EqualBuckets(60)), leased: true},
 	"bucket leased": {set: func(r *runtime.Rule) {
 		r.Algorithm = runtime.TokenBucket
 		r.Burst = r.Max
 	}, leased: true},
 	"streams":    {set: func(*runtime.Rule) {}, streams: true},
-	unlengthened: {set: counter(runtime.EqualBuckets(1000)), leased: true},
+	unlengthened: {set: counter(rule.EqualBuckets(1000)), leased: true},
 }
 
 func packed(r *runtime.Rule) { r.Storage = runtime.StoragePacked }
 
 func fixed(r *runtime.Rule) { r.Algorithm = runtime.FixedWindow }
 
-func counter(b runtime.Buckets) func(*runtime.Rule) {
+func counter(b rule.Buckets) func(*runtime.Rule) {
 	return func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, b }
 }
 

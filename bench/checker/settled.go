@@ -11,6 +11,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // forgetful is the name of the run in which every 500th settlement is left out,
@@ -20,7 +21,7 @@ const forgetful = "forgets to settle"
 // settledWindow is so long that nothing leaves it, and no bucket drains by an
 // event, while the checker runs. So what Redis has counted in the end must be what
 // all calls cost in the end.
-const settledWindow = runtime.MaxWindow
+const settledWindow = rule.MaxWindow
 
 // settledMax returns the max of a key: from one that the processes exhaust to one
 // that they hardly do.
@@ -93,13 +94,13 @@ func sumSettled(ctx context.Context, redis *server.Server, limits []limit, recor
 		}
 	}
 	for k := range limits {
-		rule := limits[k].rule
-		rule.Max = runtime.MaxLog // so that a debt shows
-		d, err := limiter.Peek(ctx, rule.Limit(runtime.NewKey().AddString(strconv.Itoa(k))))
+		declared := limits[k].rule
+		declared.Max = rule.MaxLog // so that a debt shows
+		d, err := limiter.Peek(ctx, declared.Limit(runtime.NewKey().AddString(strconv.Itoa(k))))
 		if err != nil {
 			return nil, err
 		}
-		held := rule.Max - d.Remaining
+		held := declared.Max - d.Remaining
 		if held < cost[k] {
 			total.Over++
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 const (
@@ -29,13 +30,13 @@ const (
 )
 
 // tenant is a budget that every stream is charged to as well, three times as much.
-var tenant = &runtime.Rule{Name: "tenant", Algorithm: runtime.FixedWindow, Period: runtime.Year, Max: runtime.MaxCount, Reserve: streamReserve}
+var tenant = &runtime.Rule{Name: "tenant", Algorithm: runtime.FixedWindow, Period: rule.Year, Max: rule.MaxCount, Reserve: streamReserve}
 
 // yearly makes a rule the budget of a year, which is a part of what all streams try to use: some
 // are used up, and some are not.
 func yearly(r *runtime.Rule, key int, c config) {
 	each := float64(c.decisions) * (1 + streamCost) / 2 / float64(c.keys)
-	r.Algorithm, r.Window, r.Period, r.Reserve = runtime.FixedWindow, 0, runtime.Year, streamReserve
+	r.Algorithm, r.Window, r.Period, r.Reserve = runtime.FixedWindow, 0, rule.Year, streamReserve
 	r.Max = 100 + int64(each*[]float64{0.4, 0.8, 1.2, 2}[key%4])
 }
 
@@ -79,18 +80,18 @@ func (w *worker) callStreams(ctx context.Context, limiter *runtime.Limiter, s *s
 
 // stream is one call: a stream of some messages, which its caller may cancel while it is
 // charged, or one in four times a call that is settled at less than it has reserved.
-func stream(ctx context.Context, limiter *runtime.Limiter, rule *runtime.Rule, key int, more func() bool, write func([]byte) error) error {
+func stream(ctx context.Context, limiter *runtime.Limiter, r *runtime.Rule, key int, more func() bool, write func([]byte) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	reserved, settled := int64(1), rand.IntN(4) == 0
 	if settled {
 		reserved = 2 * streamCost
 	}
-	d, err := limiter.Take(ctx, limitsOf(rule, key, reserved)...)
+	d, err := limiter.Take(ctx, limitsOf(r, key, reserved)...)
 	if err != nil {
 		return unlessLimited(err)
 	}
-	if d.Source != runtime.SourceStore {
+	if d.Source != rule.SourceStore {
 		return fmt.Errorf("decided by %v", d.Source)
 	}
 	if settled {

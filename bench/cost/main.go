@@ -27,6 +27,7 @@ import (
 	"github.com/rategen/rategen/internal/progress"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A way is one way to count.
@@ -39,8 +40,8 @@ var ways = []way{
 	{"`sliding-log` `storage=zset`", runtime.Rule{}},
 	{"`sliding-log` `storage=packed`", runtime.Rule{Storage: runtime.StoragePacked}},
 	{"`sliding-counter` `buckets=60`", runtime.Rule{Algorithm: runtime.SlidingCounter}},
-	{"`sliding-counter` `buckets=6x10`", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}},
-	{"`sliding-counter` `buckets=auto`", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()}},
+	{"`sliding-counter` `buckets=6x10`", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10)}},
+	{"`sliding-counter` `buckets=auto`", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: rule.AdaptiveBuckets()}},
 	{"`fixed-window`", runtime.Rule{Algorithm: runtime.FixedWindow}},
 	{"`token-bucket`", runtime.Rule{Algorithm: runtime.TokenBucket}},
 	{"`leaky-bucket`", runtime.Rule{Algorithm: runtime.LeakyBucket}},

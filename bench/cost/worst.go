@@ -13,6 +13,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // An extreme is the largest state that a limit can have, of which a half has
@@ -26,18 +27,18 @@ type extreme struct {
 }
 
 // half is so much that two charges of it use all of what is counted.
-const half = runtime.MaxCount / 2
+const half = rule.MaxCount / 2
 
 var extremes = []extreme{
-	{"`sliding-log` `storage=zset`", "1,000,000 events", runtime.Rule{}, runtime.MaxLogCost, fillLog},
-	{"`sliding-log` `storage=zset` `resolution=1s`", "1,000,000 events", runtime.Rule{Resolution: time.Second}, runtime.MaxLogCost, fillLog},
-	{"`sliding-log` `storage=packed`", "1,000,000 events", runtime.Rule{Storage: runtime.StoragePacked}, runtime.MaxLogCost, fillPacked},
-	{"`sliding-log` `storage=packed` `resolution=1s`", "1,000,000 events", runtime.Rule{Storage: runtime.StoragePacked, Resolution: time.Second}, runtime.MaxLogCost, fillPacked},
-	{"`sliding-counter` `buckets=1000`", "1,000 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(1000)}, half, fillCounter},
-	{"`sliding-counter` `buckets=auto`", "1,024 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()}, half, fillCounter},
+	{"`sliding-log` `storage=zset`", "1,000,000 events", runtime.Rule{}, rule.MaxLogCost, fillLog},
+	{"`sliding-log` `storage=zset` `resolution=1s`", "1,000,000 events", runtime.Rule{Resolution: time.Second}, rule.MaxLogCost, fillLog},
+	{"`sliding-log` `storage=packed`", "1,000,000 events", runtime.Rule{Storage: runtime.StoragePacked}, rule.MaxLogCost, fillPacked},
+	{"`sliding-log` `storage=packed` `resolution=1s`", "1,000,000 events", runtime.Rule{Storage: runtime.StoragePacked, Resolution: time.Second}, rule.MaxLogCost, fillPacked},
+	{"`sliding-counter` `buckets=1000`", "1,000 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: rule.EqualBuckets(1000)}, half, fillCounter},
+	{"`sliding-counter` `buckets=auto`", "1,024 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: rule.AdaptiveBuckets()}, half, fillCounter},
 	{"`fixed-window`", "one count", runtime.Rule{Algorithm: runtime.FixedWindow}, half, nil},
 	{"`token-bucket`", "one level", runtime.Rule{Algorithm: runtime.TokenBucket}, half, nil},
-	{"`concurrency`", "1,000,000 permits", runtime.Rule{Algorithm: runtime.Concurrency}, runtime.MaxLogCost, fillPermits},
+	{"`concurrency`", "1,000,000 permits", runtime.Rule{Algorithm: runtime.Concurrency}, rule.MaxLogCost, fillPermits},
 	{"`leaky-bucket` with `wait`", "one level", runtime.Rule{Algorithm: runtime.LeakyBucket, Wait: 30 * time.Minute}, half, nil},
 }
 
@@ -53,7 +54,7 @@ type state struct {
 
 // fillLog stores as many events as a sorted set holds, of charges that cost the most.
 func fillLog(s *state) {
-	const events, each = runtime.MaxLog, runtime.MaxLogCost
+	const events, each = rule.MaxLog, rule.MaxLogCost
 	for i := range int64(events / each) {
 		at := s.begin + 2*s.window/(events/each)*i
 		if slice := s.rule.Resolution.Microseconds(); slice > 0 {
@@ -73,7 +74,7 @@ func fillLog(s *state) {
 // fillPacked stores as much in a string, as sliding_log_packed.lua has it: all but
 // the first 8 events and the last one in the slots.
 func fillPacked(s *state) {
-	const events, each, ends = runtime.MaxLog, runtime.MaxLogCost, 8
+	const events, each, ends = rule.MaxLog, rule.MaxLogCost, 8
 	times := make([]byte, 0, 7*events)
 	for i := range int64(events) {
 		at := s.begin + 2*s.window/(events/each)*(i/each)
@@ -99,7 +100,7 @@ func fillPacked(s *state) {
 
 // fillPermits stores as many permits as there may be, half of which have lapsed.
 func fillPermits(s *state) {
-	const permits, each = runtime.MaxLog, runtime.MaxLogCost
+	const permits, each = rule.MaxLog, rule.MaxLogCost
 	at := s.begin
 	for i := range int64(permits / each) {
 		at = s.begin + 2*s.window/(permits/each)*i
@@ -119,7 +120,7 @@ func fillPermits(s *state) {
 // before it.
 func fillCounter(s *state) {
 	n := int64(1000)
-	if s.rule.Buckets == runtime.AdaptiveBuckets() {
+	if s.rule.Buckets == rule.AdaptiveBuckets() {
 		n = 1024
 	}
 	width := s.window / n
@@ -144,10 +145,10 @@ func worst(ctx context.Context, out io.Writer, client *redis.Client, product str
 	fmt.Fprint(out, "| | state | cost | admitted | idle | denied | refund |\n|---|---|---:|---:|---:|---:|---:|\n")
 	for i := range extremes {
 		e := &extremes[i]
-		e.rule.Window, e.rule.Max = time.Hour, runtime.MaxLog
+		e.rule.Window, e.rule.Max = time.Hour, rule.MaxLog
 		cost := number(e.cost)
 		if e.cost == half {
-			e.rule.Max, cost = runtime.MaxCount, "any"
+			e.rule.Max, cost = rule.MaxCount, "any"
 		}
 		w := &worker{ctx, client, e, runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithDenialMemory(0)), "worst:" + number(int64(i))}
 		fmt.Fprintf(out, "| %s | %s | %s |", e.directive, e.state, cost)
@@ -190,7 +191,7 @@ func (w *worker) row(out io.Writer) error {
 	}
 	small := w.cost // a max that the state uses up
 	if w.stored() {
-		small = runtime.MaxLog / 4 // so that what is to leave is in the middle
+		small = rule.MaxLog / 4 // so that what is to leave is in the middle
 	}
 	for _, column := range []struct {
 		times int

@@ -11,6 +11,7 @@ import (
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // An affected says what a change would do to callers, as far as Redis knows.
@@ -69,7 +70,7 @@ func (c *editing) affectedBy(ctx context.Context, t override.Target, after overr
 }
 
 // changed returns overrides in which a target has others.
-func changed(says runtime.Overrides, t override.Target, to runtime.KeyOverride) runtime.Overrides {
+func changed(says runtime.Overrides, t override.Target, to rule.KeyOverride) runtime.Overrides {
 	if t.Rule == override.All {
 		says.Enabled = to.Enabled
 		return says
@@ -78,7 +79,7 @@ func changed(says runtime.Overrides, t override.Target, to runtime.KeyOverride) 
 	of := says.Rules[t.Rule]
 	if t.Keys {
 		of.Keys = cloned(of.Keys)
-		if delete(of.Keys, t.Pattern); to != (runtime.KeyOverride{}) {
+		if delete(of.Keys, t.Pattern); to != (rule.KeyOverride{}) {
 			of.Keys[t.Pattern] = to
 		}
 	} else {

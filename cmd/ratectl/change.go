@@ -8,6 +8,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A keyCommand changes the override of one key in one way.
@@ -83,7 +84,7 @@ func (c *shadowCommand) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	return c.edit(ctx, override.Edit{Target: target, Set: runtime.KeyOverride{Mode: &mode}})
+	return c.edit(ctx, override.Edit{Target: target, Set: rule.KeyOverride{Mode: &mode}})
 }
 
 // An overrideSetCommand changes an override as its flags say.
@@ -147,7 +148,7 @@ func (c *overrideSetCommand) run(ctx context.Context, args []string) (err error)
 		}
 		e.Set.Enabled = &on
 	}
-	if e.Set == (runtime.KeyOverride{}) {
+	if e.Set == (rule.KeyOverride{}) {
 		return usagef("what is to change? Say -max, -window, -mode or -enabled")
 	}
 	return c.edit(ctx, e)

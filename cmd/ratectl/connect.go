@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 const noPasswordHere = "-redis has a password, which every user of this machine can read in the list of processes: " +
@@ -207,7 +208,7 @@ func (s *server) explained(err error) error {
 		return fmt.Errorf("redis at %s gave no answer within %v, see -timeout: %w", s.redis, s.timeout, err)
 	case hasReply(err, "MOVED") || hasReply(err, "CROSSSLOT"):
 		return fmt.Errorf("redis is a cluster: add -cluster: %w", err)
-	case runtime.ClassOf(err) == runtime.ClassDial || runtime.ClassOf(err) == runtime.ClassConnection:
+	case runtime.ClassOf(err) == observe.ClassDial || runtime.ClassOf(err) == observe.ClassConnection:
 		return fmt.Errorf("redis at %s: %w", s.redis, err)
 	}
 	return err

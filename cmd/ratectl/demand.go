@@ -8,6 +8,7 @@ import (
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/replay"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // fromRedis proposes by what Redis knows without records.
@@ -32,7 +33,7 @@ func (c *proposeCommand) fromRedis(ctx context.Context, name string) (err error)
 	if err := c.open(ctx, true); err != nil {
 		return err
 	}
-	c.session.Max = runtime.MaxLog // callers may have used more than the max that is declared
+	c.session.Max = rule.MaxLog // callers may have used more than the max that is declared
 	used, refused, err := c.demands(ctx, d)
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func (c *proposeCommand) demands(ctx context.Context, d operate.Rule) (used, ref
 	hidden := map[string]string{}
 	if len(c.Secret) > 0 {
 		for pattern := range used {
-			if key, err := runtime.ParseKey(pattern); err == nil {
+			if key, err := rule.ParseKey(pattern); err == nil {
 				hidden[c.Hidden(key.String())] = pattern
 			}
 		}

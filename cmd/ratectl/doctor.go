@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A doctorCommand looks for what may keep limits from working, and says what helps.
@@ -59,7 +60,7 @@ func (c *doctorCommand) run(ctx context.Context, _ []string) error {
 func (c *doctorCommand) examineBudgets() {
 	var budgets []string
 	for _, d := range c.Rules {
-		if d.Period != runtime.NoPeriod || d.Window >= 24*time.Hour {
+		if d.Period != rule.NoPeriod || d.Window >= 24*time.Hour {
 			budgets = append(budgets, d.Name)
 		}
 	}
@@ -100,7 +101,7 @@ func (c *doctorCommand) examineOverrides(ctx context.Context) {
 		switch {
 		case e.Rule != "*" && !slices.Contains(names, e.Rule):
 			c.say("overrides", "warn", "", "remove it with ratectl override rm, or name the listing of that program", "%s: no rule of the listing has this name", describe(e.Target))
-		case e.At(now) == runtime.KeyOverride{}:
+		case e.At(now) == rule.KeyOverride{}:
 			c.say("overrides", "warn", "", "ratectl override rm", "%s: it has ended", describe(e.Target))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // The doctor warns of an answer slower, clocks further apart and memory fuller than this.
@@ -124,7 +125,7 @@ func (c *doctorCommand) examineProcesses(ctx context.Context) {
 	default:
 		inForce = fmt.Sprintf(", the overrides are in force in %d of the %[1]d that follow the hash", f.Follow)
 	}
-	terms, findings, cut := map[string]map[string]int{}, map[runtime.Finding]int{}, false // in how many
+	terms, findings, cut := map[string]map[string]int{}, map[observe.Finding]int{}, false // in how many
 	for _, p := range processes {
 		cut = cut || len(p.Rules) == runtime.MaxReported
 		for _, rule := range p.Rules {
@@ -139,7 +140,7 @@ func (c *doctorCommand) examineProcesses(ctx context.Context) {
 		}
 	}
 	c.compareTerms(terms, cut, say)
-	for _, f := range slices.SortedFunc(maps.Keys(findings), func(a, b runtime.Finding) int { return cmp.Compare(a.String(), b.String()) }) {
+	for _, f := range slices.SortedFunc(maps.Keys(findings), func(a, b observe.Finding) int { return cmp.Compare(a.String(), b.String()) }) {
 		says := strings.Join(strings.Fields(f.Code+" "+f.Rule+" "+f.Detail), " ")
 		say("warn", f.Help, "%s: %s (in %d of %d)", says, f.Text, findings[f], len(processes))
 	}

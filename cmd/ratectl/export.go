@@ -12,6 +12,7 @@ import (
 
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // An exportCommand prints the counts of rules, or of all.
@@ -93,7 +94,7 @@ func (c *exportCommand) write(ctx context.Context, d operate.Rule, prefix string
 			continue // Redis may list a key twice
 		}
 		c.seen[f.Key] = true
-		key, err := runtime.ParseKey(f.Text)
+		key, err := rule.ParseKey(f.Text)
 		if err != nil {
 			c.foreign++
 			continue

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // countsFile opens a file, or keeps standard input in one: it is read twice.
@@ -128,7 +128,7 @@ func (c *importCommand) place(l *countsLine) (err error) {
 	if l.Rule != l.of.Reference {
 		return fmt.Errorf("%.100q is not how a rule of the listing is named here", l.Rule)
 	}
-	key, err := runtime.ParseKey(*l.Key)
+	key, err := rule.ParseKey(*l.Key)
 	if err != nil {
 		return fmt.Errorf("%.100q is no key: %w", *l.Key, err)
 	}

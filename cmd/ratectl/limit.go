@@ -11,6 +11,7 @@ import (
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // rule returns the rule that has a name or a prefix.
@@ -69,7 +70,7 @@ func (s *session) keyNamed(args []string) (d operate.Rule, key *runtime.Key, err
 			key.AddString(part)
 		}
 	case len(args) == 1:
-		if key, err = runtime.ParseKey(text); err != nil {
+		if key, err = rule.ParseKey(text); err != nil {
 			return d, nil, usagef("%q is no key of %s: %v; with -parts a key is given as it is, without escapes", text, d.Name, err)
 		}
 	case len(args) > 1:
@@ -121,7 +122,7 @@ func (s *session) fitsPattern(d operate.Rule, pattern string) error {
 // counted, or nothing.
 func (s *session) unlikely(ctx context.Context, t override.Target) (string, error) {
 	d, err := s.rule(t.Rule)
-	key, invalid := runtime.ParseKey(t.Pattern)
+	key, invalid := rule.ParseKey(t.Pattern)
 	if !t.Keys || strings.HasSuffix(t.Pattern, "*") || err != nil || invalid != nil {
 		return "", nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/examples/recipes/login"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // accounts refuse every log-in.
@@ -77,9 +78,9 @@ func TestRuleOf(t *testing.T) {
 	base := runtime.Rule{Name: "r", Prefix: "p:", Window: time.Minute, Max: 5, Source: ": "}
 	for line, change := range map[string]func(*runtime.Rule){
 		`"algorithm":"sliding-log","storage":"packed","resolution":"100ms"`: func(r *runtime.Rule) { r.Storage, r.Resolution = runtime.StoragePacked, 100*time.Millisecond },
-		`"algorithm":"sliding-counter","buckets":"auto"`:                    func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, runtime.AdaptiveBuckets() },
-		`"algorithm":"sliding-counter","buckets":"6x10"`:                    func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, runtime.LayeredBuckets(6, 10) },
-		`"algorithm":"sliding-counter","buckets":"30"`:                      func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, runtime.EqualBuckets(30) },
+		`"algorithm":"sliding-counter","buckets":"auto"`:                    func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, rule.AdaptiveBuckets() },
+		`"algorithm":"sliding-counter","buckets":"6x10"`:                    func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, rule.LayeredBuckets(6, 10) },
+		`"algorithm":"sliding-counter","buckets":"30"`:                      func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, rule.EqualBuckets(30) },
 		`"algorithm":"fixed-window","block":"1h0m0s"`:                       func(r *runtime.Rule) { r.Algorithm, r.Block = runtime.FixedWindow, time.Hour },
 		`"algorithm":"leaky-bucket","wait":"2s","burst":7,"message":"m"`: func(r *runtime.Rule) {
 			r.Algorithm, r.Wait, r.Burst, r.Message = runtime.LeakyBucket, 2*time.Second, 7, "m"

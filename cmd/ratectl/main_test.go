@@ -20,7 +20,9 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // asCommand is a variable by which the program with the tests is ratectl itself.
@@ -67,7 +69,7 @@ func newBench(t *testing.T, client redis.UniversalClient, addr string) *bench {
 	b := &bench{client: client, rules: map[string]*runtime.Rule{
 		"login":   {Name: "login.user", Prefix: "rate_limit:login:", Window: 15 * time.Minute, Max: 5, Block: time.Hour},
 		"model":   {Name: "model.tokens", Prefix: "rate_limit:model:", Window: time.Minute, Max: 10, Algorithm: runtime.TokenBucket, Burst: 20},
-		"all":     {Name: "model.all", Prefix: "rate_limit:all:", Window: time.Minute, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Mode: runtime.ModeShadow},
+		"all":     {Name: "model.all", Prefix: "rate_limit:all:", Window: time.Minute, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10), Mode: runtime.ModeShadow},
 		"reports": {Name: "reports", Prefix: "rate_limit:reports:", Window: time.Hour, Storage: runtime.StoragePacked},
 		"jobs":    {Name: "jobs", Prefix: "rate_limit:jobs:", Window: time.Hour, Max: 3, Algorithm: runtime.Concurrency},
 	}}
@@ -285,7 +287,7 @@ func (b *bench) follows(t *testing.T, want map[string]bool) {
 	limiter := runtime.New(runtime.NewRedisStore(b.client, runtime.WithTimeout(20*time.Second), runtime.WithDenialMemory(0)),
 		runtime.WithNamespace("orders"), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.WithOverrides(override.Redis(b.client, "orders:limits"), time.Minute),
-		runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) { told <- ev.Err }}))
+		runtime.WithObserver(&observe.Observer{Override: func(ev observe.OverrideEvent) { told <- ev.Err }}))
 	defer limiter.Close()
 	select {
 	case err := <-told:

@@ -11,6 +11,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratepage"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestRulesOfLivePage finds keys by the rules of a running program, of every kind that
@@ -29,26 +30,26 @@ func TestRulesOfLivePage(t *testing.T) {
 		{Name: "slices", Window: time.Hour, Max: 3, Storage: runtime.StoragePacked, Resolution: time.Second},
 		{Name: "block", Window: time.Hour, Max: 3, Block: time.Minute},
 		{Name: "lease", Window: time.Hour, Max: 3, Lease: time.Second},
-		{Name: "layers", Window: time.Hour, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},
-		{Name: "auto", Window: time.Hour, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
+		{Name: "layers", Window: time.Hour, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10)},
+		{Name: "auto", Window: time.Hour, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: rule.AdaptiveBuckets()},
 		{Name: "bucket", Window: time.Hour, Max: 300, Algorithm: runtime.TokenBucket, Burst: 3},
 		{Name: "queue", Window: time.Hour, Max: 3, Algorithm: runtime.LeakyBucket, Wait: time.Hour},
 		{Name: "permits", Window: time.Hour, Max: 3, Algorithm: runtime.Concurrency},
 		{Name: "peer", Window: time.Hour, Max: 3, Hold: true},
 	}
 	limiter.Register(rules...)
-	for _, rule := range rules {
-		if _, err := limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString("a").AddString("b"))); err != nil {
-			t.Fatal(rule.Name, err)
+	for _, r := range rules {
+		if _, err := limiter.Take(t.Context(), r.Limit(runtime.NewKey().AddString("a").AddString("b"))); err != nil {
+			t.Fatal(r.Name, err)
 		}
 	}
 	web := httptest.NewServer(http.StripPrefix("/limits", page))
 	defer web.Close()
 	defer page.Close()
 	b := &bench{env: map[string]string{"RATECTL_REDIS": server.Addr, "RATECTL_RULES": web.URL + "/limits/"}}
-	for _, rule := range rules {
-		b.run("keys", rule.Name, "-o", "json").wants(t, 0, `\{.*"key":"a:b".*\}\n`, "")
-		b.run("inspect", rule.Name, "a:b", "-o", "json").wants(t, 0, `(?s).*"rule":"`+rule.Name+`".*`, "")
+	for _, r := range rules {
+		b.run("keys", r.Name, "-o", "json").wants(t, 0, `\{.*"key":"a:b".*\}\n`, "")
+		b.run("inspect", r.Name, "a:b", "-o", "json").wants(t, 0, `(?s).*"rule":"`+r.Name+`".*`, "")
 	}
 	b.run("inspect", "log", "a:b", "-o", "json").wants(t, 0, `(?s).*"remaining":2.*`, "")
 	if a := b.run("doctor"); a.code != 0 || !strings.Contains(a.out, "\nprogram ") || strings.Contains(a.out, "rule_changed") {

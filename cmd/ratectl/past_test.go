@@ -10,6 +10,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestUsagePast wants an operator to see what a caller has used of former periods, also
@@ -18,13 +19,13 @@ func TestUsagePast(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
-	const rule = `{"file":"a.go","line":9,"interface":"Plans","key":["#tenant"],"window":"year","tz":"Europe/Berlin","keep":%d%s,"max":"100","algorithm":"fixed-window","prefix":"rate_limit:%s:","name":"%[3]s","mode":"enforce"}` + "\n"
-	rules := fmt.Sprintf(rule, 2, "", "plan") + fmt.Sprintf(rule, 3, `,"reserve":"1h0m0s"`, "model")
+	const line = `{"file":"a.go","line":9,"interface":"Plans","key":["#tenant"],"window":"year","tz":"Europe/Berlin","keep":%d%s,"max":"100","algorithm":"fixed-window","prefix":"rate_limit:%s:","name":"%[3]s","mode":"enforce"}` + "\n"
+	rules := fmt.Sprintf(line, 2, "", "plan") + fmt.Sprintf(line, 3, `,"reserve":"1h0m0s"`, "model")
 	if err := os.WriteFile(b.env["RATECTL_RULES"], []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, reserve := range map[string]time.Duration{"plan": 0, "model": time.Hour} {
-		b.rules[name] = &runtime.Rule{Name: name, Prefix: "rate_limit:" + name + ":", Period: runtime.Year, Zone: "Europe/Berlin", Keep: 2, Max: 100, Reserve: reserve, Algorithm: runtime.FixedWindow}
+		b.rules[name] = &runtime.Rule{Name: name, Prefix: "rate_limit:" + name + ":", Period: rule.Year, Zone: "Europe/Berlin", Keep: 2, Max: 100, Reserve: reserve, Algorithm: runtime.FixedWindow}
 		b.take(t, 7, name, 0, "acme")
 		b.run("usage", name, "acme").wants(t, 0, `LIMIT.*ok\nSTART +END +USED\n\S+ +\S+ +0\n\S+ +\S+ +0\n.*`, "")
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/rategen/rategen/internal/rulelist"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A planCommand replays records by their rules and by others.
@@ -244,7 +245,7 @@ func countBy(r *runtime.Rule, a runtime.Algorithm) {
 		r.Storage, r.Resolution = 0, 0
 	}
 	if a != runtime.SlidingCounter {
-		r.Buckets = runtime.Buckets{}
+		r.Buckets = rule.Buckets{}
 	}
 	if a != runtime.TokenBucket && a != runtime.LeakyBucket {
 		r.Burst = 0

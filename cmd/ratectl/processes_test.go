@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -63,7 +64,7 @@ func (b *bench) report(t *testing.T, name, hash, terms string) {
 	text, err := json.Marshal(runtime.Process{
 		Name: name, At: time.Now(), Overrides: "redis:" + hash, Version: says.Version(),
 		Rules:    []runtime.ProcessRule{{Name: "login.user", Terms: terms}},
-		Findings: []runtime.Finding{{Code: "empty_part", Rule: "login.user", Text: "a part is empty", Help: "fill it", Since: time.Now()}},
+		Findings: []observe.Finding{{Code: "empty_part", Rule: "login.user", Text: "a part is empty", Help: "fill it", Since: time.Now()}},
 	})
 	if err != nil {
 		t.Fatal(err)

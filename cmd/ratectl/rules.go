@@ -8,6 +8,7 @@ import (
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A ruleLine is a rule and what holds for it.
@@ -68,7 +69,7 @@ func (c *rulesCommand) line(d operate.Rule) ruleLine {
 	if of.Mode != nil {
 		l.Mode = of.Mode.String()
 	}
-	if own := (runtime.KeyOverride{Enabled: of.Enabled, Max: of.Max, Window: of.Window, Mode: of.Mode}); own != (runtime.KeyOverride{}) {
+	if own := (rule.KeyOverride{Enabled: of.Enabled, Max: of.Max, Window: of.Window, Mode: of.Mode}); own != (rule.KeyOverride{}) {
 		l.Override = override.Change{Values: override.Values{KeyOverride: own}}.String()
 	}
 	return l

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -116,7 +117,7 @@ func (s *session) followSaid(ctx context.Context, says runtime.Overrides) error 
 	}
 	inForce := make(chan error, 1)
 	s.renew(runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return without, nil }), 24*time.Hour),
-		runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) {
+		runtime.WithObserver(&observe.Observer{Override: func(ev observe.OverrideEvent) {
 			select {
 			case inForce <- ev.Err:
 			default:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestUsage wants an operator to see what a caller sees, with the period, and nothing
@@ -19,7 +20,7 @@ func TestUsage(t *testing.T) {
 	if err := os.WriteFile(b.env["RATECTL_RULES"], []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.rules["plan"] = &runtime.Rule{Name: "plan", Prefix: "rate_limit:plan:", Period: runtime.Year, Zone: "Europe/Berlin", Max: 100_000, Algorithm: runtime.FixedWindow}
+	b.rules["plan"] = &runtime.Rule{Name: "plan", Prefix: "rate_limit:plan:", Period: rule.Year, Zone: "Europe/Berlin", Max: 100_000, Algorithm: runtime.FixedWindow}
 	b.take(t, 7, "plan", 0, "acme")
 	b.take(t, 3, "reports", 50, "acme")
 	b.take(t, 6, "login", 0, "acme")

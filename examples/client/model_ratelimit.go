@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/wrapper"
 )
 
 // This code needs a runtime of version 0.1.0 or later.
@@ -71,7 +72,7 @@ func (s *RateLimitedModel) Complete(ctx context.Context, prompt string, maxToken
 	}
 	text, tokens, err := s.next.Complete(ctx, prompt, maxTokens)
 	s.limiter.SettleLater(ctx, decision, -1, int64(tokens))
-	s.limiter.HoldOff(ctx, limit, retryAfter(err))
+	wrapper.HoldOff(ctx, s.limiter, limit, retryAfter(err))
 	return text, tokens, err
 }
 

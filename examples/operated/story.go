@@ -10,6 +10,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 const created = "orders.Service.Create"
@@ -25,7 +26,7 @@ type story struct {
 
 // tell tells the story, or as much of it as there is time for.
 func (s *story) tell(ctx context.Context) error {
-	rule, robot := override.Target{Rule: created}, override.Target{Rule: created, Pattern: "initech", Keys: true}
+	r, robot := override.Target{Rule: created}, override.Target{Rule: created, Pattern: "initech", Keys: true}
 	edit := func(e override.Edit) error {
 		e.Who = "the story"
 		_, err := s.editor.Edit(ctx, e)
@@ -37,10 +38,10 @@ func (s *story) tell(ctx context.Context) error {
 	}{
 		{"The limit is as the directive says.", func() error { return nil }},
 		{"It becomes 30 a second, as by: ratectl override set " + created + " -max 30", func() error {
-			return edit(override.Edit{Target: rule, Set: runtime.KeyOverride{Max: new(int64(30))}})
+			return edit(override.Edit{Target: r, Set: rule.KeyOverride{Max: new(int64(30))}})
 		}},
 		{"It is as declared again, and initech alone is kept out, as by: ratectl block " + created + " initech", func() error {
-			if err := edit(override.Edit{Target: rule, Remove: true}); err != nil {
+			if err := edit(override.Edit{Target: r, Remove: true}); err != nil {
 				return err
 			}
 			return edit(override.Edit{Target: robot, Block: true})

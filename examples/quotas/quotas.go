@@ -11,6 +11,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratehttp"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 //go:generate go tool rategen
@@ -93,11 +94,11 @@ func Exceptions(load func(ctx context.Context) (map[string]int64, error)) runtim
 		if err != nil {
 			return runtime.Overrides{}, err // the last ones stay in force
 		}
-		keys := make(map[string]runtime.KeyOverride, len(quotas))
+		keys := make(map[string]rule.KeyOverride, len(quotas))
 		for id, perHour := range quotas {
 			key := runtime.NewKey().AddString(id).String() // escaped
-			keys[strings.ReplaceAll(key, "*", "%2A")] = runtime.KeyOverride{Max: &perHour}
+			keys[strings.ReplaceAll(key, "*", "%2A")] = rule.KeyOverride{Max: &perHour}
 		}
-		return runtime.Overrides{Rules: map[string]runtime.Override{"reports.export": {Keys: keys}}}, nil
+		return runtime.Overrides{Rules: map[string]rule.Override{"reports.export": {Keys: keys}}}, nil
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Rule is a declared rule.
@@ -64,7 +65,7 @@ func (c *Core) limitOf(r Rule, key *runtime.Key) (limit runtime.Limit, standsIn 
 			return limit.WithMax(most), most
 		}
 	}
-	return limit.WithMax(runtime.MaxLog), runtime.MaxLog
+	return limit.WithMax(rule.MaxLog), rule.MaxLog
 }
 
 // Hidden returns a key as processes tell it that hide keys by the secret.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // mostJudged is of how many keys a search finds out what a call would find.
@@ -111,7 +112,7 @@ func Spellings(text string) (all []string) {
 			all = append(all, s)
 		}
 	}
-	if key, err := runtime.ParseKey(text); err == nil { // perhaps with several parts
+	if key, err := rule.ParseKey(text); err == nil { // perhaps with several parts
 		all = append(all, key.String())
 	}
 	add(text)
@@ -151,7 +152,7 @@ func InForce(entries []override.Entry, r Rule, key *runtime.Key) (found []overri
 	now := time.Now()
 	patterns := make(map[string]bool)
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e override.Entry) bool {
-		return e.Rule != override.All && e.Rule != r.Name || e.At(now) == runtime.KeyOverride{}
+		return e.Rule != override.All && e.Rule != r.Name || e.At(now) == rule.KeyOverride{}
 	})
 	for _, e := range entries {
 		if e.Keys {
@@ -178,7 +179,7 @@ type lookup struct {
 // add adds a key of a rule, if it is one that holds a text, and is not there.
 func (s *lookup) add(r Rule, text string) {
 	has, exact := holds(text, s.texts)
-	key, err := runtime.ParseKey(text)
+	key, err := rule.ParseKey(text)
 	if !has || err != nil {
 		return
 	}
@@ -227,7 +228,7 @@ func (s *lookup) overridden(entries []override.Entry) {
 			}
 		}
 		for _, text := range keys {
-			key, err := runtime.ParseKey(text)
+			key, err := rule.ParseKey(text)
 			if err != nil || strings.HasSuffix(text, "*") || !r.AnyKey && len(r.Parts) != 1+strings.Count(text, ":") {
 				continue
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Refused is what processes have refused in some time up to now.
@@ -114,7 +115,7 @@ func MostRefused(callers []*RefusedCaller) {
 
 // KeyText returns a key as an operator reads and types it.
 func KeyText(text string) string {
-	if key, err := runtime.ParseKey(text); err == nil {
+	if key, err := rule.ParseKey(text); err == nil {
 		return key.Pattern()
 	}
 	return text

@@ -9,6 +9,8 @@ import (
 
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A State is what is known about a key of a rule.
@@ -60,7 +62,7 @@ func (c *Core) State(ctx context.Context, r Rule, key *runtime.Key) (State, erro
 	limit, standsIn := c.limitOf(r, key)
 	usages, err := c.Limiter.Usage(ctx, limit)
 	switch on := c.Modes.Enabled; {
-	case runtime.ClassOf(err) == runtime.ClassWrongType:
+	case runtime.ClassOf(err) == observe.ClassWrongType:
 		return State{Rule: r.Name, Key: k.Key, State: Broken}, nil
 	case err != nil:
 		return State{}, err
@@ -109,7 +111,7 @@ func (s *State) unknown(most int64) {
 	if admits {
 		s.State = Unknown
 	}
-	if s.StandsIn = !admits && most != runtime.MaxLog; !s.StandsIn {
+	if s.StandsIn = !admits && most != rule.MaxLog; !s.StandsIn {
 		s.Limit, s.Remaining, s.share = nil, nil, 0
 	}
 }
@@ -128,7 +130,7 @@ func (c *Core) Shadows(r Rule, key *runtime.Key) bool {
 
 // Per returns the time that the max refers to.
 func (r Rule) Per() string {
-	if r.Period != runtime.NoPeriod {
+	if r.Period != rule.NoPeriod {
 		return r.Period.String()
 	}
 	return ShortDuration(r.Window)

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Peeks is how many keys are looked at at the same time.
@@ -86,7 +87,7 @@ func Judge(ctx context.Context, rules []Rule, wanted func(pattern string) bool, 
 	return by[0].Visit(ctx, rules, func(ctx context.Context, r Rule, _ string, texts []runtime.FoundKey) error {
 		var keys []*runtime.Key
 		for _, t := range texts {
-			if key, err := runtime.ParseKey(t.Text); err == nil && wanted(key.Pattern()) { // and no other key that begins alike
+			if key, err := rule.ParseKey(t.Text); err == nil && wanted(key.Pattern()) { // and no other key that begins alike
 				keys = append(keys, key)
 			}
 		}

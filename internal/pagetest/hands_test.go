@@ -19,6 +19,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // withHands opens a browser for what operators do one after the other, in a full run: a
@@ -93,7 +94,7 @@ func TestQuota(t *testing.T) {
 		t.Errorf("the hash says %s, want %s", got, want)
 	}
 	editor := override.NewEditor(p.client, "limits")
-	if _, err := editor.Edit(t.Context(), override.Edit{Target: override.Target{Rule: create.Name, Pattern: "acme", Keys: true}, Set: runtime.KeyOverride{Max: new(int64(1000))}, Who: "bob", Why: "ticket 7"}); err != nil {
+	if _, err := editor.Edit(t.Context(), override.Edit{Target: override.Target{Rule: create.Name, Pattern: "acme", Keys: true}, Set: rule.KeyOverride{Max: new(int64(1000))}, Who: "bob", Why: "ticket 7"}); err != nil {
 		t.Fatal(err)
 	}
 	b.visit(p.url, len(rules))
@@ -136,7 +137,7 @@ func TestQuota(t *testing.T) {
 	says("")
 
 	// More for an hour, and then another number: the end stays.
-	if _, err := editor.Edit(t.Context(), override.Edit{Target: override.Target{Rule: create.Name}, Set: runtime.KeyOverride{Max: new(int64(20))}, Until: time.Now().Add(time.Hour)}); err != nil {
+	if _, err := editor.Edit(t.Context(), override.Edit{Target: override.Target{Rule: create.Name}, Set: rule.KeyOverride{Max: new(int64(20))}, Until: time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	b.wait("the limit", text("#rules")+`.includes("20 per 1h")`)

@@ -19,6 +19,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 	"github.com/rategen/rategen/runtime/ratepage"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // hostile is what a caller sends who would like to run something in the page.
@@ -40,7 +41,7 @@ var (
 
 type half struct{}
 
-func (half) Factor(runtime.Load) float64 { return 0.5 }
+func (half) Factor(rule.Load) float64 { return 0.5 }
 
 // A program has limits, a page under a prefix, and callers.
 type program struct {

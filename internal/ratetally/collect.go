@@ -6,6 +6,8 @@ import (
 
 	"github.com/rategen/rategen/internal/buildversion"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	rules "github.com/rategen/rategen/runtime/rule"
 )
 
 // Emit receives one value of a family, with values for its labels in their order.
@@ -50,7 +52,7 @@ func (t *Tally) Collect(emit Emit) {
 		holds := registered && state.declared.Rule.Hold
 		r.collectWaits(emit, holds || registered && state.declared.Rule.Wait > 0)
 		r.collectHolds(emit, holds)
-		r.collectShares(emit, registered && state.declared.Rule.Period != runtime.NoPeriod)
+		r.collectShares(emit, registered && state.declared.Rule.Period != rules.NoPeriod)
 	}
 	t.nodes.collect(emit)
 	unmet := notInForceOf(append(limiters, closed), emit)
@@ -86,7 +88,7 @@ func notInForceOf(limiters []weak.Pointer[runtime.Limiter], emit Emit) (unmet in
 
 // A ruleState is what limiters say of the rules of one name.
 type ruleState struct {
-	declared      *runtime.RuleState // of the first that is registered; nil: none is
+	declared      *observe.RuleState // of the first that is registered; nil: none is
 	holds, leases bool               // permits and units are counted
 	held, leased  int64              // by the calls of this process, and by itself
 }
@@ -132,7 +134,7 @@ func (t *Tally) states(limiters []weak.Pointer[runtime.Limiter]) map[*rule]ruleS
 }
 
 // collectState emits what holds for a rule.
-func collectState(emit Emit, label string, state *runtime.RuleState) {
+func collectState(emit Emit, label string, state *observe.RuleState) {
 	emit(ruleInfo, 1, label, state.Rule.Algorithm.String(), state.Rule.Mode.String())
 	emit(ruleEnforced, boolValue(state.Enabled && state.Mode == runtime.ModeEnforce), label)
 	emit(ruleLimit, float64(state.Max), label)

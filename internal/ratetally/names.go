@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 const (
@@ -117,7 +117,7 @@ func (n *names) publish() {
 }
 
 // learn makes the names of rules known.
-func (n *names) learn(states []runtime.RuleState) {
+func (n *names) learn(states []observe.RuleState) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i := range states {

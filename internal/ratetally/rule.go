@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	rules "github.com/rategen/rategen/runtime/rule"
 )
 
 // The sizes of arrays that verdicts, sources and failure policies are indices of.
@@ -18,8 +20,8 @@ const (
 )
 
 // classes is how many classes of errors there are.
-var classes = func() (n runtime.ErrorClass) {
-	for n = 1; n.String() != runtime.ClassOther.String(); {
+var classes = func() (n observe.ErrorClass) {
+	for n = 1; n.String() != observe.ClassOther.String(); {
 		n++
 	}
 	return n
@@ -45,14 +47,14 @@ type rule struct {
 }
 
 // decided counts a decision.
-func (r *rule) decided(ev *runtime.DecisionEvent) {
+func (r *rule) decided(ev *observe.DecisionEvent) {
 	v := ev.Verdict % verdicts
 	r.decisions[v][ev.Source%sources].Add(1)
 	if ev.Cost > 1 {
 		r.extra[v].Add(uint64(ev.Cost - 1))
 	}
 	// Limit and Remaining are at most runtime.MaxAmount.
-	if 5*ev.Remaining <= ev.Limit && ev.Limit > 0 && ev.Source != runtime.SourceNone {
+	if 5*ev.Remaining <= ev.Limit && ev.Limit > 0 && ev.Source != rules.SourceNone {
 		r.near.Add(1)
 	}
 	if ev.Overridden {
@@ -61,7 +63,7 @@ func (r *rule) decided(ev *runtime.DecisionEvent) {
 }
 
 // wait counts a call that waits, or has waited.
-func (r *rule) wait(ev runtime.WaitEvent) {
+func (r *rule) wait(ev observe.WaitEvent) {
 	if ev.Waiting {
 		r.waiting.Add(1)
 		return
@@ -89,7 +91,7 @@ func (r *rule) collectWaits(emit Emit, may bool) {
 
 // hold notes that calls on a key are held back or released. A hold that ends before
 // another one that is known adds nothing.
-func (r *rule) hold(ev runtime.HoldEvent) {
+func (r *rule) hold(ev observe.HoldEvent) {
 	until := time.Now().Add(ev.For)
 	for {
 		was := r.held.Load()
@@ -122,7 +124,7 @@ func (r *rule) collectHolds(emit Emit, may bool) {
 var percents = [...]int{80, 100}
 
 // reached counts a key over a share of its period.
-func (r *rule) reached(ev runtime.ThresholdEvent) {
+func (r *rule) reached(ev observe.ThresholdEvent) {
 	if i := slices.Index(percents[:], ev.Percent); i >= 0 {
 		r.shares[i].Add(1)
 	}
@@ -138,7 +140,7 @@ func (r *rule) collectShares(emit Emit, may bool) {
 }
 
 // failed counts a failure.
-func (r *rule) failed(ev runtime.FailureEvent) {
+func (r *rule) failed(ev observe.FailureEvent) {
 	counts := r.failures.Load()
 	if counts == nil {
 		made := make([]atomic.Uint64, int(classes)*policies)
@@ -147,7 +149,7 @@ func (r *rule) failed(ev runtime.FailureEvent) {
 	}
 	class := ev.Class
 	if class >= classes {
-		class = runtime.ClassOther
+		class = observe.ClassOther
 	}
 	(*counts)[int(class)*policies+int(ev.Policy%policies)].Add(1)
 }
@@ -178,11 +180,11 @@ func (r Rule) Held() time.Duration {
 }
 
 // Decisions calls visit with the number of decisions of each kind that there were.
-func (r Rule) Decisions(visit func(runtime.Verdict, runtime.Source, uint64)) {
+func (r Rule) Decisions(visit func(observe.Verdict, rules.Source, uint64)) {
 	for v := range r.rule.decisions {
 		for s := range r.rule.decisions[v] {
 			if n := r.rule.decisions[v][s].Load(); n > 0 {
-				visit(runtime.Verdict(v), runtime.Source(s), n)
+				visit(observe.Verdict(v), rules.Source(s), n)
 			}
 		}
 	}
@@ -191,27 +193,27 @@ func (r Rule) Decisions(visit func(runtime.Verdict, runtime.Source, uint64)) {
 // expected are the decisions that a rule has series for from its first call on. The others get
 // theirs with their first decision.
 var expected = func() (is [verdicts][sources]bool) {
-	is[runtime.VerdictAdmitted][runtime.SourceStore] = true
-	is[runtime.VerdictAdmitted][runtime.SourceLocal] = true
-	is[runtime.VerdictAdmitted][runtime.SourceFailure] = true
-	is[runtime.VerdictDenied][runtime.SourceStore] = true
-	is[runtime.VerdictDenied][runtime.SourceRecalled] = true
-	is[runtime.VerdictDenied][runtime.SourceLocal] = true
-	is[runtime.VerdictShadowDenied][runtime.SourceStore] = true
-	is[runtime.VerdictNotCharged][runtime.SourceStore] = true
-	is[runtime.VerdictUnavailable][runtime.SourceFailure] = true
+	is[observe.VerdictAdmitted][rules.SourceStore] = true
+	is[observe.VerdictAdmitted][rules.SourceLocal] = true
+	is[observe.VerdictAdmitted][rules.SourceFailure] = true
+	is[observe.VerdictDenied][rules.SourceStore] = true
+	is[observe.VerdictDenied][rules.SourceRecalled] = true
+	is[observe.VerdictDenied][rules.SourceLocal] = true
+	is[observe.VerdictShadowDenied][rules.SourceStore] = true
+	is[observe.VerdictNotCharged][rules.SourceStore] = true
+	is[observe.VerdictUnavailable][rules.SourceFailure] = true
 	return is
 }()
 
 // first are the decisions that a rule has series for before its first call, so that rates count
 // that one. A program may declare hundreds of rules that it never uses.
 var first = []struct {
-	verdict runtime.Verdict
-	source  runtime.Source
+	verdict observe.Verdict
+	source  rules.Source
 }{
-	{runtime.VerdictAdmitted, runtime.SourceStore}, {runtime.VerdictDenied, runtime.SourceStore},
-	{runtime.VerdictAdmitted, runtime.SourceLocal}, {runtime.VerdictAdmitted, runtime.SourceFailure},
-	{runtime.VerdictUnavailable, runtime.SourceFailure},
+	{observe.VerdictAdmitted, rules.SourceStore}, {observe.VerdictDenied, rules.SourceStore},
+	{observe.VerdictAdmitted, rules.SourceLocal}, {observe.VerdictAdmitted, rules.SourceFailure},
+	{observe.VerdictUnavailable, rules.SourceFailure},
 }
 
 // called reports whether a call has met the rule.
@@ -235,12 +237,12 @@ func (r *rule) collect(emit Emit) {
 		return
 	}
 	for v := range verdicts {
-		verdict := runtime.Verdict(v).String()
+		verdict := observe.Verdict(v).String()
 		total, known := uint64(0), false
 		for s := range sources {
 			n := r.decisions[v][s].Load()
 			if n > 0 || expected[v][s] {
-				emit(Decisions, float64(n), r.label, verdict, runtime.Source(s).String())
+				emit(Decisions, float64(n), r.label, verdict, rules.Source(s).String())
 				total, known = total+n, true
 			}
 		}
@@ -255,7 +257,7 @@ func (r *rule) collect(emit Emit) {
 	if counts := r.failures.Load(); counts != nil {
 		for i := range *counts {
 			if n := (*counts)[i].Load(); n > 0 {
-				emit(failures, float64(n), r.label, runtime.ErrorClass(i/policies).String(), policyName(runtime.FailurePolicy(i%policies)))
+				emit(failures, float64(n), r.label, observe.ErrorClass(i/policies).String(), policyName(runtime.FailurePolicy(i%policies)))
 			}
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"weak"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	rules "github.com/rategen/rategen/runtime/rule"
 )
 
 // A Tally counts the events of one or more limiters. It is safe for concurrent use.
@@ -43,41 +45,41 @@ func New() *Tally {
 	return t
 }
 
-// functions are the kinds of functions that a [runtime.PanicEvent] names.
+// functions are the kinds of functions that a [observe.PanicEvent] names.
 var functions = []string{
 	"observer", "recorder", "log handler", "override source", "scaler", "kill switch", "denied", "redis client", "store",
 }
 
 // Observer returns an observer that counts everything but decisions. Its user adds
 // the function Decision, which calls [Tally.Decided].
-func (t *Tally) Observer() *runtime.Observer {
-	return &runtime.Observer{
+func (t *Tally) Observer() *observe.Observer {
+	return &observe.Observer{
 		Attach: t.attach,
 		Detach: t.detach,
-		Threshold: func(ev runtime.ThresholdEvent) {
+		Threshold: func(ev observe.ThresholdEvent) {
 			t.names.rule(ev.Rule).reached(ev)
 		},
-		Failure: func(_ context.Context, ev runtime.FailureEvent) {
+		Failure: func(_ context.Context, ev observe.FailureEvent) {
 			t.names.rule(ev.Rule).failed(ev)
 		},
-		Hidden: func(_ context.Context, ev runtime.HiddenEvent) {
+		Hidden: func(_ context.Context, ev observe.HiddenEvent) {
 			if r := t.names.rule(ev.Rule); ev.Served {
 				r.served.Add(1)
 			} else {
 				r.hidden.Add(1)
 			}
 		},
-		Wait: func(_ context.Context, ev runtime.WaitEvent) {
+		Wait: func(_ context.Context, ev observe.WaitEvent) {
 			t.names.rule(ev.Rule).wait(ev)
 		},
-		PeerRefused: func(_ context.Context, ev runtime.PeerRefusedEvent) {
+		PeerRefused: func(_ context.Context, ev observe.PeerRefusedEvent) {
 			t.names.rule(ev.Rule).refused.Add(1)
 		},
-		Hold: func(_ context.Context, ev runtime.HoldEvent) {
+		Hold: func(_ context.Context, ev observe.HoldEvent) {
 			t.names.rule(ev.Rule).hold(ev)
 		},
-		Breaker: func(ev runtime.BreakerEvent) { t.nodes.set(ev.Node, ev.Open) },
-		Override: func(ev runtime.OverrideEvent) {
+		Breaker: func(ev observe.BreakerEvent) { t.nodes.set(ev.Node, ev.Open) },
+		Override: func(ev observe.OverrideEvent) {
 			t.overridden.Store(int64(ev.Rules))
 			wrong := errors.Is(ev.Err, runtime.ErrInvalidOverrides)
 			t.unread.Store(ev.Err != nil && !wrong)
@@ -85,8 +87,8 @@ func (t *Tally) Observer() *runtime.Observer {
 				t.rejected.Add(1)
 			}
 		},
-		Scale: func(ev runtime.ScaleEvent) { t.names.rule(ev.Rule).factor.Store(&ev.Factor) },
-		Memory: func(ev runtime.MemoryEvent) {
+		Scale: func(ev observe.ScaleEvent) { t.names.rule(ev.Rule).factor.Store(&ev.Factor) },
+		Memory: func(ev observe.MemoryEvent) {
 			t.memoryUsed.Store(ev.Used)
 			t.memoryMax.Store(ev.Max)
 			t.evicted.Add(ev.Evicted)
@@ -97,7 +99,7 @@ func (t *Tally) Observer() *runtime.Observer {
 }
 
 // Decided counts a decision, and returns the label of its rule.
-func (t *Tally) Decided(ev *runtime.DecisionEvent) (rule string) {
+func (t *Tally) Decided(ev *observe.DecisionEvent) (rule string) {
 	r := t.names.rule(ev.Rule)
 	r.decided(ev)
 	return r.label
@@ -108,12 +110,12 @@ const trip = 10 * time.Microsecond
 
 // Waited reports whether a decision waited for the store, so that its duration is
 // worth measuring. Others, and those of a store in memory, take about a microsecond.
-func Waited(ev *runtime.DecisionEvent) bool {
+func Waited(ev *observe.DecisionEvent) bool {
 	return ev.Latency >= trip && int(ev.Source) < len(waits) && waits[ev.Source]
 }
 
 // Waits are the sources of decisions that may have waited for the store.
-var Waits = []runtime.Source{runtime.SourceStore, runtime.SourceLocal, runtime.SourceFailure}
+var Waits = []rules.Source{rules.SourceStore, rules.SourceLocal, rules.SourceFailure}
 
 var waits = func() (is [sources]bool) {
 	for _, source := range Waits {
@@ -122,7 +124,8 @@ var waits = func() (is [sources]bool) {
 	return is
 }()
 
-func (t *Tally) attach(l *runtime.Limiter) {
+func (t *Tally) attach(attached observe.Limiter) {
+	l := attached.(*runtime.Limiter)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.attached = true
@@ -133,7 +136,8 @@ func (t *Tally) attach(l *runtime.Limiter) {
 
 // detach ends what is read of a limiter. What was told of its rules and overrides ends
 // with the last limiter.
-func (t *Tally) detach(l *runtime.Limiter) {
+func (t *Tally) detach(attached observe.Limiter) {
+	l := attached.(*runtime.Limiter)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = weak.Make(l)
@@ -151,7 +155,7 @@ func (t *Tally) detach(l *runtime.Limiter) {
 // isGone reports whether a limiter is not in memory any more.
 func isGone(p weak.Pointer[runtime.Limiter]) bool { return p.Value() == nil }
 
-func (t *Tally) panicked(ev runtime.PanicEvent) {
+func (t *Tally) panicked(ev observe.PanicEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.panics[ev.In]++

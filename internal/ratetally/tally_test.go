@@ -10,9 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/ratetally"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // read returns what a tally emits, by the name of the family and the labels. It fails
@@ -47,26 +50,26 @@ func TestBounds(t *testing.T) {
 	for range workers {
 		working.Go(func() {
 			for i := range rules {
-				counted.Decided(&runtime.DecisionEvent{Rule: fmt.Sprint("rule", i), Source: runtime.SourceStore, Cost: 2})
-				o.Failure(context.Background(), runtime.FailureEvent{Rule: fmt.Sprint("rule", i)})
+				counted.Decided(&observe.DecisionEvent{Rule: fmt.Sprint("rule", i), Source: rule.SourceStore, Cost: 2})
+				o.Failure(context.Background(), observe.FailureEvent{Rule: fmt.Sprint("rule", i)})
 			}
 		})
 	}
 	read(t, counted)
 	working.Wait()
 	for i := range 1500 {
-		o.Breaker(runtime.BreakerEvent{Open: true, Node: fmt.Sprint("node", i)})
+		o.Breaker(observe.BreakerEvent{Open: true, Node: fmt.Sprint("node", i)})
 	}
 	got := read(t, counted)
 	var near, decisions, cost, failures, open float64
 	for i := range rules {
-		rule := fmt.Sprint("rule", i)
-		if _, ok := got[fmt.Sprintf("rategen.near_limit[%q]", rule)]; ok {
+		r := fmt.Sprint("rule", i)
+		if _, ok := got[fmt.Sprintf("rategen.near_limit[%q]", r)]; ok {
 			near++
 		}
-		decisions += got[fmt.Sprintf("rategen.decisions[%q %q %q]", rule, "admitted", "store")]
-		cost += got[fmt.Sprintf("rategen.cost[%q %q]", rule, "admitted")]
-		failures += got[fmt.Sprintf("rategen.failures[%q %q %q]", rule, "other", "none")]
+		decisions += got[fmt.Sprintf("rategen.decisions[%q %q %q]", r, "admitted", "store")]
+		cost += got[fmt.Sprintf("rategen.cost[%q %q]", r, "admitted")]
+		failures += got[fmt.Sprintf("rategen.failures[%q %q %q]", r, "other", "none")]
 	}
 	decisions += got[`rategen.decisions["other" "admitted" "store"]`]
 	cost += got[`rategen.cost["other" "admitted"]`]
@@ -85,7 +88,7 @@ func TestBounds(t *testing.T) {
 	}
 	// All close, and other nodes take their places.
 	for i := range 4000 {
-		o.Breaker(runtime.BreakerEvent{Open: i >= 3500, Node: fmt.Sprint("node", i)})
+		o.Breaker(observe.BreakerEvent{Open: i >= 3500, Node: fmt.Sprint("node", i)})
 	}
 	got = read(t, counted)
 	var nodes int
@@ -105,7 +108,7 @@ func TestNearLimit(t *testing.T) {
 	for limit := int64(-1); limit <= 50; limit++ {
 		for remaining := int64(-1); remaining <= limit+1; remaining++ {
 			counted := ratetally.New()
-			counted.Decided(&runtime.DecisionEvent{Rule: "a", Source: runtime.SourceStore, Limit: limit, Remaining: remaining})
+			counted.Decided(&observe.DecisionEvent{Rule: "a", Source: rule.SourceStore, Limit: limit, Remaining: remaining})
 			want := 0.0
 			if limit > 0 && float64(limit-remaining)/float64(limit) >= 0.8-1e-9 {
 				want = 1
@@ -149,7 +152,7 @@ func TestOverrides(t *testing.T) {
 	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(o))
 	rejected, unread := 0.0, 0.0
 	tell := func(err error) {
-		o.Override(runtime.OverrideEvent{Rules: 2, Err: err})
+		o.Override(observe.OverrideEvent{Rules: 2, Err: err})
 		if unread = 0; errors.Is(err, runtime.ErrInvalidOverrides) {
 			rejected++
 		} else if err != nil {
@@ -180,7 +183,7 @@ func TestUnregistered(t *testing.T) {
 	rule := &runtime.Rule{Name: "a", Window: time.Hour, Max: 3, Algorithm: runtime.Concurrency}
 	d, err := limiter.Take(t.Context(), rule.Limit(nil).WithCost(2))
 	limittest.OK(t, err)
-	o.Scale(runtime.ScaleEvent{Rule: "b", Factor: 0.25})
+	o.Scale(observe.ScaleEvent{Rule: "b", Factor: 0.25})
 	got := read(t, counted)
 	if got[`rategen.permits.in_flight["a"]`] != 2 || got[`rategen.adaptive.factor["b"]`] != 0.25 {
 		t.Errorf("got %v", got)
@@ -206,8 +209,14 @@ func TestHolds(t *testing.T) {
 			held, refused float64
 		}{
 			{func() error { return nil }, 0, 0},
-			{func() error { limiter.PeerRefused(ctx, rule); return limiter.Hold(ctx, a, time.Minute) }, 60, 1},
-			{func() error { limiter.PeerRefused(ctx, rule); return limiter.Hold(ctx, b, time.Second) }, 60, 2},
+			{func() error {
+				bridge.LimiterOf(limiter).PeerRefused(ctx, rule)
+				return limiter.Hold(ctx, a, time.Minute)
+			}, 60, 1},
+			{func() error {
+				bridge.LimiterOf(limiter).PeerRefused(ctx, rule)
+				return limiter.Hold(ctx, b, time.Second)
+			}, 60, 2},
 			{func() error { time.Sleep(20 * time.Second); return nil }, 40, 2},
 			{func() error { return limiter.Hold(ctx, b, time.Minute) }, 60, 2},
 			{func() error { return limiter.Release(ctx, b) }, 0, 2},
@@ -231,7 +240,7 @@ func TestHolds(t *testing.T) {
 func TestThresholdsAreCounted(t *testing.T) {
 	counted := ratetally.New()
 	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(counted.Observer()))
-	month := &runtime.Rule{Name: "month", Period: runtime.Month, Max: 10, Algorithm: runtime.FixedWindow}
+	month := &runtime.Rule{Name: "month", Period: rule.Month, Max: 10, Algorithm: runtime.FixedWindow}
 	limiter.Register(month, &runtime.Rule{Name: "minute", Window: time.Minute, Max: 10})
 	wants := func(eighty, hundred float64) {
 		t.Helper()
@@ -250,7 +259,7 @@ func TestThresholdsAreCounted(t *testing.T) {
 	}
 	limittest.OK(t, limiter.Close())
 	if o := counted.Observer(); o.Threshold != nil {
-		o.Threshold(runtime.ThresholdEvent{Rule: "month", Percent: 50}) // of a later version
+		o.Threshold(observe.ThresholdEvent{Rule: "month", Percent: 50}) // of a later version
 	}
 	got := read(t, counted)
 	if got[`rategen.thresholds["month" "80"]`] != 2 || got[`rategen.thresholds["month" "100"]`] != 1 {

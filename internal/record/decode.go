@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	rules "github.com/rategen/rategen/runtime/rule"
 )
 
 // errCorrupt is the error of a block that has a right checksum and no right content.
@@ -71,7 +72,7 @@ func (d *decoder) next(ev *Event) (ok bool, err error) {
 		ev.Partial = d.byte() != 0
 	}
 	n := d.byte()
-	d.bad = d.bad || n == 0 || int(n) > runtime.MaxLimits
+	d.bad = d.bad || n == 0 || int(n) > rules.MaxLimits
 	for range n {
 		if d.bad {
 			break
@@ -101,8 +102,8 @@ func (d *decoder) limit(ev *Event, l *Limit) (err error) {
 		return nil
 	}
 	b, flags := d.byte(), d.byte()
-	l.Verdict, l.Source = runtime.Verdict(b&7), runtime.Source(b>>3)
-	d.bad = d.bad || l.Verdict > runtime.VerdictUnavailable || l.Source > runtime.SourceLease
+	l.Verdict, l.Source = observe.Verdict(b&7), rules.Source(b>>3)
+	d.bad = d.bad || l.Verdict > observe.VerdictUnavailable || l.Source > rules.SourceLease
 	l.Cost, l.Max = d.amount(), d.names.Rules[l.Rule].Rule.Max
 	if flags&flagMax != 0 {
 		l.Max = d.amount()

@@ -16,6 +16,8 @@ import (
 	"hash/crc32"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	rules "github.com/rategen/rategen/runtime/rule"
 )
 
 // Version is the version of the format.
@@ -89,8 +91,8 @@ type Event struct {
 type Limit struct {
 	// Rule and Caller are numbers that the reader has given them.
 	Rule, Caller uint32
-	Verdict      runtime.Verdict
-	Source       runtime.Source
+	Verdict      observe.Verdict
+	Source       rules.Source
 	Cost, Max    int64
 	Wait         int64 // for which the call could still wait, in microseconds
 	Charged      int64 // when, by the store; 0: nothing was

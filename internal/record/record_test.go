@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	rules "github.com/rategen/rategen/runtime/rule"
 )
 
 var rule = &runtime.Rule{Name: "orders", Window: time.Minute, Max: 10}
@@ -27,7 +29,7 @@ func blocks(tb testing.TB, recording string, n int, begins int64) (all [][]byte)
 		for k := range 2 {
 			ev := &Event{Time: begins + int64(i)*1e6 + int64(k)*1000, Label: "gold", Waited: int64(k)}
 			l := NamedLimit{RuleText: string(text), RuleMax: 10, Caller: Caller{byte(i), byte(k)}}
-			l.Cost, l.Max, l.Charged, l.Verdict, l.Source = int64(i), 10+int64(k), ev.Time*int64(k), runtime.Verdict(k), runtime.SourceStore
+			l.Cost, l.Max, l.Charged, l.Verdict, l.Source = int64(i), 10+int64(k), ev.Time*int64(k), observe.Verdict(k), rules.SourceStore
 			w.Add(ev, []NamedLimit{l})
 		}
 		block, events := w.Take(uint64(i))
@@ -118,7 +120,7 @@ func TestSkew(t *testing.T) {
 		for i := range int64(100) {
 			at := start + (i*8+int64(p))*1000
 			l := NamedLimit{RuleText: string(text), RuleMax: 10, Caller: Caller{1}}
-			l.Cost, l.Max, l.Source, l.Charged = 1, 10, runtime.SourceStore, at
+			l.Cost, l.Max, l.Source, l.Charged = 1, 10, rules.SourceStore, at
 			w.Add(&Event{Time: at + skew}, []NamedLimit{l})
 		}
 		block, _ := w.Take(0)
@@ -147,12 +149,12 @@ func TestSkew(t *testing.T) {
 func TestRuleText(t *testing.T) {
 	for _, r := range []runtime.Rule{
 		*rule,
-		{Name: "b", Prefix: "p:", Window: time.Hour, Max: 5, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Block: time.Minute},
-		{Name: "c", Period: runtime.Month, Zone: "Europe/Berlin", Anchor: 15, Max: 1 << 50, Algorithm: runtime.FixedWindow, Keep: 3, Debt: runtime.DebtCarry},
+		{Name: "b", Prefix: "p:", Window: time.Hour, Max: 5, Algorithm: runtime.SlidingCounter, Buckets: rules.LayeredBuckets(6, 10), Block: time.Minute},
+		{Name: "c", Period: rules.Month, Zone: "Europe/Berlin", Anchor: 15, Max: 1 << 50, Algorithm: runtime.FixedWindow, Keep: 3, Debt: rules.DebtCarry},
 		{Name: "d", Window: time.Second, Max: 5, Burst: 9, Algorithm: runtime.LeakyBucket, Wait: time.Second, Mode: runtime.ModeSoft},
 		{Name: "e", Window: time.Second, Max: 5, Storage: runtime.StoragePacked, Resolution: time.Millisecond, Hold: true},
 		{Prefix: "p:", Window: time.Second, Max: 5, Algorithm: runtime.Concurrency, Mode: runtime.ModeShadow},
-		{Name: "g", Period: runtime.Year, Anchor: 229, Max: 7, Algorithm: runtime.FixedWindow, Reserve: time.Hour},
+		{Name: "g", Period: rules.Year, Anchor: 229, Max: 7, Algorithm: runtime.FixedWindow, Reserve: time.Hour},
 	} {
 		text, err := RuleText(&r, &r, "", 0)
 		if err != nil {

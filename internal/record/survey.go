@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rategen/rategen/runtime"
+	rules "github.com/rategen/rategen/runtime/rule"
 )
 
 // A Survey is what there is in records.
@@ -49,7 +50,7 @@ func (f *Files) Survey() (*Survey, error) {
 			return nil
 		}
 		for i := range ev.Limits {
-			if l := &ev.Limits[i]; l.Charged != 0 && l.Source == runtime.SourceStore && isExact(f.Names.Rules[l.Rule].Rule) {
+			if l := &ev.Limits[i]; l.Charged != 0 && l.Source == rules.SourceStore && isExact(f.Names.Rules[l.Rule].Rule) {
 				if d := apart[r]; len(d) < sampled {
 					apart[r] = append(d, l.Charged-ev.Time)
 				} else {

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/record"
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Bounds of a replay.
@@ -240,10 +241,10 @@ func (r *run) try(sim *simulation, j *job, n int, came int64) error {
 func undecided(ev *record.Event) bool {
 	for i := range ev.Limits {
 		switch l := &ev.Limits[i]; l.Source {
-		case runtime.SourceLocal, runtime.SourceFailure, runtime.SourceProcess:
+		case rule.SourceLocal, rule.SourceFailure, rule.SourceProcess:
 			return true
 		default:
-			if l.Verdict == runtime.VerdictUnavailable {
+			if l.Verdict == observe.VerdictUnavailable {
 				return true
 			}
 		}
@@ -256,9 +257,9 @@ func isElsewhere(ev *record.Event) bool {
 	idle := false
 	for i := range ev.Limits {
 		switch ev.Limits[i].Verdict {
-		case runtime.VerdictDenied:
+		case observe.VerdictDenied:
 			return false
-		case runtime.VerdictNotCharged:
+		case observe.VerdictNotCharged:
 			idle = true
 		}
 	}

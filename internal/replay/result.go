@@ -10,6 +10,8 @@ import (
 
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Bounds of a result.
@@ -181,12 +183,12 @@ func (c *Counts) count(o *outcome, i int) int64 {
 		c.Others++
 	case o.removed[i] && !o.denied:
 		c.Admitted++
-	case o.removed[i], v == runtime.VerdictNotCharged:
+	case o.removed[i], v == observe.VerdictNotCharged:
 		c.Others++
-	case v == runtime.VerdictDenied:
+	case v == observe.VerdictDenied:
 		c.Refused++
 		return 1
-	case v == runtime.VerdictShadowDenied:
+	case v == observe.VerdictShadowDenied:
 		c.Over++
 	default:
 		c.Admitted++
@@ -314,7 +316,7 @@ func Text(r *runtime.Rule, max int64) string {
 	switch {
 	case r.Algorithm == runtime.Concurrency:
 		text = fmt.Sprintf("%d at a time", max)
-	case r.Period != runtime.NoPeriod:
+	case r.Period != rule.NoPeriod:
 		text = fmt.Sprintf("%d per %v", max, r.Period)
 	}
 	if r.Burst > 0 {

@@ -8,7 +8,9 @@ import (
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Bounds of what a simulation keeps.
@@ -157,8 +159,8 @@ type job struct {
 
 // An outcome is what became of a call in a simulation.
 type outcome struct {
-	verdicts  [runtime.MaxLimits]runtime.Verdict
-	removed   [runtime.MaxLimits]bool // the limit is not there
+	verdicts  [rule.MaxLimits]observe.Verdict
+	removed   [rule.MaxLimits]bool // the limit is not there
 	denied    bool
 	elsewhere bool // a limit that is not recorded has refused it, or no store has decided
 	delayed   time.Duration
@@ -166,7 +168,7 @@ type outcome struct {
 }
 
 // fill fills in the requests of a call, and which of its limits each is for.
-func (sim *simulation) fill(ev *record.Event, o *outcome) (asked [runtime.MaxLimits]int, err error) {
+func (sim *simulation) fill(ev *record.Event, o *outcome) (asked [rule.MaxLimits]int, err error) {
 	sim.requests, sim.parts = sim.requests[:0], sim.parts[:0]
 	for _, shadows := range []bool{false, true} { // these stand behind the others
 		for i := range ev.Limits {
@@ -216,7 +218,7 @@ func (sim *simulation) decide(j *job, n int, arrived int64) (again time.Duration
 	admitted := true
 	for k := range sim.requests {
 		o.verdicts[asked[k]] = sim.requests[k].Verdict
-		admitted = admitted && sim.requests[k].Verdict != runtime.VerdictDenied
+		admitted = admitted && sim.requests[k].Verdict != observe.VerdictDenied
 	}
 	if !admitted && wait >= 0 && !sim.exact {
 		if wait == 0 { // for permits, of which nobody knows when they come back
@@ -233,7 +235,7 @@ func (sim *simulation) decide(j *job, n int, arrived int64) (again time.Duration
 }
 
 // keep keeps the charges of an admitted call that may be settled, or lapse.
-func (sim *simulation) keep(ev *record.Event, asked [runtime.MaxLimits]int, late int64) {
+func (sim *simulation) keep(ev *record.Event, asked [rule.MaxLimits]int, late int64) {
 	for k := range sim.requests {
 		a := &sim.requests[k]
 		l := &ev.Limits[asked[k]]

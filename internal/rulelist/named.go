@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Named sets the value that has a name; the zero one for an empty name.
@@ -26,20 +26,20 @@ func Named[T interface {
 }
 
 // bucketsOf returns the buckets that a text says.
-func bucketsOf(text string) (runtime.Buckets, error) {
+func bucketsOf(text string) (rule.Buckets, error) {
 	coarse, fine, layered := strings.Cut(text, "x")
 	n, err := strconv.Atoi(coarse)
 	switch {
 	case text == "":
-		return runtime.Buckets{}, nil
+		return rule.Buckets{}, nil
 	case text == "auto":
-		return runtime.AdaptiveBuckets(), nil
+		return rule.AdaptiveBuckets(), nil
 	case err == nil && !layered:
-		return runtime.EqualBuckets(n), nil
+		return rule.EqualBuckets(n), nil
 	}
 	m, err2 := strconv.Atoi(fine)
 	if err != nil || err2 != nil {
-		return runtime.Buckets{}, fmt.Errorf("unknown buckets %q", text)
+		return rule.Buckets{}, fmt.Errorf("unknown buckets %q", text)
 	}
-	return runtime.LayeredBuckets(n, m), nil
+	return rule.LayeredBuckets(n, m), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Rule is a line of a listing. It has what tools need to find the rule's keys, as far as the
@@ -55,10 +56,10 @@ func New(r *runtime.Rule) Rule {
 			*text = d.String()
 		}
 	}
-	if r.Period != runtime.NoPeriod {
+	if r.Period != rule.NoPeriod {
 		l.Window, l.Zone, l.Anchor = r.Period.String(), r.Zone, spec.AnchorText(spec.Unit(r.Period), r.Anchor)
 	}
-	if r.Debt != runtime.DebtDefault {
+	if r.Debt != rule.DebtDefault {
 		l.Debt = r.Debt.String()
 	}
 	if r.Hold {
@@ -94,7 +95,7 @@ func (l *Rule) Rule() (*runtime.Rule, error) {
 	} else {
 		// An expression is left out: it holds for its own calls, and the end of a period that a
 		// key has begun is stored with the key.
-		r.Period = runtime.Period(unit)
+		r.Period = rule.Period(unit)
 		if _, err := spec.Zone(l.Zone); err == nil {
 			r.Zone = l.Zone
 		}

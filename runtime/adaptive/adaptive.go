@@ -35,7 +35,7 @@
 // logged once.
 //
 // Latency is measured by the generated wrapper, from when a call was let
-// through until it returns, errors included; see [runtime.Load]. A limit on
+// through until it returns, errors included; see [rule.Load]. A limit on
 // several methods mixes theirs.
 package adaptive
 
@@ -45,6 +45,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Signal is something to adapt to.
@@ -125,7 +126,7 @@ func Target(d time.Duration) Option {
 // rule itself names, so that [runtime.WithScaler] gives all rules another band:
 //
 //	runtime.WithScaler(adaptive.To(adaptive.Band(0.3, 1)))
-func To(opts ...Option) runtime.Scaler {
+func To(opts ...Option) rule.Scaler {
 	s := &scaler{low: 0.5, high: 1.5, read: readings}
 	for _, o := range opts {
 		o.apply(s)
@@ -142,8 +143,8 @@ type scaler struct {
 	read      [signals]*gauge // nil where there is nothing to share
 }
 
-// Factor implements [runtime.Scaler].
-func (s *scaler) Factor(load runtime.Load) float64 {
+// Factor implements [rule.Scaler].
+func (s *scaler) Factor(load rule.Load) float64 {
 	lower, raise := 1.0, 1.0
 	for signal, on := range s.signals(load.Rule) {
 		if !on {
@@ -170,7 +171,7 @@ func (s *scaler) signals(r *runtime.Rule) [signals]bool {
 }
 
 // reading returns the reading of a signal, if there is one.
-func (s *scaler) reading(signal Signal, load runtime.Load) (float64, bool) {
+func (s *scaler) reading(signal Signal, load rule.Load) (float64, bool) {
 	if g := s.read[signal]; g != nil {
 		return g.load()
 	}

@@ -11,8 +11,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/adaptive"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/wrapper"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,7 +53,7 @@ func drive(t *testing.T, opts ...adaptive.Option) *driver {
 	d := &driver{T: t, rule: &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Second, Max: 100, Adaptive: adaptive.To(opts...)}}
 	d.limiter = runtime.New(runtime.NewMemoryStore(),
 		runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.WithObserver(&runtime.Observer{Scale: func(e runtime.ScaleEvent) { d.changes = append(d.changes, e.Factor) }}))
+		runtime.WithObserver(&observe.Observer{Scale: func(e observe.ScaleEvent) { d.changes = append(d.changes, e.Factor) }}))
 	t.Cleanup(func() { d.limiter.Close() })
 	return d
 }
@@ -64,12 +67,12 @@ func (d *driver) run(seconds int, took time.Duration) float64 {
 		}
 		synctest.Wait() // what the call has begun reads the seconds before
 		for range 100 {
-			d.limiter.Measure(d.rule, time.Now().Add(-took))
+			wrapper.Measure(d.limiter, d.rule, time.Now().Add(-took))
 		}
 		synctest.Wait()
 		time.Sleep(time.Second)
 	}
-	return d.limiter.Factor(d.rule)
+	return bridge.LimiterOf(d.limiter).Factor(d.rule)
 }
 
 func bubble(t *testing.T, test func(t *testing.T)) {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/adaptive"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/wrapper"
 )
 
 // A hand-written rule that adapts, measured as generated code does.
@@ -20,15 +22,16 @@ func ExampleTo() {
 	}
 	limiter := runtime.New(runtime.NewMemoryStore())
 	defer limiter.Close()
+	limiter.Register(exports)
 
 	export := func(ctx context.Context, user string) error {
 		if _, err := limiter.Take(ctx, exports.Limit(runtime.NewKey().AddString(user))); err != nil {
 			return err
 		}
-		defer limiter.Measure(exports, time.Now())
+		defer wrapper.Measure(limiter, exports, time.Now())
 		return nil // the work
 	}
-	fmt.Println(export(context.Background(), "ann"), limiter.Factor(exports))
+	fmt.Println(export(context.Background(), "ann"), limiter.Rules()[0].Factor)
 	// Output: <nil> 1
 }
 
@@ -37,7 +40,7 @@ func ExampleTo() {
 func ExampleBand() {
 	limiter := runtime.New(runtime.NewMemoryStore(),
 		runtime.WithScaler(adaptive.To(adaptive.Band(0.3, 1))),
-		runtime.WithObserver(&runtime.Observer{Scale: func(e runtime.ScaleEvent) {
+		runtime.WithObserver(&observe.Observer{Scale: func(e observe.ScaleEvent) {
 			fmt.Println("the max of", e.Rule, "is multiplied by", e.Factor)
 		}}),
 	)

@@ -10,8 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/adaptive"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestOwnSignals has a scaler without signals adapt rules to their own.
@@ -27,20 +29,20 @@ func TestOwnSignals(t *testing.T) {
 			1:   {Name: "neither", Adaptive: adaptive.To()},
 		}
 		for range 60 {
-			for _, rule := range rules {
-				rule.Prefix, rule.Window, rule.Max = rule.Name, time.Second, 10
-				if _, err := limiter.Take(t.Context(), rule.Limit(nil)); err != nil {
+			for _, r := range rules {
+				r.Prefix, r.Window, r.Max = r.Name, time.Second, 10
+				if _, err := limiter.Take(t.Context(), r.Limit(nil)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			time.Sleep(time.Second)
 		}
-		for want, rule := range rules {
-			if f := limiter.Factor(rule); f != want {
-				t.Errorf("%s: factor %v, want %v", rule.Name, f, want)
+		for want, r := range rules {
+			if f := bridge.LimiterOf(limiter).Factor(r); f != want {
+				t.Errorf("%s: factor %v, want %v", r.Name, f, want)
 			}
 		}
-		if f := ours.Factor(runtime.Load{Factor: 1}); f != 1 {
+		if f := ours.Factor(rule.Load{Factor: 1}); f != 1 {
 			t.Errorf("without a rule: %v", f)
 		}
 	})
@@ -105,7 +107,7 @@ func TestSharedReading(t *testing.T) {
 			t.Errorf("%d readings in ten seconds", n)
 		}
 		for _, rule := range rules {
-			if f := limiter.Factor(rule); f != 0.7 {
+			if f := bridge.LimiterOf(limiter).Factor(rule); f != 0.7 {
 				t.Errorf("factor %v", f)
 			}
 		}

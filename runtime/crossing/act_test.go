@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 func (c call) run(p *process) {
@@ -173,7 +174,7 @@ func (x reset) run(p *process) {
 // run has overrides in force when it returns.
 func (x change) run(p *process) {
 	h := &happening{from: p.now(), rules: x.Rules, off: x.Off}
-	o := runtime.Overrides{Rules: map[string]runtime.Override{}}
+	o := runtime.Overrides{Rules: map[string]rule.Override{}}
 	for i, override := range x.Rules {
 		o.Rules[p.program.Rules[i].Name] = override
 	}

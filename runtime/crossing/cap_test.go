@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // drawCap draws a limit of all calls of a process.
@@ -46,14 +47,14 @@ func (o *oracle) caps() {
 			o.wrong("a process admits no more than its cap", "%d calls at #%d, the most is %d", sum, last.number, most)
 			return
 		}
-		if last.d.Source != runtime.SourceProcess {
+		if last.d.Source != rule.SourceProcess {
 			continue
 		}
 		if !r.Mode.Denies() {
 			o.wrong("a cap in shadow mode denies nobody", "#%d", last.number)
 		}
 		used := o.capped(last, r.Window, func(a *asked) bool {
-			return a != last && !a.call.Exempt && (a.admitted() || a.end >= last.start) && a.d.Source != runtime.SourceProcess
+			return a != last && !a.call.Exempt && (a.admitted() || a.end >= last.start) && a.d.Source != rule.SourceProcess
 		})
 		if r.Algorithm == runtime.SlidingLog && r.Block == 0 && len(o.jumps) == 0 && used < r.Max && o.capped(last, r.Window, others) == 0 {
 			o.wrong("a cap denies nobody who has room", "#%d: %d of %d are used", last.number, used, r.Max)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A crowd is many calls in a short time, each of which is settled a while later: takes and
@@ -67,15 +68,15 @@ func (c crowd) come(w *redisWorld) crowded {
 	limiter := runtime.New(store, runtime.WithNamespace(w.space), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	defer limiter.Close()
 	// On a cluster each slot has scripts of its own.
-	rule := &runtime.Rule{Name: "crowd", Prefix: "{crowd}:", Window: time.Hour, Max: runtime.MaxCount, Algorithm: runtime.SlidingCounter}
+	r := &runtime.Rule{Name: "crowd", Prefix: "{crowd}:", Window: time.Hour, Max: rule.MaxCount, Algorithm: runtime.SlidingCounter}
 	var calls sync.WaitGroup
 	var done atomic.Int64
 	for i := range c.Calls {
-		limit := rule.Limit(runtime.NewKey().AddString(strconv.Itoa(i)))
+		limit := r.Limit(runtime.NewKey().AddString(strconv.Itoa(i)))
 		calls.Go(func() {
 			time.Sleep(rand.N(crowdComes))
 			d, err := limiter.Take(context.Background(), limit)
-			if err != nil || d.Source != runtime.SourceStore {
+			if err != nil || d.Source != rule.SourceStore {
 				return
 			}
 			done.Add(1)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // drawGap draws a time: none, a short one, or one about a turn, a window or its edge.
@@ -99,22 +100,22 @@ func (s *scope) drawCall(t *rapid.T, p *program, f features) call {
 	return c
 }
 
-func (s *scope) drawUse(t *rapid.T, p *program, f features, rule, key int) use {
-	u := use{Rule: rule, Key: key, Cost: 1}
+func (s *scope) drawUse(t *rapid.T, p *program, f features, declared, key int) use {
+	u := use{Rule: declared, Key: key, Cost: 1}
 	if f.Costs {
 		u.Cost = rapid.SampledFrom([]int64{1, 1, 1, 2, 3, 5, 0}).Draw(t, "cost")
-		if dear(p.Rules[rule]) {
+		if dear(p.Rules[declared]) {
 			u.Cost *= 20
 		}
 	}
 	if f.Books && rapid.Bool().Draw(t, "book's max") || rarely(t, f.OwnMax, "own max") {
 		u.Max = rapid.Int64Range(1, 10).Draw(t, "its max")
 	}
-	if r := p.Rules[rule]; p.roams(r) && rapid.Bool().Draw(t, "own period") {
+	if r := p.Rules[declared]; p.roams(r) && rapid.Bool().Draw(t, "own period") {
 		own := *r
 		s.drawPlace(t, &own)
 		u.Zone, u.Anchor = cmp.Or(own.Zone, "UTC"), own.Anchor
-		if r.Period != runtime.Day { // of which there is no anchor
+		if r.Period != rule.Day { // of which there is no anchor
 			u.Anchor = max(u.Anchor, 1)
 		}
 	}
@@ -145,13 +146,13 @@ func holdsPermits(p *program, uses []use) bool {
 
 // drawChange draws overrides of some rules.
 func (s *scope) drawChange(t *rapid.T, p *program, f features) change {
-	c := change{Rules: map[int]runtime.Override{}, Off: rapid.IntRange(0, 7).Draw(t, "off") == 7, Switch: rapid.Bool().Draw(t, "switch")}
+	c := change{Rules: map[int]rule.Override{}, Off: rapid.IntRange(0, 7).Draw(t, "off") == 7, Switch: rapid.Bool().Draw(t, "switch")}
 	for i := range p.Rules {
 		if rapid.Bool().Draw(t, "rule's") {
 			drawn := s.drawOverride(t, p.Rules[i])
-			o := runtime.Override{Enabled: drawn.Enabled, Max: drawn.Max, Window: drawn.Window, Mode: drawn.Mode}
+			o := rule.Override{Enabled: drawn.Enabled, Max: drawn.Max, Window: drawn.Window, Mode: drawn.Mode}
 			if rapid.IntRange(0, 2).Draw(t, "key's") == 0 {
-				o.Keys = map[string]runtime.KeyOverride{use{Key: drawKey(t, f)}.name(): s.drawOverride(t, p.Rules[i])}
+				o.Keys = map[string]rule.KeyOverride{use{Key: drawKey(t, f)}.name(): s.drawOverride(t, p.Rules[i])}
 			}
 			c.Rules[i] = o
 		}
@@ -159,9 +160,9 @@ func (s *scope) drawChange(t *rapid.T, p *program, f features) change {
 	return c
 }
 
-func (s *scope) drawOverride(t *rapid.T, r *runtime.Rule) (o runtime.KeyOverride) {
+func (s *scope) drawOverride(t *rapid.T, r *runtime.Rule) (o rule.KeyOverride) {
 	kinds := []string{"max", "max", "mode", "off", "window", "all"}
-	if r.Period != runtime.NoPeriod {
+	if r.Period != rule.NoPeriod {
 		kinds = kinds[:4]
 	}
 	switch kind := rapid.SampledFrom(kinds).Draw(t, "override"); kind {

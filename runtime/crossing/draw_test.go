@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A scope says what programs of a world may hold.
@@ -69,30 +70,30 @@ func (s *scope) draw(t *rapid.T) *program {
 	p.Days = f.Books && rapid.Bool().Draw(t, "days")
 	p.Closes = !f.Books && rapid.IntRange(0, 7).Draw(t, "closes") == 7
 	for i := range rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "rules") {
-		rule := s.drawRule(t, f)
+		r := s.drawRule(t, f)
 		if f.Adaptive && rapid.Bool().Draw(t, "adapts") {
-			rule.Adaptive = p.load
+			r.Adaptive = p.load
 		}
-		rule.Name = "rule" + strconv.Itoa(i)
+		r.Name = "rule" + strconv.Itoa(i)
 		if i > 0 && f.Shadows && rapid.Bool().Draw(t, "shadow") {
 			mode := rapid.SampledFrom([]runtime.Mode{runtime.ModeShadow, runtime.ModeSoft}).Draw(t, "mode")
-			if rule.Mode, rule.Prefix = mode, "shadow:"+rule.Name+":"; rapid.IntRange(0, 3).Draw(t, "beside") == 0 {
+			if r.Mode, r.Prefix = mode, "shadow:"+r.Name+":"; rapid.IntRange(0, 3).Draw(t, "beside") == 0 {
 				// The same limit in shadow mode, under other numbers, which the
 				// one that enforces shares its keys with.
-				most := rule.Max
-				*rule = *p.Rules[0]
-				rule.Name, rule.Max, rule.Mode = "rule"+strconv.Itoa(i), most, mode
-				rule.Prefix, p.Rules[0].Prefix = "shared:", "shared:"
+				most := r.Max
+				*r = *p.Rules[0]
+				r.Name, r.Max, r.Mode = "rule"+strconv.Itoa(i), most, mode
+				r.Prefix, p.Rules[0].Prefix = "shared:", "shared:"
 			}
 		}
 		if i > 0 && !p.shares(0) && rapid.IntRange(0, 7).Draw(t, "one limit") == 7 {
 			// Both have the same terms, and so are one limit.
-			*rule = *p.Rules[0]
-			rule.Name, rule.Prefix, p.Rules[0].Prefix = "rule"+strconv.Itoa(i), "shared:", "shared:"
+			*r = *p.Rules[0]
+			r.Name, r.Prefix, p.Rules[0].Prefix = "rule"+strconv.Itoa(i), "shared:", "shared:"
 		}
-		p.Rules = append(p.Rules, rule)
-		if rule.Period != runtime.NoPeriod && p.Begins.IsZero() && !s.real {
-			p.Begins = s.drawBegin(t, rule)
+		p.Rules = append(p.Rules, r)
+		if r.Period != rule.NoPeriod && p.Begins.IsZero() && !s.real {
+			p.Begins = s.drawBegin(t, r)
 		}
 	}
 	if rapid.IntRange(0, 5).Draw(t, "cap") == 5 {
@@ -129,7 +130,7 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 		Max:       rapid.SampledFrom([]int64{3, 1, 2, 5, 10}).Draw(t, "max"),
 		Algorithm: rapid.SampledFrom(algorithms).Draw(t, "algorithm"),
 		Fail:      rapid.SampledFrom(s.policies).Draw(t, "policy"),
-		Invalid:   runtime.InvalidKeyPolicy(rapid.IntRange(0, int(runtime.InvalidAdmit)).Draw(t, "invalid keys")),
+		Invalid:   rule.InvalidKeyPolicy(rapid.IntRange(0, int(rule.InvalidAdmit)).Draw(t, "invalid keys")),
 	}
 	if s.real && r.Algorithm == runtime.Concurrency {
 		r.Window = 5 * time.Second // a busy machine renews permits late
@@ -142,14 +143,14 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 		}
 	case runtime.SlidingLog:
 		if f.Meters && f.Dear && !f.Waits && rapid.Bool().Draw(t, "dear") { // parts that wait are of different times
-			r.Max = rapid.Int64Range(runtime.MaxLogCost, 4*runtime.MaxLogCost).Draw(t, "much")
+			r.Max = rapid.Int64Range(rule.MaxLogCost, 4*rule.MaxLogCost).Draw(t, "much")
 		}
 		r.Storage = runtime.Storage(rapid.IntRange(0, int(runtime.StoragePacked)).Draw(t, "storage"))
 		if rapid.IntRange(0, 4).Draw(t, "slices") == 0 {
 			r.Resolution = s.window / 20
 		}
 	case runtime.SlidingCounter:
-		r.Buckets = rapid.SampledFrom([]runtime.Buckets{{}, runtime.EqualBuckets(7), runtime.LayeredBuckets(4, 5), runtime.AdaptiveBuckets()}).Draw(t, "buckets")
+		r.Buckets = rapid.SampledFrom([]rule.Buckets{{}, rule.EqualBuckets(7), rule.LayeredBuckets(4, 5), rule.AdaptiveBuckets()}).Draw(t, "buckets")
 	case runtime.TokenBucket, runtime.LeakyBucket:
 		if rapid.IntRange(0, 2).Draw(t, "bursts") == 0 {
 			r.Burst = rapid.Int64Range(1, 2*r.Max).Draw(t, "burst")
@@ -161,7 +162,7 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 		r.Lease = s.window / 40 * time.Duration(rapid.IntRange(1, 15).Draw(t, "lease"))
 	}
 	if f.Books {
-		r.Debt = rapid.SampledFrom([]runtime.Debt{runtime.DebtCarry, runtime.DebtCarry, runtime.DebtDefault, runtime.DebtForgive}).Draw(t, "debt")
+		r.Debt = rapid.SampledFrom([]rule.Debt{rule.DebtCarry, rule.DebtCarry, rule.DebtDefault, rule.DebtForgive}).Draw(t, "debt")
 		return r
 	}
 	s.drawBlock(t, r, f)
@@ -173,9 +174,9 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 
 // drawReserve gives a rule a policy for debts and, if it can have one, a reserve.
 func (s *scope) drawReserve(t *rapid.T, r *runtime.Rule) {
-	debts := []runtime.Debt{runtime.DebtDefault, runtime.DebtForgive}
+	debts := []rule.Debt{rule.DebtDefault, rule.DebtForgive}
 	if r.Algorithm == runtime.FixedWindow {
-		debts = []runtime.Debt{runtime.DebtDefault, runtime.DebtRefuse, runtime.DebtCarry, runtime.DebtForgive}
+		debts = []rule.Debt{rule.DebtDefault, rule.DebtRefuse, rule.DebtCarry, rule.DebtForgive}
 		r.Reserve = s.window * time.Duration(rapid.IntRange(0, 4).Draw(t, "reserve")) / 4
 		if s.real && r.Reserve > 0 {
 			r.Reserve = 5 * time.Second // a busy machine renews late
@@ -188,7 +189,7 @@ func (s *scope) drawReserve(t *rapid.T, r *runtime.Rule) {
 // drawPeriod gives a rule a period in place of its window.
 func (s *scope) drawPeriod(t *rapid.T, r *runtime.Rule) {
 	r.Window = 0
-	r.Period = rapid.SampledFrom([]runtime.Period{runtime.Day, runtime.Week, runtime.Month}).Draw(t, "period")
+	r.Period = rapid.SampledFrom([]rule.Period{rule.Day, rule.Week, rule.Month}).Draw(t, "period")
 	r.Keep = rapid.SampledFrom([]uint8{0, 0, 1, 3}).Draw(t, "keep")
 	s.drawPlace(t, r)
 }
@@ -197,9 +198,9 @@ func (s *scope) drawPeriod(t *rapid.T, r *runtime.Rule) {
 func (s *scope) drawPlace(t *rapid.T, r *runtime.Rule) {
 	r.Zone = rapid.SampledFrom([]string{"", "Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "Pacific/Apia"}).Draw(t, "zone")
 	switch r.Period {
-	case runtime.Week:
+	case rule.Week:
 		r.Anchor = rapid.IntRange(0, 7).Draw(t, "weekday")
-	case runtime.Month:
+	case rule.Month:
 		r.Anchor = rapid.SampledFrom([]int{0, 4, 15, 30, 31}).Draw(t, "day")
 	}
 }

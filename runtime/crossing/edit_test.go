@@ -11,6 +11,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // An edit changes the override of a rule, or of keys of it, as an operator does.
@@ -30,8 +31,8 @@ func (x edit) String() string {
 // drawEdit draws an edit of the override of a rule or of some of its keys.
 func (s *scope) drawEdit(t *rapid.T, p *program) edit {
 	var x edit
-	rule := rapid.SampledFrom([]int{0, 0, len(p.Rules) - 1}).Draw(t, "rule")
-	x.Rule = p.Rules[rule].Name
+	r := rapid.SampledFrom([]int{0, 0, len(p.Rules) - 1}).Draw(t, "rule")
+	x.Rule = p.Rules[r].Name
 	x.Pattern = rapid.SampledFrom([]string{"0", "0", "0", "0*", "*", ""}).Draw(t, "pattern")
 	x.Keys = x.Pattern != ""
 	switch kind := rapid.IntRange(0, 9).Draw(t, "kind"); {
@@ -45,8 +46,8 @@ func (s *scope) drawEdit(t *rapid.T, p *program) edit {
 		x.Block = rapid.IntRange(0, 2).Draw(t, "block") > 0
 		x.Allow = !x.Block
 	default:
-		for x.Set == (runtime.KeyOverride{}) { // a rule in shadow mode has no other
-			x.Set = s.drawOverride(t, p.Rules[rule])
+		for x.Set == (rule.KeyOverride{}) { // a rule in shadow mode has no other
+			x.Set = s.drawOverride(t, p.Rules[r])
 		}
 	}
 	if x.For = s.window / 4 * time.Duration(rapid.IntRange(-2, 6).Draw(t, "for")); x.For <= 0 {
@@ -96,7 +97,7 @@ func (e edited) apply(x edit, now time.Time) {
 	e[x.Target] = fields
 }
 
-func valuesOf(o runtime.KeyOverride, block, allow bool) map[string]any {
+func valuesOf(o rule.KeyOverride, block, allow bool) map[string]any {
 	values := map[string]any{"enabled": o.Enabled, "max": o.Max, "window": o.Window, "mode": o.Mode, "block": block, "allow": allow}
 	maps.DeleteFunc(values, func(_ string, value any) bool {
 		return value == (*bool)(nil) || value == (*int64)(nil) || value == (*time.Duration)(nil) || value == (*runtime.Mode)(nil) || value == false
@@ -105,17 +106,17 @@ func valuesOf(o runtime.KeyOverride, block, allow bool) map[string]any {
 }
 
 // at returns what is in force at a time.
-func (e edited) at(p *program, now time.Time) map[int]runtime.Override {
-	all := map[int]runtime.Override{}
+func (e edited) at(p *program, now time.Time) map[int]rule.Override {
+	all := map[int]rule.Override{}
 	for i, r := range p.Rules {
-		var o runtime.Override
+		var o rule.Override
 		if of := e[override.Target{Rule: r.Name}]; of != nil {
 			k := inForceOf(of, now)
 			o.Enabled, o.Max, o.Window, o.Mode = k.Enabled, k.Max, k.Window, k.Mode
 		}
-		o.Keys = map[string]runtime.KeyOverride{}
+		o.Keys = map[string]rule.KeyOverride{}
 		for target, of := range e {
-			if k := inForceOf(of, now); target.Rule == r.Name && target.Keys && k != (runtime.KeyOverride{}) {
+			if k := inForceOf(of, now); target.Rule == r.Name && target.Keys && k != (rule.KeyOverride{}) {
 				o.Keys[target.Pattern] = k
 			}
 		}
@@ -125,7 +126,7 @@ func (e edited) at(p *program, now time.Time) map[int]runtime.Override {
 }
 
 // inForceOf returns what fields say at a time.
-func inForceOf(fields map[string]setting, now time.Time) (k runtime.KeyOverride) {
+func inForceOf(fields map[string]setting, now time.Time) (k rule.KeyOverride) {
 	k.Enabled, _ = fields["enabled"].at(now).(*bool)
 	k.Max, _ = fields["max"].at(now).(*int64)
 	k.Window, _ = fields["window"].at(now).(*time.Duration)
@@ -141,14 +142,14 @@ func inForceOf(fields map[string]setting, now time.Time) (k runtime.KeyOverride)
 
 // keyOverride returns the override of the pattern that a key goes by: itself, or the longest
 // that matches.
-func keyOverride(keys map[string]runtime.KeyOverride, key int) runtime.KeyOverride {
+func keyOverride(keys map[string]rule.KeyOverride, key int) rule.KeyOverride {
 	name := use{Key: key}.name()
 	for _, pattern := range []string{name, name + "*", "*"} { // all that programs have
 		if k, is := keys[pattern]; is {
 			return k
 		}
 	}
-	return runtime.KeyOverride{}
+	return rule.KeyOverride{}
 }
 
 // run makes the edit, and notes what is in force from then on, and from its end on.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // findings holds what each process says is not in force against what was declared and done: it
@@ -17,7 +18,7 @@ func (o *oracle) findings() {
 		any := func(is func(*asked) bool) bool { return slices.ContainsFunc(calls, is) }
 		undecided := func(a *asked) bool {
 			return errors.Is(a.err, runtime.ErrUnavailable) || slices.ContainsFunc(a.reported, func(r reported) bool {
-				return r.source == runtime.SourceFailure || r.source == runtime.SourceLocal
+				return r.source == rule.SourceFailure || r.source == rule.SourceLocal
 			})
 		}
 		keyless := func(a *asked) bool { return slices.ContainsFunc(a.uses, func(u use) bool { return u.Key == nobody }) }
@@ -39,7 +40,7 @@ func (o *oracle) findings() {
 			case "undecided": // by a look, or a settlement, in a time of trouble
 				reason = f.Detail == "key" && any(keyless) || any(undecided) || len(o.faults) > 0 || p.Hasty || p.Trip != trip{}
 			case "budget_at_risk":
-				reason = slices.ContainsFunc(p.Rules, func(r *runtime.Rule) bool { return r.Period != runtime.NoPeriod || r.Window >= 24*time.Hour })
+				reason = slices.ContainsFunc(p.Rules, func(r *runtime.Rule) bool { return r.Period != rule.NoPeriod || r.Window >= 24*time.Hour })
 			case "evicted", "reads_too_long", "keys_forgotten":
 			case "overrides_unread", "overrides_unmet", "override_keys_unfit", "overrides_rejected":
 				reason = p.Polled

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // lost reports whether a server may have lost all keys between two times.
@@ -31,5 +31,5 @@ func (h *history) forgotten(u use, from, to time.Duration) bool {
 	for _, t := range h.terms(u, from, to) {
 		window = min(window, time.Duration(t.window)*time.Microsecond)
 	}
-	return h.program.Rules[u.Rule].Period == runtime.NoPeriod && back > window-h.program.Rules[u.Rule].Resolution
+	return h.program.Rules[u.Rule].Period == rule.NoPeriod && back > window-h.program.Rules[u.Rule].Resolution
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A history is what callers saw of a program, and what was done to the limiter. Times
@@ -36,7 +38,7 @@ type history struct {
 	ended   time.Duration
 	told    []told // shares of periods
 	surged  []surged
-	listed  [][]runtime.Finding // by each process, at the end
+	listed  [][]observe.Finding // by each process, at the end
 	lived   time.Duration       // by then
 	left    []string            // of keys when all was over
 	odd     []string            // what contradicted a promise when it was done
@@ -73,8 +75,8 @@ type asked struct {
 // reported is what observers were told about one use.
 type reported struct {
 	yes     bool // they were
-	verdict runtime.Verdict
-	source  runtime.Source
+	verdict observe.Verdict
+	source  rule.Source
 	max     int64
 	limit   int64 // that much could be admitted at most
 	window  time.Duration
@@ -107,7 +109,7 @@ type happening struct {
 	from, to  time.Duration
 	rule, key int
 	fault     fault
-	rules     map[int]runtime.Override
+	rules     map[int]rule.Override
 	off       bool          // all limits are
 	by        time.Duration // of a step of the clock, or for how long a key is held
 	err       error
@@ -150,8 +152,8 @@ func (h *history) contradict(promise, format string, args ...any) {
 // local.
 func (a *asked) charged(i int) bool {
 	t := a.reported[i]
-	return a.admitted() && t.yes && t.verdict == runtime.VerdictAdmitted && a.uses[i].Cost > 0 &&
-		(t.source == runtime.SourceStore || t.source == runtime.SourceLease || t.source == runtime.SourceLocal)
+	return a.admitted() && t.yes && t.verdict == observe.VerdictAdmitted && a.uses[i].Cost > 0 &&
+		(t.source == rule.SourceStore || t.source == rule.SourceLease || t.source == rule.SourceLocal)
 }
 
 // maybeCharged reports whether a use may be charged. It is not if the store said so.
@@ -160,7 +162,7 @@ func (a *asked) maybeCharged(i int) bool {
 		return false
 	}
 	t := a.reported[i]
-	return !(t.yes && a.d.Source == runtime.SourceStore && !a.admitted())
+	return !(t.yes && a.d.Source == rule.SourceStore && !a.admitted())
 }
 
 // real returns what is known at a time to be charged still of a use, and the least it
@@ -196,7 +198,7 @@ func (h *history) account(a *asked, i int) string {
 	if layered(h.program.Rules[u.Rule]) {
 		name += fmt.Sprint(" in ", a.reported[i].window) // which the key names
 	}
-	if a.reported[i].source == runtime.SourceLocal {
+	if a.reported[i].source == rule.SourceLocal {
 		name += fmt.Sprint(" in process ", a.process)
 	}
 	return name
@@ -220,7 +222,7 @@ func (a *asked) from(h *history) time.Duration {
 // cost returns how much was charged: no more than its share, if a process did alone.
 func (c charge) cost() int64 {
 	cost := c.uses[c.use].Cost
-	if t := c.reported[c.use]; t.source == runtime.SourceLocal {
+	if t := c.reported[c.use]; t.source == rule.SourceLocal {
 		cost = min(cost, t.limit)
 	}
 	return cost

@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A hold denies all calls on a key for a time, or at 0 no longer.
@@ -84,7 +86,7 @@ func (o *oracle) blocks() {
 		return
 	}
 	for _, a := range o.asked {
-		if len(a.uses) != 1 || o.program.Rules[a.uses[0].Rule].Block == 0 || a.d.Source != runtime.SourceStore || !a.d.Blocked ||
+		if len(a.uses) != 1 || o.program.Rules[a.uses[0].Rule].Block == 0 || a.d.Source != rule.SourceStore || !a.d.Blocked ||
 			a.before == nil || a.before.err != nil || a.before.d.Blocked || !a.alone || a.start != a.end {
 			continue
 		}
@@ -126,7 +128,7 @@ func (o *oracle) nobody(promise string, key use, from, to, lasts time.Duration) 
 // that costs nothing, of which nobody is told when there was nothing to ask.
 func (o *oracle) asksStore(a *asked, i int) bool {
 	if t := a.reported[i]; t.yes {
-		return t.source == runtime.SourceStore && t.verdict == runtime.VerdictAdmitted && t.mode.Denies()
+		return t.source == rule.SourceStore && t.verdict == observe.VerdictAdmitted && t.mode.Denies()
 	}
 	enforced := !slices.ContainsFunc(o.terms(a.uses[i], a.start, a.at), func(t terms) bool { return t.off || !t.mode.Denies() })
 	return a.uses[i].Cost == 0 && enforced && !a.call.Exempt && !a.more && !o.obscured(a)
@@ -138,7 +140,7 @@ func (o *oracle) refusals() {
 	for _, a := range o.asked {
 		for i, u := range a.uses {
 			open := slices.ContainsFunc(o.terms(u, a.start, a.end), func(t terms) bool { return t.off || t.max > 0 || !t.mode.Denies() })
-			if !open && a.admitted() && !a.call.Exempt && !a.more && !(u.Key == nobody && o.program.Rules[u.Rule].Invalid == runtime.InvalidAdmit) {
+			if !open && a.admitted() && !a.call.Exempt && !a.more && !(u.Key == nobody && o.program.Rules[u.Rule].Invalid == rule.InvalidAdmit) {
 				o.wrong("nobody is admitted who is blocked by an override", "#%d: %v, %v", a.number, u, a.reported[i].verdict)
 			}
 		}
@@ -149,7 +151,7 @@ func (o *oracle) refusals() {
 func (o *oracle) exempts() {
 	for _, a := range o.asked {
 		told := slices.ContainsFunc(a.reported, func(t reported) bool { return t.yes })
-		if a.call.Exempt && !a.more && (a.err != nil || told || a.d.Source != runtime.SourceNone) {
+		if a.call.Exempt && !a.more && (a.err != nil || told || a.d.Source != rule.SourceNone) {
 			o.wrong("an exempt call is not counted", "#%d: %+v, %v", a.number, a.d, a.err)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A ledger is the count of one key by fixed windows or periods of the calendar, as the
@@ -32,7 +34,7 @@ type usedUp struct {
 // edgeAfter returns when what a use begins at a time ends.
 func (l *ledger) edgeAfter(u use, at time.Time) time.Time {
 	r := *l.rule
-	if r.Period == runtime.NoPeriod {
+	if r.Period == rule.NoPeriod {
 		return at.Add(r.Window)
 	}
 	if u.Zone != "" {
@@ -48,7 +50,7 @@ func (l *ledger) at(u use, now time.Time) {
 	}
 	begin, carried := now, int64(0)
 	if now.Before(l.due) && l.owed > 0 {
-		if carried = l.owed; l.rule.Period == runtime.NoPeriod {
+		if carried = l.owed; l.rule.Period == rule.NoPeriod {
 			begin = l.end // so that the debt is not owed for longer than a window
 		}
 	}
@@ -84,7 +86,7 @@ func (l *ledger) settle(u use, most, diff int64, charged, now time.Time) {
 	if diff == 0 || diff < 0 && (!now.Before(l.end) || charged.Before(l.begin)) {
 		return
 	}
-	if l.rule.Debt == runtime.DebtForgive && diff > 0 {
+	if l.rule.Debt == rule.DebtForgive && diff > 0 {
 		if diff = min(diff, max(0, l.room(u, most, now))); diff == 0 {
 			return
 		}
@@ -94,7 +96,7 @@ func (l *ledger) settle(u use, most, diff int64, charged, now time.Time) {
 	l.used += diff
 	if diff < 0 {
 		l.owed = max(0, l.owed+diff)
-	} else if beyond := l.used - max(before, most); l.rule.Debt == runtime.DebtCarry && beyond > 0 {
+	} else if beyond := l.used - max(before, most); l.rule.Debt == rule.DebtCarry && beyond > 0 {
 		if l.owed += beyond; l.due.IsZero() {
 			l.due = l.edgeAfter(u, l.end)
 		}
@@ -105,7 +107,7 @@ func (l *ledger) settle(u use, most, diff int64, charged, now time.Time) {
 // tell notes which shares are to be told of a count that has changed: those that are used, unless
 // one was that is as much or more.
 func (l *ledger) tell(u use, most int64, now time.Time) {
-	if l.rule.Period == runtime.NoPeriod {
+	if l.rule.Period == rule.NoPeriod {
 		return
 	}
 	for _, percent := range []int64{80, 100} {
@@ -126,7 +128,7 @@ func (l *ledger) tellOf(u use, percent, used, most int64, reset time.Duration) t
 	if !l.still {
 		reset = 0
 	}
-	return told{ThresholdEvent: runtime.ThresholdEvent{Rule: l.rule.Name, Key: u.name(), Percent: int(percent), Used: used, Limit: most, ResetAfter: reset}}
+	return told{ThresholdEvent: observe.ThresholdEvent{Rule: l.rule.Name, Key: u.name(), Percent: int(percent), Used: used, Limit: most, ResetAfter: reset}}
 }
 
 // counts returns what is kept of periods that are over at a time, the last one first, and up to
@@ -136,7 +138,7 @@ func (l *ledger) counts(now time.Time) (all []usedUp, lost time.Time) {
 	if now.Before(l.end) || l.end.IsZero() {
 		return l.past, l.lost
 	}
-	length := 24 * time.Hour * time.Duration(map[runtime.Period]int{runtime.Day: 1, runtime.Week: 7, runtime.Month: 31}[l.rule.Period])
+	length := 24 * time.Hour * time.Duration(map[rule.Period]int{rule.Day: 1, rule.Week: 7, rule.Month: 31}[l.rule.Period])
 	if lost = l.lost; now.Sub(l.end) >= length*time.Duration(l.rule.Keep) {
 		lost = l.end
 	}

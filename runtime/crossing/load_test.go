@@ -7,13 +7,14 @@ import (
 	"sync/atomic"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A load is that of a program, which limits follow that adapt.
 type load struct{ bits atomic.Uint64 }
 
-// Factor implements [runtime.Scaler].
-func (l *load) Factor(runtime.Load) float64 { return math.Float64frombits(l.bits.Load()) }
+// Factor implements [rule.Scaler].
+func (l *load) Factor(rule.Load) float64 { return math.Float64frombits(l.bits.Load()) }
 
 func (l *load) set(factor float64) { l.bits.Store(math.Float64bits(factor)) }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A stream is a call that runs, and what is known of its meter.
@@ -130,7 +131,7 @@ func (s *stream) note(trip *asked, err error) (places []int) {
 			places = append(places, -1)
 			continue
 		}
-		if t.yes && (trip.d.Source == runtime.SourceNone || s.program.Rules[all[i].Rule].Name == trip.d.Rule) {
+		if t.yes && (trip.d.Source == rule.SourceNone || s.program.Rules[all[i].Rule].Name == trip.d.Rule) {
 			trip.d.Source = t.source
 		}
 		places = append(places, len(trip.uses))
@@ -153,7 +154,7 @@ func (s *stream) account(i int, n int64, trip *asked, place int) {
 		a.left = after
 		return
 	}
-	if place < 0 && n <= before && after == 0 && (n == 0 || a.piece == nil || a.piece.reported[a.use].source == runtime.SourceLocal) {
+	if place < 0 && n <= before && after == 0 && (n == 0 || a.piece == nil || a.piece.reported[a.use].source == rule.SourceLocal) {
 		s.drop(i, before-n, s.soon()) // it has waited for too long, or is local
 		a.left = 0
 		return
@@ -168,7 +169,7 @@ func (s *stream) account(i int, n int64, trip *asked, place int) {
 	}
 	took := trip.uses[place].Cost
 	switch rest := took - n; {
-	case !trip.charged(place) || trip.reported[place].source == runtime.SourceLocal:
+	case !trip.charged(place) || trip.reported[place].source == rule.SourceLocal:
 		s.drop(i, before, endless)
 		trip.settled.cost[place], trip.settled.end, trip.settled.over = min(took, max(0, n-before)), endless, endless
 		*a = account{left: after}

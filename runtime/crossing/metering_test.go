@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A metering is how a call that was admitted is charged while it runs.
@@ -49,7 +50,7 @@ func (s *scope) drawMeter(t *rapid.T, p *program, uses []use) *metering {
 
 // dear reports whether a message may cost a rule more than it can be charged at once.
 func dear(r *runtime.Rule) bool {
-	return r.Algorithm == runtime.SlidingLog && r.Max >= runtime.MaxLogCost
+	return r.Algorithm == runtime.SlidingLog && r.Max >= rule.MaxLogCost
 }
 
 // meters holds messages that passed and were charged to nothing against what may be the cause.

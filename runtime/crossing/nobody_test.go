@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // nobody is the key of callers whose key cannot be built.
@@ -28,7 +29,7 @@ func (u use) name() string {
 
 // uncounted reports whether a use has no key, and its rule no budget for such calls.
 func (p *program) uncounted(u use) bool {
-	return u.Key == nobody && p.Rules[u.Rule].Invalid != runtime.InvalidShare
+	return u.Key == nobody && p.Rules[u.Rule].Invalid != rule.InvalidShare
 }
 
 // nobodies holds calls without a key against what their rule says of them: they share a budget,
@@ -40,18 +41,18 @@ func (o *oracle) nobodies() {
 			if u.Key != nobody || a.call.Exempt {
 				continue
 			}
-			rule, all := o.program.Rules[u.Rule], o.terms(u, a.start, a.end)
-			policy := rule.Invalid
+			r, all := o.program.Rules[u.Rule], o.terms(u, a.start, a.end)
+			policy := r.Invalid
 			refuses := func(t terms) bool { // without a max there is no budget to share
-				asked := u.Cost > 0 || rule.Hold || rule.Block > 0 || t.max == 0 // a cost of 0 only where a key may be blocked
-				return asked && !t.off && t.mode.Denies() && (policy == runtime.InvalidRefuse || policy == runtime.InvalidShare && t.max == 0)
+				asked := u.Cost > 0 || r.Hold || r.Block > 0 || t.max == 0 // a cost of 0 only where a key may be blocked
+				return asked && !t.off && t.mode.Denies() && (policy == rule.InvalidRefuse || policy == rule.InvalidShare && t.max == 0)
 			}
 			may = may || slices.ContainsFunc(all, refuses)
 			must = must || !slices.ContainsFunc(all, func(t terms) bool { return !refuses(t) })
 			if o.program.uncounted(u) && a.reported[i].yes {
 				o.wrong("a call without a key is counted where its rule says so", "#%d: %v", a.number, u)
 			}
-			if counts := func(t terms) bool { return !t.off && t.max > 0 && t.mode.Denies() }; policy == runtime.InvalidShare && u.Cost > 0 && a.admitted() && !a.more && !a.reported[i].yes && !slices.ContainsFunc(all, func(t terms) bool { return !counts(t) }) {
+			if counts := func(t terms) bool { return !t.off && t.max > 0 && t.mode.Denies() }; policy == rule.InvalidShare && u.Cost > 0 && a.admitted() && !a.more && !a.reported[i].yes && !slices.ContainsFunc(all, func(t terms) bool { return !counts(t) }) {
 				o.wrong("calls without a key share one budget", "#%d: %v goes on uncounted", a.number, u)
 			}
 		}

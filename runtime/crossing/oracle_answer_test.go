@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // errors holds the error of a call against what may have caused it.
@@ -14,11 +15,11 @@ func (o *oracle) errors(a *asked) {
 	switch {
 	case a.err == nil, errors.Is(a.err, runtime.ErrLimited):
 		for i, t := range a.reported {
-			if t.yes && (t.source == runtime.SourceFailure || t.source == runtime.SourceLocal) && !troubled && o.enforces(a, i) {
+			if t.yes && (t.source == rule.SourceFailure || t.source == rule.SourceLocal) && !troubled && o.enforces(a, i) {
 				o.wrong("the store decides while it can", "#%d: %v by %v", a.number, a.uses[i], t.source)
 			}
 		}
-		if a.d.Source == runtime.SourceFailure && a.err != nil {
+		if a.d.Source == rule.SourceFailure && a.err != nil {
 			o.wrong("a failure denies nobody", "#%d: %v", a.number, a.err)
 		}
 	case a.left():
@@ -66,7 +67,7 @@ func (o *oracle) troubled(a *asked) bool {
 func (o *oracle) stalled(a *asked) bool {
 	return !o.exact && slices.ContainsFunc(o.asked, func(b *asked) bool {
 		waits := slices.ContainsFunc(b.uses, func(u use) bool { return o.program.Rules[u.Rule].Wait > 0 })
-		return b.start <= a.end && b.end >= a.start && b.d.Source == runtime.SourceStore && !waits && b.end-b.start > patience/2
+		return b.start <= a.end && b.end >= a.start && b.d.Source == rule.SourceStore && !waits && b.end-b.start > patience/2
 	})
 }
 
@@ -83,10 +84,10 @@ func (o *oracle) quiet(a *asked) bool {
 	first, probing := true, false
 	for _, b := range o.asked {
 		switch {
-		case b == a || b.process != a.process || b.start <= last || b.start > a.start || b.d.Source == runtime.SourceNone:
-		case b.d.Source == runtime.SourceStore && b.end < a.start:
+		case b == a || b.process != a.process || b.start <= last || b.start > a.start || b.d.Source == rule.SourceNone:
+		case b.d.Source == rule.SourceStore && b.end < a.start:
 			return false
-		case b.d.Source == runtime.SourceStore:
+		case b.d.Source == rule.SourceStore:
 			probing = true
 		default:
 			first = first && b.end > a.start-untilProbe
@@ -130,7 +131,7 @@ func (o *oracle) looks(a *asked) {
 	if o.isOff(a) || a.call.Exempt { // Peek tells what would be without the kill switch
 		return
 	}
-	if o.adapts(a) || a.d.Source == runtime.SourceProcess || a.err != nil && !errors.Is(a.err, runtime.ErrLimited) || len(during(o.faults, a.start, a.end)) > 0 {
+	if o.adapts(a) || a.d.Source == rule.SourceProcess || a.err != nil && !errors.Is(a.err, runtime.ErrLimited) || len(during(o.faults, a.start, a.end)) > 0 {
 		return
 	}
 	for _, u := range a.uses {
@@ -139,7 +140,7 @@ func (o *oracle) looks(a *asked) {
 		}
 	}
 	before, after := a.before.d, a.after.d
-	if u := a.usage; u != nil && after.Source == runtime.SourceStore && (u.Rule != after.Rule || u.Remaining != after.Remaining || u.Limit != after.Limit || u.Blocked != after.Blocked || after.ResetAfter > 0 && u.ResetAfter != after.ResetAfter) {
+	if u := a.usage; u != nil && after.Source == rule.SourceStore && (u.Rule != after.Rule || u.Remaining != after.Remaining || u.Limit != after.Limit || u.Blocked != after.Blocked || after.ResetAfter > 0 && u.ResetAfter != after.ResetAfter) {
 		o.wrong("Usage says what Peek does", "#%d: %+v, and %+v", a.number, after, *u)
 	}
 	if o.reserves(a) { // a renewal of the same moment may come in between

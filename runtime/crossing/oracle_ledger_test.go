@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // ledgers holds each key of a fixed window or a period of the calendar against a ledger of it:
@@ -45,7 +47,7 @@ func (o *oracle) enter(l *ledger, e entry, now time.Time) {
 // follow holds a decision against a ledger, and enters it. It reports whether both agree.
 func (o *oracle) follow(l *ledger, e entry, now time.Time) bool {
 	u, t := e.uses[e.use], e.reported[e.use]
-	if !t.yes || t.source != runtime.SourceStore || u.Cost == 0 {
+	if !t.yes || t.source != rule.SourceStore || u.Cost == 0 {
 		return true
 	}
 	wrong := func(promise string) bool {
@@ -53,8 +55,8 @@ func (o *oracle) follow(l *ledger, e entry, now time.Time) bool {
 		return false
 	}
 	room, told := l.room(u, t.max, now), len(e.uses) == 1 && t.mode.Denies() && !e.d.Blocked
-	switch denied := t.verdict == runtime.VerdictDenied || t.verdict == runtime.VerdictShadowDenied; {
-	case t.verdict == runtime.VerdictAdmitted && u.Cost > room:
+	switch denied := t.verdict == observe.VerdictDenied || t.verdict == observe.VerdictShadowDenied; {
+	case t.verdict == observe.VerdictAdmitted && u.Cost > room:
 		return wrong("a period holds no more than max and what is owed")
 	case denied && u.Cost <= room && !e.d.Blocked && !o.blockedBeside(e):
 		return wrong("a period refuses nobody who has room")

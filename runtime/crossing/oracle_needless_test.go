@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // needless holds a denial against what can have been in its way at most. A limit without room
@@ -19,7 +20,7 @@ func (o *oracle) needless(a *asked) {
 	if !errors.Is(a.err, runtime.ErrLimited) || len(o.jumps) > 0 || o.adapts(a) || o.obscured(a) {
 		return
 	}
-	if a.d.Source != runtime.SourceStore && a.d.Source != runtime.SourceRecalled {
+	if a.d.Source != rule.SourceStore && a.d.Source != rule.SourceRecalled {
 		return
 	}
 	if a.d.Blocked && o.blockedBefore(a) {
@@ -30,13 +31,13 @@ func (o *oracle) needless(a *asked) {
 		o.wrong("a denial names a limit of its call", "#%d: %q", a.number, a.d.Rule)
 		return
 	}
-	u, rule := a.uses[i], o.program.Rules[a.uses[i].Rule]
+	u, r := a.uses[i], o.program.Rules[a.uses[i].Rule]
 	all := o.terms(u, a.from(o.history), a.at)
-	if len(all) != 1 || o.program.roams(rule) || rule.Lease > 0 || rule.Wait > 0 && rule.Algorithm == runtime.LeakyBucket || u.Cost > capacity(rule, all[0].max) || o.otherTerms(u, rule, all[0], a.at) {
+	if len(all) != 1 || o.program.roams(r) || r.Lease > 0 || r.Wait > 0 && r.Algorithm == runtime.LeakyBucket || u.Cost > capacity(r, all[0].max) || o.otherTerms(u, r, all[0], a.at) {
 		return
 	}
-	if used := o.used(a, u, rule, all[0]); used+float64(u.Cost) <= float64(capacity(rule, all[0].max)) {
-		o.wrong("nobody is denied who has room", "#%d at %v: %v (%s) has %.6g of %d used", a.number, a.at, u, ruleText(rule), used, capacity(rule, all[0].max))
+	if used := o.used(a, u, r, all[0]); used+float64(u.Cost) <= float64(capacity(r, all[0].max)) {
+		o.wrong("nobody is denied who has room", "#%d at %v: %v (%s) has %.6g of %d used", a.number, a.at, u, ruleText(r), used, capacity(r, all[0].max))
 	}
 }
 
@@ -68,27 +69,27 @@ func (o *oracle) otherTerms(u use, rule *runtime.Rule, now terms, at time.Durati
 }
 
 // used returns how much of a limit may be used at most when a call is denied.
-func (o *oracle) used(a *asked, u use, rule *runtime.Rule, now terms) (level float64) {
+func (o *oracle) used(a *asked, u use, r *runtime.Rule, now terms) (level float64) {
 	window := time.Duration(now.window) * time.Microsecond
 	switch {
-	case rule.Algorithm == runtime.SlidingCounter && rule.Buckets == runtime.AdaptiveBuckets():
+	case r.Algorithm == runtime.SlidingCounter && r.Buckets == rule.AdaptiveBuckets():
 		window += window/16 + time.Microsecond
-	case rule.Algorithm == runtime.SlidingCounter:
+	case r.Algorithm == runtime.SlidingCounter:
 		window += window/7 + time.Microsecond
 	}
-	bucket := rule.Algorithm == runtime.TokenBucket || rule.Algorithm == runtime.LeakyBucket
+	bucket := r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
 	last, floor := time.Duration(0), a.from(o.history)
-	carries := rule.Debt == runtime.DebtCarry && rule.Algorithm == runtime.FixedWindow
+	carries := r.Debt == rule.DebtCarry && r.Algorithm == runtime.FixedWindow
 	switch {
 	case carries:
 		window *= 2 // what is owed is used in the next one
-	case rule.Algorithm == runtime.FixedWindow && rule.Reserve == 0 && len(a.uses) == 1 && a.d.Source == runtime.SourceStore && !a.d.Blocked:
+	case r.Algorithm == runtime.FixedWindow && r.Reserve == 0 && len(a.uses) == 1 && a.d.Source == rule.SourceStore && !a.d.Blocked:
 		floor += a.d.RetryAfter // when the window ends, that has not begun before what counts in it
 	}
 	ends := func(at time.Duration) time.Time { // the period in which something counts at the latest
-		end := o.edge(rule, o.clock(at))
+		end := o.edge(r, o.clock(at))
 		if carries {
-			end = o.edge(rule, end)
+			end = o.edge(r, end)
 		}
 		return end
 	}
@@ -102,7 +103,7 @@ func (o *oracle) used(a *asked, u use, rule *runtime.Rule, now terms) (level flo
 				at = a.at // it may count as of now
 			}
 			switch {
-			case rule.Algorithm == runtime.Concurrency:
+			case r.Algorithm == runtime.Concurrency:
 				level += cost
 			case bucket:
 				if s := c.settled; s.tried && s.end > c.at {
@@ -111,9 +112,9 @@ func (o *oracle) used(a *asked, u use, rule *runtime.Rule, now terms) (level flo
 				rate := float64(now.max) / float64(now.window)
 				level = max(0, level-rate*float64(max(0, at-last).Microseconds())) + cost
 				last = max(last, at)
-			case rule.Period != runtime.NoPeriod && !ends(at).After(o.clock(a.from(o.history)-o.lateness())):
+			case r.Period != rule.NoPeriod && !ends(at).After(o.clock(a.from(o.history)-o.lateness())):
 				// of a period that was over
-			case at > floor-window-o.lateness() || rule.Period != runtime.NoPeriod:
+			case at > floor-window-o.lateness() || r.Period != rule.NoPeriod:
 				level += cost
 			}
 		}
@@ -130,7 +131,7 @@ func (o *oracle) used(a *asked, u use, rule *runtime.Rule, now terms) (level flo
 // may be remembered that came before.
 func (o *oracle) counts(c *asked, use int, a *asked) int64 {
 	s, late := c.settled, o.lateness()
-	if a.d.Source == runtime.SourceRecalled {
+	if a.d.Source == rule.SourceRecalled {
 		late += o.remembers()
 	}
 	seen := s.over <= a.start-late || c.process == a.process && s.turn < a.turn

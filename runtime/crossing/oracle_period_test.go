@@ -6,6 +6,7 @@ import (
 	_ "time/tzdata" // the same on all machines
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // edge returns when the period of a rule ends that a time lies in.
@@ -39,9 +40,9 @@ func edge(r *runtime.Rule, at time.Time) time.Time {
 		date := time.Date(year, month, day+i, 0, 0, 0, 0, time.UTC)
 		last := date.AddDate(0, 0, 1).Month() != date.Month()
 		switch {
-		case r.Period == runtime.Week && (int(date.Weekday())+6)%7+1 != max(r.Anchor, 1):
+		case r.Period == rule.Week && (int(date.Weekday())+6)%7+1 != max(r.Anchor, 1):
 			continue
-		case r.Period == runtime.Month && date.Day() != max(r.Anchor, 1) && !(last && date.Day() < r.Anchor):
+		case r.Period == rule.Month && date.Day() != max(r.Anchor, 1) && !(last && date.Day() < r.Anchor):
 			continue
 		}
 		for begin := date.Add(-15 * time.Hour); ; begin = begin.Add(15 * time.Minute) {
@@ -56,7 +57,7 @@ func edge(r *runtime.Rule, at time.Time) time.Time {
 // roams reports whether the period of a rule is that of the call which begins it. Only a ledger
 // knows that, so a rule has what a ledger follows.
 func (p *program) roams(r *runtime.Rule) bool {
-	return p.Roams && r.Period != runtime.NoPeriod && r.Reserve == 0 && r.Lease == 0 && r.Wait == 0 && r.Prefix != "shared:"
+	return p.Roams && r.Period != rule.NoPeriod && r.Reserve == 0 && r.Lease == 0 && r.Wait == 0 && r.Prefix != "shared:"
 }
 
 // clock returns what the clock of the store shows at a time, at the least.
@@ -89,15 +90,15 @@ func (h *history) inPeriod(r *runtime.Rule, at, later time.Duration) bool {
 // period holds how long a call is denied against the end of the period by the calendar. What
 // is reserved may come back before that, and what is owed may be used of the next period.
 func (o *oracle) period(a *asked) {
-	if len(a.uses) != 1 || !errors.Is(a.err, runtime.ErrLimited) || a.d.Source != runtime.SourceStore || len(o.jumps) > 0 {
+	if len(a.uses) != 1 || !errors.Is(a.err, runtime.ErrLimited) || a.d.Source != rule.SourceStore || len(o.jumps) > 0 {
 		return
 	}
 	r := o.program.Rules[a.uses[0].Rule]
-	if r.Period == runtime.NoPeriod || o.program.roams(r) || a.d.Blocked || a.d.RetryAfter == runtime.Never {
+	if r.Period == rule.NoPeriod || o.program.roams(r) || a.d.Blocked || a.d.RetryAfter == runtime.Never {
 		return
 	}
 	from, to := o.edge(r, o.clock(a.start)), o.edge(r, o.clock(a.at))
-	if r.Debt == runtime.DebtCarry {
+	if r.Debt == rule.DebtCarry {
 		to = o.edge(r, to)
 	}
 	if told := o.clock(a.at).Add(a.d.RetryAfter); r.Reserve == 0 && told.Before(from.Add(-o.lateness())) || o.clock(a.start).Add(a.d.RetryAfter).After(to.Add(o.lateness())) {

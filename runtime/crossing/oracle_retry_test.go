@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // retry holds the RetryAfter of a denial against the next equal calls: none is admitted
 // before it is over, unless something was given back, and one that comes later, and after
 // no other, is.
 func (o *oracle) retry(a *asked) {
-	if !errors.Is(a.err, runtime.ErrLimited) || a.d.Source != runtime.SourceStore && a.d.Source != runtime.SourceRecalled {
+	if !errors.Is(a.err, runtime.ErrLimited) || a.d.Source != rule.SourceStore && a.d.Source != rule.SourceRecalled {
 		return
 	}
 	queue := false // in which TakeEach does not wait
@@ -26,7 +27,7 @@ func (o *oracle) retry(a *asked) {
 	if queue {
 		over -= a.at - a.start // of its Wait a call has left what it did not wait for the store; the next one has all of it
 	}
-	if a.d.Source == runtime.SourceRecalled {
+	if a.d.Source == rule.SourceRecalled {
 		if len(during(o.faults, 0, a.end)) > 0 {
 			return // it may be of counts that the fault has lost
 		}
@@ -41,7 +42,7 @@ func (o *oracle) retry(a *asked) {
 			// A process remembers that Redis has denied a call, and goes by it while
 			// Redis does not answer. Nobody remembers what a queue denies.
 			passed := b.admitted() || errors.Is(b.err, runtime.ErrUnavailable)
-			if passed && o.remembers() > 2*o.answers() && !queue && a.process == b.process && b.at < over && b.d.Source != runtime.SourceProcess {
+			if passed && o.remembers() > 2*o.answers() && !queue && a.process == b.process && b.at < over && b.d.Source != rule.SourceProcess {
 				if given, _ := o.touched(a, b); !given {
 					o.wrong("a denial holds while Redis does not answer", "#%d was told %v at %v, and #%d at %v: %v by %v", a.number, a.d.RetryAfter, a.at, b.number, b.at, kind(b.err), b.d.Source)
 				}
@@ -49,7 +50,7 @@ func (o *oracle) retry(a *asked) {
 			continue
 		}
 		early := b.admitted() && b.at < over
-		late := errors.Is(b.err, runtime.ErrLimited) && b.d.Source != runtime.SourceProcess && len(o.jumps) == 0 && b.came >= a.knows+a.d.RetryAfter
+		late := errors.Is(b.err, runtime.ErrLimited) && b.d.Source != rule.SourceProcess && len(o.jumps) == 0 && b.came >= a.knows+a.d.RetryAfter
 		if !early && !late {
 			continue
 		}
@@ -67,7 +68,7 @@ func (o *oracle) retry(a *asked) {
 // it and a later one, and whether anything may have been charged.
 func (o *oracle) touched(a, b *asked) (given, taken bool) {
 	since := a.start
-	if a.d.Source == runtime.SourceRecalled { // by a denial that knows of nothing since
+	if a.d.Source == rule.SourceRecalled { // by a denial that knows of nothing since
 		since -= o.remembers()
 	}
 	for _, u := range a.uses {
@@ -128,7 +129,7 @@ func (o *oracle) reserves(a *asked) bool {
 
 // carries reports whether a limit of a call carries debts.
 func (o *oracle) carries(a *asked) bool {
-	return slices.ContainsFunc(a.uses, func(u use) bool { return o.program.Rules[u.Rule].Debt == runtime.DebtCarry })
+	return slices.ContainsFunc(a.uses, func(u use) bool { return o.program.Rules[u.Rule].Debt == rule.DebtCarry })
 }
 
 // sameTerms reports whether two calls bring the same max for the keys that they share, and no

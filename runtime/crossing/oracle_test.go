@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // An oracle holds a history against what the documentation promises, and collects what
@@ -20,18 +21,18 @@ type oracle struct {
 func judge(h, twin *history) []string {
 	o := &oracle{history: h, found: h.odd}
 	for name, charges := range h.accounts() {
-		switch rule := h.program.Rules[charges[0].uses[charges[0].use].Rule]; {
-		case rule.Algorithm == runtime.Concurrency:
+		switch r := h.program.Rules[charges[0].uses[charges[0].use].Rule]; {
+		case r.Algorithm == runtime.Concurrency:
 			o.permits(name, charges)
-		case rule.Algorithm == runtime.TokenBucket, rule.Algorithm == runtime.LeakyBucket:
+		case r.Algorithm == runtime.TokenBucket, r.Algorithm == runtime.LeakyBucket:
 			o.buckets(name, charges)
-			if rule.Algorithm == runtime.LeakyBucket && rule.Wait > 0 {
+			if r.Algorithm == runtime.LeakyBucket && r.Wait > 0 {
 				o.turns(name, charges)
 			}
-		case h.program.roams(rule): // its ledger has it
+		case h.program.roams(r): // its ledger has it
 		default:
 			o.windows(name, charges)
-			if rule.Algorithm == runtime.FixedWindow && rule.Period == runtime.NoPeriod {
+			if r.Algorithm == runtime.FixedWindow && r.Period == rule.NoPeriod {
 				o.fixedWindows(name, charges)
 			}
 		}
@@ -108,8 +109,8 @@ func (p *program) under(u use, c *happening) terms {
 	if u.Max > 0 {
 		t.max = u.Max
 	}
-	rule := c.rules[u.Rule]
-	for _, o := range []runtime.KeyOverride{{Enabled: rule.Enabled, Max: rule.Max, Window: rule.Window, Mode: rule.Mode}, keyOverride(rule.Keys, u.Key)} {
+	declared := c.rules[u.Rule]
+	for _, o := range []rule.KeyOverride{{Enabled: declared.Enabled, Max: declared.Max, Window: declared.Window, Mode: declared.Mode}, keyOverride(declared.Keys, u.Key)} {
 		if o.Enabled != nil {
 			t.off = c.off || !*o.Enabled
 		}
@@ -139,7 +140,7 @@ func (o *oracle) loosest(charges []charge, from, to time.Duration) (l struct {
 		all := o.terms(u, from, to)
 		if t := c.reported[c.use]; t.yes {
 			for i := range all {
-				if t.source == runtime.SourceLocal || o.adapts(c.asked) {
+				if t.source == rule.SourceLocal || o.adapts(c.asked) {
 					all[i].max = t.max // a share, or what the load has made of it
 				}
 			}

@@ -6,17 +6,19 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A told share of a period is one that observers heard of.
 type told struct {
-	runtime.ThresholdEvent
+	observe.ThresholdEvent
 	at time.Duration
 }
 
 // listen has shares told to the history.
-func listen(r *running) func(runtime.ThresholdEvent) {
-	return func(ev runtime.ThresholdEvent) {
+func listen(r *running) func(observe.ThresholdEvent) {
+	return func(ev observe.ThresholdEvent) {
 		r.history.mu.Lock()
 		defer r.history.mu.Unlock()
 		r.history.told = append(r.history.told, told{ev, r.now()})
@@ -34,23 +36,23 @@ func (o *oracle) thresholds() {
 	for _, r := range o.program.Rules {
 		rules[r.Name] = r
 	}
-	of := func(ev told, rule *runtime.Rule, key string, at time.Duration) bool {
-		return ev.Rule == rule.Name && ev.Key == key && o.edge(rule, o.clock(ev.at)).Equal(o.edge(rule, o.clock(at)))
+	of := func(ev told, declared *runtime.Rule, key string, at time.Duration) bool {
+		return ev.Rule == declared.Name && ev.Key == key && o.edge(declared, o.clock(ev.at)).Equal(o.edge(declared, o.clock(at)))
 	}
 	share := func(percent int, limit int64) int64 { return int64(percent) * limit }
 	for i, ev := range o.told {
-		rule := rules[ev.Rule]
-		if rule == nil || rule.Period == runtime.NoPeriod || 100*ev.Used < int64(ev.Percent)*ev.Limit {
+		declared := rules[ev.Rule]
+		if declared == nil || declared.Period == rule.NoPeriod || 100*ev.Used < int64(ev.Percent)*ev.Limit {
 			o.wrong("a share is told that is used", "%+v", ev)
 			continue
 		}
-		if o.program.roams(rule) {
+		if o.program.roams(declared) {
 			continue // a ledger has it
 		}
 		for _, before := range o.told[:i] {
 			key, err := strconv.Atoi(ev.Key)
-			if of(before, rule, ev.Key, ev.at) && before.Percent == ev.Percent && before.Limit == ev.Limit && err == nil &&
-				!o.forgotten(use{Rule: slices.IndexFunc(o.program.Rules, func(r *runtime.Rule) bool { return r == rule }), Key: key}, before.at, ev.at) {
+			if of(before, declared, ev.Key, ev.at) && before.Percent == ev.Percent && before.Limit == ev.Limit && err == nil &&
+				!o.forgotten(use{Rule: slices.IndexFunc(o.program.Rules, func(r *runtime.Rule) bool { return r == declared }), Key: key}, before.at, ev.at) {
 				o.wrong("a share is told once a period", "%+v at %v, after %v", ev.ThresholdEvent, ev.at, before.at)
 			}
 		}
@@ -59,20 +61,20 @@ func (o *oracle) thresholds() {
 		return // an answer may be lost
 	}
 	for _, a := range o.asked {
-		if len(a.uses) != 1 || a.d.Source != runtime.SourceStore || a.reported[0].verdict != runtime.VerdictAdmitted || a.uses[0].Cost == 0 || a.d.Limit == 0 {
+		if len(a.uses) != 1 || a.d.Source != rule.SourceStore || a.reported[0].verdict != observe.VerdictAdmitted || a.uses[0].Cost == 0 || a.d.Limit == 0 {
 			continue
 		}
-		rule := o.program.Rules[a.uses[0].Rule]
+		declared := o.program.Rules[a.uses[0].Rule]
 		for _, percent := range []int{80, 100} {
-			if rule.Period == runtime.NoPeriod || o.program.roams(rule) || rule.Prefix == "shared:" || rule.Adaptive != nil || 100*(a.d.Limit-a.d.Remaining) < int64(percent)*a.d.Limit {
+			if declared.Period == rule.NoPeriod || o.program.roams(declared) || declared.Prefix == "shared:" || declared.Adaptive != nil || 100*(a.d.Limit-a.d.Remaining) < int64(percent)*a.d.Limit {
 				continue
 			}
 			found := false
 			for _, ev := range o.told {
-				found = found || of(ev, rule, a.uses[0].name(), a.at) && share(ev.Percent, ev.Limit) >= share(percent, a.d.Limit)
+				found = found || of(ev, declared, a.uses[0].name(), a.at) && share(ev.Percent, ev.Limit) >= share(percent, a.d.Limit)
 			}
 			if !found {
-				o.wrong("a share that is used is told", "%d percent of %d, as #%d has seen (%s): %+v", percent, a.d.Limit, a.number, ruleText(rule), o.told)
+				o.wrong("a share that is used is told", "%d percent of %d, as #%d has seen (%s): %+v", percent, a.d.Limit, a.number, ruleText(declared), o.told)
 			}
 		}
 	}

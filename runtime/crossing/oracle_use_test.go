@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // debts returns what settlements have charged beyond the reserved cost of a key, for
@@ -12,7 +13,7 @@ import (
 func (o *oracle) debts(charges []charge, from, to time.Duration) (sum int64) {
 	for _, c := range charges {
 		s := c.settled
-		if o.program.Rules[c.uses[c.use].Rule].Debt == runtime.DebtForgive {
+		if o.program.Rules[c.uses[c.use].Rule].Debt == rule.DebtForgive {
 			continue // it may have had no room
 		}
 		if (c.call.Later || c.call.Meter != nil) && len(during(o.faults, s.start, s.end)) > 0 {
@@ -36,10 +37,10 @@ const stretch = 800 * time.Millisecond
 func (o *oracle) windows(name string, charges []charge) {
 	for k, last := range charges {
 		u := last.uses[last.use]
-		rule := o.program.Rules[u.Rule]
-		calendar := rule.Period != runtime.NoPeriod
-		fixed := rule.Algorithm == runtime.FixedWindow && !calendar
-		if calendar && len(o.jumps) > 0 && last.reported[last.use].source == runtime.SourceLocal {
+		r := o.program.Rules[u.Rule]
+		calendar := r.Period != rule.NoPeriod
+		fixed := r.Algorithm == runtime.FixedWindow && !calendar
+		if calendar && len(o.jumps) > 0 && last.reported[last.use].source == rule.SourceLocal {
 			return // by a clock that has not jumped
 		}
 		sum, debts, from := int64(0), int64(0), last.from(o.history)
@@ -48,15 +49,15 @@ func (o *oracle) windows(name string, charges []charge) {
 			c := charges[j]
 			since := c.from(o.history)
 			before := since
-			if rule.Algorithm == runtime.SlidingLog {
+			if r.Algorithm == runtime.SlidingLog {
 				before -= stretch
 			}
 			l := o.loosest([]charge{c, last}, before, last.at)
-			over := max(last.at-since, c.at-last.from(o.history)) >= l.window-rule.Resolution
+			over := max(last.at-since, c.at-last.from(o.history)) >= l.window-r.Resolution
 			if calendar {
-				over = !o.inPeriod(rule, since, last.at) || !o.inPeriod(rule, c.at, last.at) // the clock may step back while it waits
+				over = !o.inPeriod(r, since, last.at) || !o.inPeriod(r, c.at, last.at) // the clock may step back while it waits
 			}
-			if j < k && (over || o.forgotten(u, since, last.at) || o.elsewhere(rule, u, since, last.at) || o.lapsed(c, last.at)) {
+			if j < k && (over || o.forgotten(u, since, last.at) || o.elsewhere(r, u, since, last.at) || o.lapsed(c, last.at)) {
 				continue
 			}
 			counted = append(counted, c)
@@ -70,11 +71,11 @@ func (o *oracle) windows(name string, charges []charge) {
 		} else {
 			debts = o.debts(charges, from, last.from(o.history)-1)
 		}
-		if rule.Lease > 0 {
-			most = max(most, o.loosest(counted, from-rule.Lease, last.at).max)
+		if r.Lease > 0 {
+			most = max(most, o.loosest(counted, from-r.Lease, last.at).max)
 		}
-		if sum > most || sum+debts > most && last.cost() > 0 && rule.Lease == 0 {
-			o.wrong("no window holds more than max", "%s (%s) at #%d: %d admitted since %v and %d owed, the most is %d", name, ruleText(rule), last.number, sum, from, debts, most)
+		if sum > most || sum+debts > most && last.cost() > 0 && r.Lease == 0 {
+			o.wrong("no window holds more than max", "%s (%s) at #%d: %d admitted since %v and %d owed, the most is %d", name, ruleText(r), last.number, sum, from, debts, most)
 		}
 	}
 }
@@ -111,7 +112,7 @@ func (o *oracle) elsewhere(r *runtime.Rule, u use, from, to time.Duration) bool 
 	return layered(r) && len(during(o.changes[1:], from, to)) > 0
 }
 
-func layered(r *runtime.Rule) bool { return r.Buckets == runtime.LayeredBuckets(4, 5) }
+func layered(r *runtime.Rule) bool { return r.Buckets == rule.LayeredBuckets(4, 5) }
 
 // buckets holds a bucket against its burst: in any time, no more is admitted that is not
 // given back than the burst and what drains in that time.

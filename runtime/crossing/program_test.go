@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A program is what happens to a limiter.
@@ -107,7 +108,7 @@ type reset struct{ Rule, Key int }
 
 // A change has overrides in force, in place of those before.
 type change struct {
-	Rules  map[int]runtime.Override
+	Rules  map[int]rule.Override
 	Off    bool // there are no limits
 	Switch bool // the program says so itself
 }

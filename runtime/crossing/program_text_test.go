@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // String returns the program as a list that can be read.
@@ -46,7 +47,7 @@ func (p *program) String() string {
 func ruleText(r *runtime.Rule) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v %d in %v", r.Algorithm, r.Max, r.Window)
-	if r.Period != runtime.NoPeriod {
+	if r.Period != rule.NoPeriod {
 		b.Reset()
 		fmt.Fprintf(&b, "%v %d in a %v in %q anchor %d", r.Algorithm, r.Max, r.Period, r.Zone, r.Anchor)
 	}

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A register makes another rule known beside one of the program's. Both have a start of their keys
@@ -41,10 +42,10 @@ func drawRegister(t *rapid.T, p *program) register {
 	case term == "max":
 		other.Max++
 		x.Panic = true
-	case term == "window" && r.Period == runtime.NoPeriod:
+	case term == "window" && r.Period == rule.NoPeriod:
 		other.Window *= 2
 		x.Panic = true
-	case term == "hold" && r.Lease == 0 && r.Algorithm != runtime.Concurrency && r.Reserve == 0 && r.Debt != runtime.DebtCarry:
+	case term == "hold" && r.Lease == 0 && r.Algorithm != runtime.Concurrency && r.Reserve == 0 && r.Debt != rule.DebtCarry:
 		other.Hold = !r.Hold
 		x.Panic = true
 	case term == "mode":

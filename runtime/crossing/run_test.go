@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A world is where a program runs.
@@ -116,7 +118,7 @@ func (s step) run(r *running) {
 func (r *running) start(number int) *process {
 	p := &process{running: r, number: number}
 	options := append(r.options(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.WithReplicas(r.program.Replicas), runtime.WithObserver(&runtime.Observer{Decision: hear(r), Threshold: listen(r)}))
+		runtime.WithReplicas(r.program.Replicas), runtime.WithObserver(&observe.Observer{Decision: hear(r), Threshold: listen(r)}))
 	if r.program.Cap != nil {
 		options = append(options, runtime.WithProcessCap(r.program.Cap))
 	}
@@ -151,8 +153,8 @@ type caller struct{}
 type listener struct{ asked []*asked }
 
 // hear has decisions told to the calls that asked for them.
-func hear(r *running) func(context.Context, runtime.DecisionEvent) {
-	return func(ctx context.Context, ev runtime.DecisionEvent) {
+func hear(r *running) func(context.Context, observe.DecisionEvent) {
+	return func(ctx context.Context, ev observe.DecisionEvent) {
 		to, _ := ctx.Value(caller{}).(*listener)
 		if to == nil {
 			return
@@ -165,7 +167,7 @@ func hear(r *running) func(context.Context, runtime.DecisionEvent) {
 			if a.heard, a.at = true, r.now(); a.more {
 				a.uses[i].Cost, a.portions[i] = ev.Cost, append(a.portions[i], ev.Cost)
 			}
-			if ev.Source == runtime.SourceStore {
+			if ev.Source == rule.SourceStore {
 				a.at -= r.back(a.start)
 			}
 			a.reported[i] = reported{yes: true, verdict: ev.Verdict, source: ev.Source, max: ev.Max, limit: ev.Limit, window: ev.Window, mode: ev.Mode}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // isSettled reports whether a decision is settled when its call is over.
@@ -105,9 +106,9 @@ func (r *running) leave() {
 		time.Sleep(h.scope.window / 2) // what is settled later
 	}
 	for _, p := range r.processes {
-		for rule, n := range p.limiter.Permits() {
+		for declared, n := range p.limiter.Permits() {
 			if n != 0 {
-				complain("process %d holds %d permits of %s", p.number, n, rule)
+				complain("process %d holds %d permits of %s", p.number, n, declared)
 			}
 		}
 	}
@@ -135,7 +136,7 @@ func (r *running) leave() {
 		if permits && d.Remaining != d.Limit && len(h.faults) == 0 {
 			complain("rule %d key %d: %d of %d permits are left when no call runs", u.Rule, u.Key, d.Remaining, d.Limit)
 		}
-		if calendar := r.program.Rules[u.Rule].Period != runtime.NoPeriod; calendar {
+		if calendar := r.program.Rules[u.Rule].Period != rule.NoPeriod; calendar {
 			if now := h.clock(p.now() - p.back(p.now())); !h.program.roams(r.program.Rules[u.Rule]) && d.ResetAfter > 0 && !d.Blocked && r.exact() && len(h.jumps) == 0 && !now.Add(d.ResetAfter).Equal(h.edge(r.program.Rules[u.Rule], now)) {
 				complain("rule %d key %d: whole at %v, not at the end of the period", u.Rule, u.Key, now.Add(d.ResetAfter).UTC())
 			}
@@ -148,7 +149,7 @@ func (r *running) leave() {
 		}
 		before := d
 		time.Sleep(d.ResetAfter)
-		if d, err = look(); err == nil && r.program.Rules[u.Rule].Debt == runtime.DebtCarry {
+		if d, err = look(); err == nil && r.program.Rules[u.Rule].Debt == rule.DebtCarry {
 			time.Sleep(d.ResetAfter) // in which what was owed is used
 			d, err = look()
 		}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A surge is one call on each of many keys of a rule with a period at once, each of which takes its
@@ -25,9 +26,9 @@ func (x surge) String() string {
 
 // surges reports whether the shares of a rule are told when a call passes them, and known: no
 // lease takes more, no load moves the max, and nobody else is counted.
-func (p *program) surges(rule int) bool {
-	r := p.Rules[rule]
-	return r.Period != runtime.NoPeriod && r.Lease == 0 && r.Adaptive == nil && r.Mode.Denies() && !p.shares(rule) && p.Cap == nil
+func (p *program) surges(declared int) bool {
+	r := p.Rules[declared]
+	return r.Period != rule.NoPeriod && r.Lease == 0 && r.Adaptive == nil && r.Mode.Denies() && !p.shares(declared) && p.Cap == nil
 }
 
 // drawSurge draws a surge: more than fit into a batch or a queue.
@@ -51,7 +52,7 @@ func (x surge) run(p *process) {
 		limit := p.program.Rules[x.Rule].Limit(runtime.NewKey().AddString(key)).WithCost(x.Cost)
 		calls.Go(func() {
 			d, err := p.limiter.Take(context.Background(), limit)
-			if err != nil || d.Source != runtime.SourceStore {
+			if err != nil || d.Source != rule.SourceStore {
 				return
 			}
 			p.history.mu.Lock()

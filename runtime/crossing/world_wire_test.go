@@ -14,6 +14,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rediswire"
+	"github.com/rategen/rategen/runtime/wrapper"
 )
 
 // A wire is the world of a Redis that is far away, in a bubble of testing/synctest. The scripts
@@ -102,7 +103,7 @@ func (w *wire) store(int) runtime.Store {
 	if w.hasty {
 		timeout = haste
 	}
-	store := runtime.NewRedisStoreOver(&farClient{wire: w}, runtime.WithTimeout(timeout), runtime.WithDenialMemory(w.trip.Trust))
+	store := wrapper.NewRedisStore(&farClient{wire: w}, runtime.WithTimeout(timeout), runtime.WithDenialMemory(w.trip.Trust))
 	w.closing = append(w.closing, store.Close)
 	return store
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // TestPartOfANodeAway takes calls whose limits are on two nodes, while one of the nodes is
@@ -40,7 +41,7 @@ func TestPartOfANodeAway(t *testing.T) {
 
 	away.Pause()
 	cluster.Nodes[3].Pause() // its replica
-	eventually(t, "the circuit breaker opens", func() bool { return runtime.ClassOf(both()) == runtime.ClassBreakerOpen })
+	eventually(t, "the circuit breaker opens", func() bool { return runtime.ClassOf(both()) == observe.ClassBreakerOpen })
 	before := executions(t, well)
 	const calls = 400
 	late := 0
@@ -49,7 +50,7 @@ func TestPartOfANodeAway(t *testing.T) {
 			t.Fatal("a call was decided without its node")
 		}
 		outcomes := limiter.TakeEach(t.Context(), gone.Limit(key(fmt.Sprint(i))), here.Limit(key(fmt.Sprint(i))))
-		if class := runtime.ClassOf(outcomes[1].Err); class == runtime.ClassTimeout || class == runtime.ClassBreakerOpen {
+		if class := runtime.ClassOf(outcomes[1].Err); class == observe.ClassTimeout || class == observe.ClassBreakerOpen {
 			late++ // a busy machine
 		} else if outcomes[0].Err == nil || outcomes[1].Err != nil {
 			t.Fatalf("single limits: got %v and %v", outcomes[0].Err, outcomes[1].Err)
@@ -82,9 +83,9 @@ func TestNodeWithoutSlots(t *testing.T) {
 	client := cluster.Client(t, func(o *redis.ClusterOptions) { runtime.TuneRedis(o) })
 	store := runtime.NewRedisStore(client)
 	defer store.Close()
-	changes := make(chan runtime.BreakerEvent, 100)
-	limiter := runtime.New(store, quiet, observing(runtime.Observer{
-		Breaker: func(e runtime.BreakerEvent) { changes <- e },
+	changes := make(chan observe.BreakerEvent, 100)
+	limiter := runtime.New(store, quiet, observing(observe.Observer{
+		Breaker: func(e observe.BreakerEvent) { changes <- e },
 	}))
 	defer limiter.Close()
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1_000_000}

@@ -17,6 +17,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // childsRedis names the variable with the address of the Redis of a child: a process that a
@@ -47,7 +48,7 @@ func childsLimiter(t *testing.T) *runtime.Limiter {
 
 // crashRule is a month's budget, of which a process that dies takes nothing for long.
 func crashRule(name string, max int64) *runtime.Rule {
-	return &runtime.Rule{Name: name, Algorithm: runtime.FixedWindow, Period: runtime.Month, Max: max, Reserve: time.Second}
+	return &runtime.Rule{Name: name, Algorithm: runtime.FixedWindow, Period: rule.Month, Max: max, Reserve: time.Second}
 }
 
 // TestProcessThatDies is the process of TestCrash. It is killed while its calls run.
@@ -181,8 +182,8 @@ func TestFailoverOfReservations(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	limiter, dead := onRedis(client), onRedis(client)
 
-	rule := &runtime.Rule{Name: "budget", Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Max: 100, Reserve: effort.Choose(time.Second, 2*time.Second)}
-	limit := rule.Limit(key("k"))
+	r := &runtime.Rule{Name: "budget", Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Max: 100, Reserve: effort.Choose(time.Second, 2*time.Second)}
+	limit := r.Limit(key("k"))
 	known := taken(t, limiter, limit.WithCost(10))
 	over := taken(t, limiter, limit.WithCost(5))
 	taken(t, dead, limit.WithCost(20))
@@ -199,20 +200,20 @@ func TestFailoverOfReservations(t *testing.T) {
 	current.Store(&replica.Addr)
 	eventually(t, "only calls that run have something", func() bool {
 		d, err := limiter.Peek(ctx, limit)
-		return err == nil && d.Source == runtime.SourceStore && d.Remaining == 100-10-7
+		return err == nil && d.Source == rule.SourceStore && d.Remaining == 100-10-7
 	})
-	for end := time.Now().Add(rule.Reserve + rule.Reserve/4); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(r.Reserve + r.Reserve/4); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		wantLeft(t, limiter, limit, 100-10-7)
 	}
 	settled(t, limiter, known, 4)
 	settled(t, limiter, unknown, 9)
-	for end := time.Now().Add(rule.Reserve + rule.Reserve/4); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(r.Reserve + r.Reserve/4); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		wantLeft(t, limiter, limit, 100-4-9)
 	}
 	if _, err := limiter.Take(ctx, limit.WithCost(100-4-9)); err != nil {
 		t.Error(err)
 	}
-	if n, ttl := promoted.ZCard(ctx, name).Val(), promoted.PTTL(ctx, name).Val(); n != 6+1 || ttl <= 0 || ttl > rule.Window+time.Second {
+	if n, ttl := promoted.ZCard(ctx, name).Val(), promoted.PTTL(ctx, name).Val(); n != 6+1 || ttl <= 0 || ttl > r.Window+time.Second {
 		t.Errorf("%d members, of which one call has one, expire in %v", n, ttl)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestBudgetAtRisk wants one warning where a limit of a day or longer is counted in a Redis
@@ -99,18 +101,18 @@ func TestEviction(t *testing.T) {
 	const callers = 300
 	client := redistest.Start(t, "--maxmemory-policy", "volatile-random").Client(t)
 	var out lines
-	readings := make(chan runtime.MemoryEvent, 10_000)
+	readings := make(chan observe.MemoryEvent, 10_000)
 	store := runtime.NewRedisStore(client, patient, runtime.WithMemoryWatch(0.99, 10*time.Millisecond))
-	limiter := runtime.New(store, out.Logger(), closed, observing(runtime.Observer{Memory: func(e runtime.MemoryEvent) { readings <- e }}))
+	limiter := runtime.New(store, out.Logger(), closed, observing(observe.Observer{Memory: func(e observe.MemoryEvent) { readings <- e }}))
 	evicted := func() (n int64) {
 		for len(readings) > 0 {
 			n += (<-readings).Evicted
 		}
 		return n
 	}
-	rule := &runtime.Rule{Name: "budget", Algorithm: runtime.FixedWindow, Period: runtime.Year, Max: 10}
+	r := &runtime.Rule{Name: "budget", Algorithm: runtime.FixedWindow, Period: rule.Year, Max: 10}
 	for i := range callers {
-		taken(t, limiter, rule.Limit(key(fmt.Sprint(i))).WithCost(10))
+		taken(t, limiter, r.Limit(key(fmt.Sprint(i))).WithCost(10))
 	}
 	if n := evicted(); n != 0 {
 		t.Fatalf("%d keys evicted before", n)
@@ -121,7 +123,7 @@ func TestEviction(t *testing.T) {
 	}
 	whole := int64(0)
 	for i := range callers {
-		if left(t, limiter, rule.Limit(key(fmt.Sprint(i)))) == 10 {
+		if left(t, limiter, r.Limit(key(fmt.Sprint(i)))) == 10 {
 			whole++
 		}
 	}

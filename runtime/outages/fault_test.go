@@ -14,6 +14,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faults"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // comeback is how long it may take on a busy machine until Redis decides again
@@ -104,7 +105,7 @@ func judge(t *testing.T, fault faults.Fault, s *faults.Seen) (late []string) {
 	if len(fault.Classes) > 0 && !slices.ContainsFunc(fault.Classes, func(class string) bool { return s.Classes[class] > 0 }) {
 		slow("failures have none of the classes %v", fault.Classes)
 	}
-	if slices.Equal(fault.Classes, []string{"timeout"}) && s.Classes[runtime.ClassBreakerOpen.String()] == 0 {
+	if slices.Equal(fault.Classes, []string{"timeout"}) && s.Classes[observe.ClassBreakerOpen.String()] == 0 {
 		slow("a Redis that gives no answer is asked all the time")
 	}
 	switch s.Policy {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // testHalfMoved has many callers share batches to one slot of which half of the
@@ -31,8 +33,8 @@ func testHalfMoved(t *testing.T, cluster *redistest.Cluster) {
 		to := anotherMaster(t, cluster, from)
 		var opened atomic.Int64
 		store := runtime.NewRedisStore(client, runtime.WithDenialMemory(0), runtime.WithTimeout(time.Second)) // the machine may be busy
-		limiter := runtime.New(store, quiet, observing(runtime.Observer{
-			Breaker: func(ev runtime.BreakerEvent) {
+		limiter := runtime.New(store, quiet, observing(observe.Observer{
+			Breaker: func(ev observe.BreakerEvent) {
 				if ev.Open {
 					opened.Add(1)
 				}
@@ -49,7 +51,7 @@ func testHalfMoved(t *testing.T, cluster *redistest.Cluster) {
 			}
 			d, err := limiter.Take(t.Context(), limits...)
 			switch calls.Add(1); {
-			case d.Source != runtime.SourceStore:
+			case d.Source != rule.SourceStore:
 				undecided.Add(1)
 			case err == nil:
 				admitted[i].Add(1)
@@ -93,7 +95,7 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 	var mu sync.Mutex
 	var opened []string
 	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(300*time.Millisecond)), quiet, closed,
-		observing(runtime.Observer{Breaker: func(ev runtime.BreakerEvent) {
+		observing(observe.Observer{Breaker: func(ev observe.BreakerEvent) {
 			mu.Lock()
 			defer mu.Unlock()
 			if ev.Open {

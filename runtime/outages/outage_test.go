@@ -13,6 +13,8 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestOutageCostsOnce takes Redis away in several ways. That costs a few calls their
@@ -52,9 +54,9 @@ func outage(t *testing.T, client redis.UniversalClient, away time.Duration, stop
 	const timeout = 50 * time.Millisecond
 	turns := make(chan bool, 100)
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(timeout))
-	limiter := runtime.New(store, quiet, observing(runtime.Observer{Breaker: func(e runtime.BreakerEvent) { turns <- e.Open }}))
+	limiter := runtime.New(store, quiet, observing(observe.Observer{Breaker: func(e observe.BreakerEvent) { turns <- e.Open }}))
 	limit := (&runtime.Rule{Name: "r", Prefix: "{outage}:", Window: time.Hour, Max: 1_000_000}).Limit(nil)
-	decided := func() bool { return taken(t, limiter, limit).Source == runtime.SourceStore }
+	decided := func() bool { return taken(t, limiter, limit).Source == rule.SourceStore }
 	eventually(t, "the store decides", decided) // a busy machine may need some time to connect
 	for len(turns) > 0 {
 		<-turns
@@ -130,7 +132,7 @@ func TestOwnDeadlineIsNoOutage(t *testing.T) {
 			cancel()
 		}
 		server.Resume()
-		if d := taken(t, limiter, limit); d.Source != runtime.SourceStore {
+		if d := taken(t, limiter, limit); d.Source != rule.SourceStore {
 			t.Errorf("%s: got %+v; want a decision by the store", name, d)
 		}
 	}
@@ -154,9 +156,9 @@ func TestResetsDoNotPileUp(t *testing.T) {
 	if more := goruntime.NumGoroutine() - before; more > 500 {
 		t.Errorf("1000 resets leave %d goroutines", more)
 	}
-	broken := store.Failures()[runtime.ClassBreakerOpen]
+	broken := store.Failures()[observe.ClassBreakerOpen]
 	concurrently(100, func(int) { _ = limiter.Reset(t.Context(), limit) }) // all but a probe now and then
-	if kept := store.Failures()[runtime.ClassBreakerOpen] - broken; kept < 90 {
+	if kept := store.Failures()[observe.ClassBreakerOpen] - broken; kept < 90 {
 		t.Errorf("%d of 100 resets were kept from a stopped Redis, want nearly all", kept)
 	}
 	server.Resume()

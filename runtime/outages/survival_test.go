@@ -15,9 +15,10 @@ import (
 	"github.com/rategen/rategen/internal/testkit/powercut"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
-var month = &runtime.Rule{Name: "month", Algorithm: runtime.FixedWindow, Period: runtime.Month, Max: 1 << 40}
+var month = &runtime.Rule{Name: "month", Algorithm: runtime.FixedWindow, Period: rule.Month, Max: 1 << 40}
 
 // A spender charges a month's budget, one call after the other, until its Redis fails.
 type spender struct {

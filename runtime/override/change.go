@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Target is what an override is for: a rule, keys of a rule, or all limits. It
@@ -22,7 +23,7 @@ const All = "*"
 // Values are the fields of an override. Block and Allow are fields beside the others:
 // they cover them while they are in force, and leave them as they are.
 type Values struct {
-	runtime.KeyOverride
+	rule.KeyOverride
 	// Block refuses all calls with these keys, whatever else is said of them and of
 	// their rule. A rule has no such field.
 	Block bool
@@ -72,7 +73,7 @@ func (c Change) End(field string) time.Time {
 }
 
 // At returns what is in force of a change at a time, as a limiter has it.
-func (c Change) At(now time.Time) runtime.KeyOverride {
+func (c Change) At(now time.Time) rule.KeyOverride {
 	v := c.Values
 	for name, s := range settings {
 		if expired(c.End(name), now) {

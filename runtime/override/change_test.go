@@ -10,12 +10,13 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // What is in force follows from the fields, their ends and what holds then.
 func TestFieldsInForce(t *testing.T) {
 	t.Parallel()
-	type is = runtime.KeyOverride
+	type is = rule.KeyOverride
 	start := time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)
 	max := func(n int64) is { return is{Max: &n} }
 	blocked := is{Enabled: new(true), Max: new(int64(0)), Mode: new(runtime.ModeEnforce)}
@@ -44,13 +45,13 @@ func TestFieldsInForce(t *testing.T) {
 		for i, want := range want {
 			now := start.Add(time.Duration(i) * time.Second)
 			for name, got := range map[string]runtime.Overrides{"hash": fromHash.at(now), "file": fromFile.at(now)} {
-				for _, rule := range []string{"r", "s"} {
-					if diff := cmp.Diff(want, got.Rules[rule].Keys["k"]); diff != "" {
+				for _, r := range []string{"r", "s"} {
+					if diff := cmp.Diff(want, got.Rules[r].Keys["k"]); diff != "" {
 						t.Errorf("%s, %s after %d s (-want +got):\n%s", text, name, i, diff)
 					}
 				}
 				// A pattern that says nothing any more covers no other.
-				if _, is := got.Rules["r"].Keys["k"]; !is && want != (runtime.KeyOverride{}) || is && want == (runtime.KeyOverride{}) {
+				if _, is := got.Rules["r"].Keys["k"]; !is && want != (rule.KeyOverride{}) || is && want == (rule.KeyOverride{}) {
 					t.Errorf("%s, %s after %d s: there is %t", text, name, i, is)
 				}
 			}

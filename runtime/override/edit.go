@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // An Edit is one change of an override.
@@ -16,7 +16,7 @@ type Edit struct {
 	Target
 	// Set has the fields that are to be set: those that are not nil. Block and Allow
 	// are set if they are true. The other fields of the override stay as they are.
-	Set          runtime.KeyOverride
+	Set          rule.KeyOverride
 	Block, Allow bool
 	// Clear names fields that are to be removed, as they are called in the hash:
 	// max, window, mode, enabled, block and allow.
@@ -76,7 +76,7 @@ func (e *Editor) Edit(ctx context.Context, edit Edit) (done Edited, err error) {
 
 // check returns an error if no override can be like that.
 func (e *Edit) check() error {
-	sets := e.Set != (runtime.KeyOverride{}) || e.Block || e.Allow
+	sets := e.Set != (rule.KeyOverride{}) || e.Block || e.Allow
 	t := e.Target
 	switch {
 	case e.Remove && (sets || len(e.Clear) > 0) || !e.Remove && !sets && len(e.Clear) == 0:
@@ -85,7 +85,7 @@ func (e *Edit) check() error {
 		return nil
 	case t.Rule == "":
 		return errors.New("no rule is named")
-	case t.Rule == All && (t.Keys || e.Block || e.Allow || e.Set != runtime.KeyOverride{Enabled: e.Set.Enabled}):
+	case t.Rule == All && (t.Keys || e.Block || e.Allow || e.Set != rule.KeyOverride{Enabled: e.Set.Enabled}):
 		return errors.New("* is for all limits, and says enabled only: name a rule")
 	case !t.Keys && (e.Block || e.Allow):
 		return errors.New("block and allow are for keys: a rule has max and enabled")

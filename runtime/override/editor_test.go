@@ -13,12 +13,13 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 func ofRule(name string) Target          { return Target{Rule: name} }
 func ofKeys(name, pattern string) Target { return Target{name, pattern, true} }
 
-func toMax(n int64) Edit { return Edit{Set: runtime.KeyOverride{Max: &n}} }
+func toMax(n int64) Edit { return Edit{Set: rule.KeyOverride{Max: &n}} }
 
 // Changes are merged into what stands in the hash, wherever that is, and leave
 // the rest as it was written.
@@ -26,11 +27,11 @@ func TestEditor(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
-	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
+	r := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
 	soon := time.Now().Add(time.Hour).Truncate(time.Second)
 	timed := func(e Edit) Edit { e.Until = soon; return e }
 	endless := func(e Edit) Edit { e.Endless = true; return e }
-	shadow := Edit{Set: runtime.KeyOverride{Mode: new(runtime.ModeShadow)}}
+	shadow := Edit{Set: rule.KeyOverride{Mode: new(runtime.ModeShadow)}}
 	block, allow := Edit{Block: true}, Edit{Allow: true}
 	without := func(names ...string) *Edit { return &Edit{Clear: names} }
 	until := `,"until":"` + soon.UTC().Format(time.RFC3339) + `"}`
@@ -53,7 +54,7 @@ func TestEditor(t *testing.T) {
 		"a nested key":         {hash{"r": `{"max": 2, "keys": {"a": {"mode": "shadow"}}}`}, ofKeys("r", "a"), new(toMax(7)), hash{"r": `{"keys":{"a":{"max":7,"mode":"shadow"}},"max":2}`}, ""},
 		"beside nested keys":   {hash{"r": `{"keys": {"a": {"max": 1}}}`}, ofRule("r"), new(toMax(7)), hash{"r": `{"keys":{"a":{"max":1}},"max":7}`}, ""},
 		"a strange rule":       {nil, ofRule("[x"), new(toMax(7)), hash{`["[x"]`: `{"max":7}`}, ""},
-		"all limits":           {nil, ofRule(All), &Edit{Set: runtime.KeyOverride{Enabled: new(false)}}, hash{"*": `{"enabled":false}`}, ""},
+		"all limits":           {nil, ofRule(All), &Edit{Set: rule.KeyOverride{Enabled: new(false)}}, hash{"*": `{"enabled":false}`}, ""},
 		"for a time":           {nil, ofRule("r"), new(timed(toMax(7))), hash{"r": `{"max":7` + until}, ""},
 		"for the same time":    {hash{"r": `{"max":7` + until}, ofRule("r"), new(timed(shadow)), hash{"r": `{"max":7,"mode":"shadow"` + until}, ""},
 		"the end stays":        {hash{"r": `{"max":7` + until}, ofRule("r"), new(toMax(8)), hash{"r": `{"max":8` + until}, ""},
@@ -91,7 +92,7 @@ func TestEditor(t *testing.T) {
 		"remove what is broken":  {hash{"r": `{`, "s": `{`}, ofRule("r"), nil, hash{"s": `{`}, ""},
 		"remove what is twice":   {hash{`["r"]`: `{}`, "r": `{}`}, ofRule("r"), nil, hash{}, ""},
 		"remove all limits":      {hash{"*": `{"enabled": false}`}, ofRule(All), nil, hash{}, ""},
-		"a rule forbids it":      {nil, ofRule("r"), new(toMax(runtime.MaxLog + 1)), nil, "the maximum of a sliding-log"},
+		"a rule forbids it":      {nil, ofRule("r"), new(toMax(rule.MaxLog + 1)), nil, "the maximum of a sliding-log"},
 		"no rule could":          {nil, ofRule("other"), new(toMax(-1)), nil, "max -1 is not between"},
 		"no key is like that":    {nil, ofKeys("r", "a*b"), new(toMax(1)), nil, "a * before the end"},
 		"not UTF-8":              {nil, ofKeys("r", "\xff"), new(toMax(1)), nil, "as %XX"},
@@ -106,7 +107,7 @@ func TestEditor(t *testing.T) {
 			for field, value := range test.before {
 				client.HSet(ctx, name, field, value)
 			}
-			editor := NewEditor(client, name, rule)
+			editor := NewEditor(client, name, r)
 			want := test.after
 			edit := Edit{Remove: true}
 			if test.change != nil {
@@ -152,32 +153,32 @@ func TestEditorAndSource(t *testing.T) {
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
 	editor, source := NewEditor(client, "limits"), Redis(client, "limits")
-	want := runtime.Overrides{Rules: map[string]runtime.Override{}}
+	want := runtime.Overrides{Rules: map[string]rule.Override{}}
 	field := func(t *rapid.T, name string) bool { return rapid.Bool().Draw(t, name) }
 	rapid.Check(t, func(t *rapid.T) {
-		rule := rapid.SampledFrom([]string{"a", "[", `["`, "b.C#2", "规则", "<&>"}).Draw(t, "rule")
+		r := rapid.SampledFrom([]string{"a", "[", `["`, "b.C#2", "规则", "<&>"}).Draw(t, "rule")
 		pattern := rapid.SampledFrom([]string{"", "*", "a", "a:*", "%2A", "%3A:x", `"]`, "键", "%FF"}).Draw(t, "pattern")
-		target := Target{Rule: rule}
+		target := Target{Rule: r}
 		if field(t, "keys") {
 			target.Pattern, target.Keys = pattern, true
 		}
-		var c runtime.KeyOverride
+		var c rule.KeyOverride
 		if field(t, "max") {
-			c.Max = new(rapid.Int64Range(0, runtime.MaxCount).Draw(t, "max"))
+			c.Max = new(rapid.Int64Range(0, rule.MaxCount).Draw(t, "max"))
 		}
 		if field(t, "enabled") {
 			c.Enabled = new(field(t, "on"))
 		}
 		if field(t, "window") {
-			c.Window = new(time.Duration(rapid.Int64Range(int64(runtime.MinWindow), int64(runtime.MaxWindow)).Draw(t, "window")))
+			c.Window = new(time.Duration(rapid.Int64Range(int64(rule.MinWindow), int64(rule.MaxWindow)).Draw(t, "window")))
 		}
-		if c == (runtime.KeyOverride{}) || field(t, "mode") {
+		if c == (rule.KeyOverride{}) || field(t, "mode") {
 			c.Mode = new(rapid.SampledFrom([]runtime.Mode{runtime.ModeEnforce, runtime.ModeSoft, runtime.ModeShadow}).Draw(t, "mode"))
 		}
 		if _, err := editor.Edit(ctx, Edit{Target: target, Set: c}); err != nil {
 			t.Fatal(err)
 		}
-		entry := want.Rules[rule]
+		entry := want.Rules[r]
 		all := ownOf(entry)
 		if target.Keys {
 			all = entry.Keys[pattern]
@@ -208,13 +209,13 @@ func TestEditorAndSource(t *testing.T) {
 		}
 		if target.Keys {
 			if entry.Keys == nil {
-				entry.Keys = map[string]runtime.KeyOverride{}
+				entry.Keys = map[string]rule.KeyOverride{}
 			}
 			entry.Keys[pattern] = all
 		} else {
 			entry.Enabled, entry.Max, entry.Window, entry.Mode = all.Enabled, all.Max, all.Window, all.Mode
 		}
-		want.Rules[rule] = entry
+		want.Rules[r] = entry
 		got, err := source.Overrides(ctx)
 		if err != nil {
 			t.Fatal(err)

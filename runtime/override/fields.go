@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Which fields an override has depends on what it is for.
@@ -82,13 +83,13 @@ func values(v Values) members {
 }
 
 // ownOf returns what an override says of the rule, and not of its keys.
-func ownOf(o runtime.Override) runtime.KeyOverride {
-	return runtime.KeyOverride{Enabled: o.Enabled, Max: o.Max, Window: o.Window, Mode: o.Mode}
+func ownOf(o rule.Override) rule.KeyOverride {
+	return rule.KeyOverride{Enabled: o.Enabled, Max: o.Max, Window: o.Window, Mode: o.Mode}
 }
 
 // overrideOf returns what is said of a rule, and of its keys.
-func overrideOf(own runtime.KeyOverride, keys map[string]runtime.KeyOverride) runtime.Override {
-	return runtime.Override{Enabled: own.Enabled, Max: own.Max, Window: own.Window, Mode: own.Mode, Keys: keys}
+func overrideOf(own rule.KeyOverride, keys map[string]rule.KeyOverride) rule.Override {
+	return rule.Override{Enabled: own.Enabled, Max: own.Max, Window: own.Window, Mode: own.Mode, Keys: keys}
 }
 
 // changeOf returns what is said of all limits, of a rule or of keys, and the end of

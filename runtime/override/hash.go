@@ -9,22 +9,22 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // parseHash returns what the fields of a hash say.
 func parseHash(fields map[string]string) (reading, error) {
-	p := hashParser{rules: make(map[string]runtime.Override), known: make(map[string]Change)}
+	p := hashParser{rules: make(map[string]rule.Override), known: make(map[string]Change)}
 	for i, field := range slices.Sorted(maps.Keys(fields)) {
 		if err := p.field(field, fields[field]); err != nil {
 			return reading{}, inField(field, i+1, len(fields), err)
 		}
 	}
-	for rule, keys := range p.keys {
-		of := p.rules[rule]
+	for r, keys := range p.keys {
+		of := p.rules[r]
 		of.Keys = keys
-		p.rules[rule] = of
+		p.rules[r] = of
 	}
 	if len(p.rules) > maxRules {
 		return reading{}, private.Errorf("%d rules, the most is %d", len(p.rules), maxRules)
@@ -36,9 +36,9 @@ func parseHash(fields map[string]string) (reading, error) {
 // A hashParser knows what the fields so far say.
 type hashParser struct {
 	reading
-	rules map[string]runtime.Override
-	keys  map[string]map[string]runtime.KeyOverride // of rules
-	known map[string]Change                         // of keys, by their texts: many are the same
+	rules map[string]rule.Override
+	keys  map[string]map[string]rule.KeyOverride // of rules
+	known map[string]Change                      // of keys, by their texts: many are the same
 }
 
 func (p *hashParser) field(field, value string) error {
@@ -96,16 +96,16 @@ func (p *hashParser) keyChange(value string) (Change, error) {
 	return c, err
 }
 
-func (p *hashParser) add(rule, key string, of runtime.KeyOverride) error {
-	keys := p.keys[rule]
+func (p *hashParser) add(r, key string, of rule.KeyOverride) error {
+	keys := p.keys[r]
 	if _, twice := keys[key]; twice {
-		return private.Errorf("key %.80q of rule %.80q comes twice: leave one out", private.Text(key), rule)
+		return private.Errorf("key %.80q of rule %.80q comes twice: leave one out", private.Text(key), r)
 	}
 	if keys == nil {
-		if keys = make(map[string]runtime.KeyOverride); p.keys == nil {
-			p.keys = make(map[string]map[string]runtime.KeyOverride)
+		if keys = make(map[string]rule.KeyOverride); p.keys == nil {
+			p.keys = make(map[string]map[string]rule.KeyOverride)
 		}
-		p.keys[rule] = keys
+		p.keys[r] = keys
 	}
 	keys[key] = of
 	return nil

@@ -21,14 +21,16 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	_ "github.com/rategen/rategen/internal/testkit/seed" // rapid begins there
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
-var withKeys = runtime.Overrides{Rules: map[string]runtime.Override{
-	"a": {Max: new(int64(10)), Keys: map[string]runtime.KeyOverride{
+var withKeys = runtime.Overrides{Rules: map[string]rule.Override{
+	"a": {Max: new(int64(10)), Keys: map[string]rule.KeyOverride{
 		"premium-*": {Max: new(int64(1000)), Window: new(5 * time.Second), Mode: new(runtime.ModeShadow)},
 		"tenant-7":  {Enabled: new(false)},
 	}},
-	"b": {Keys: map[string]runtime.KeyOverride{"": {Max: new(int64(0))}, "x:*": {}}},
+	"b": {Keys: map[string]rule.KeyOverride{"": {Max: new(int64(0))}, "x:*": {}}},
 }}
 
 // A file and a hash say the same of keys.
@@ -162,10 +164,10 @@ func TestKeysLive(t *testing.T) {
 		}},
 	} {
 		test.set("nobody", `{}`)
-		told := make(chan runtime.OverrideEvent, 100)
+		told := make(chan observe.OverrideEvent, 100)
 		limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second)), runtime.WithNamespace(name),
 			runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithOverrides(test.source, 5*time.Millisecond),
-			runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) { told <- ev }}))
+			runtime.WithObserver(&observe.Observer{Override: func(ev observe.OverrideEvent) { told <- ev }}))
 		next := func() {
 			t.Helper()
 			select {

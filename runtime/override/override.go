@@ -23,7 +23,7 @@
 // block_until and block_then, and so on. Each process checks its own clock at every
 // interval, also while the file or Redis cannot be read.
 //
-// The field keys changes a rule for single keys, by the patterns of [runtime.Override]:
+// The field keys changes a rule for single keys, by the patterns of [rule.Override]:
 //
 //	rules:
 //	  orders.Service.Create:
@@ -58,8 +58,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Bounds on what is read, so that a wrong file or hash does no harm.
@@ -90,14 +90,14 @@ func readingOf(n *node) (r reading, err error) {
 	return r, nil
 }
 
-func (r *reading) rules(n *node) (map[string]runtime.Override, error) {
+func (r *reading) rules(n *node) (map[string]rule.Override, error) {
 	if err := n.want(object, "an object", `{"name of a rule": {"max": 10}}`); err != nil {
 		return nil, err
 	}
 	if len(n.fields) > maxRules {
 		return nil, n.errorf("%d rules, the most is %d", len(n.fields), maxRules)
 	}
-	rules := make(map[string]runtime.Override, len(n.fields))
+	rules := make(map[string]rule.Override, len(n.fields))
 	for _, f := range n.fields {
 		of, err := r.override(f, f.name)
 		if err != nil {
@@ -109,28 +109,28 @@ func (r *reading) rules(n *node) (map[string]runtime.Override, error) {
 }
 
 // override returns what is said of one rule, and of its keys.
-func (r *reading) override(n *node, rule string) (runtime.Override, error) {
+func (r *reading) override(n *node, declared string) (rule.Override, error) {
 	var keys map[string]Change
 	c, until, err := changeOf(n, ruleFields, func(f *node) (err error) {
 		keys, err = keysOf(f)
 		return err
 	})
 	if err != nil {
-		return runtime.Override{}, err
+		return rule.Override{}, err
 	}
-	r.addExpiry(timed{target: Target{Rule: rule}, change: c})
+	r.addExpiry(timed{target: Target{Rule: declared}, change: c})
 	of := overrideOf(c.At(time.Time{}), nil)
 	if keys != nil {
-		of.Keys = make(map[string]runtime.KeyOverride, len(keys))
+		of.Keys = make(map[string]rule.KeyOverride, len(keys))
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		c := keys[key]
 		if !until.IsZero() && c.Then != (Values{}) {
-			return runtime.Override{}, private.Errorf("key %.80q: what holds then cannot end with the until of the rule: give the key ends of its own", private.Text(key))
+			return rule.Override{}, private.Errorf("key %.80q: what holds then cannot end with the until of the rule: give the key ends of its own", private.Text(key))
 		}
 		c = c.within(until)
 		of.Keys[key] = c.At(time.Time{})
-		r.addExpiry(timed{target: Target{Rule: rule, Pattern: key, Keys: true}, change: c})
+		r.addExpiry(timed{target: Target{Rule: declared, Pattern: key, Keys: true}, change: c})
 	}
 	return of, nil
 }

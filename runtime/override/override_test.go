@@ -13,13 +13,14 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 func TestMain(m *testing.M) { limittest.Run(m) }
 
 var full = runtime.Overrides{
 	Enabled: new(true),
-	Rules: map[string]runtime.Override{
+	Rules: map[string]rule.Override{
 		"a":   {Enabled: new(false), Max: new(int64(0)), Window: new(7 * 24 * time.Hour), Mode: new(runtime.ModeShadow)},
 		"b.c": {Max: new(int64(12)), Window: new(90 * time.Second), Mode: new(runtime.ModeEnforce)},
 		"d":   {},
@@ -50,7 +51,7 @@ rules:
 `, full},
 		{"..data", `{"enabled": false}`, runtime.Overrides{Enabled: new(false)}},
 		{"limits", "---\nenabled: false", runtime.Overrides{Enabled: new(false)}},
-		{"a.yaml", "rules: {1: {max: 5}, true: {max: 6}}", runtime.Overrides{Rules: map[string]runtime.Override{
+		{"a.yaml", "rules: {1: {max: 5}, true: {max: 6}}", runtime.Overrides{Rules: map[string]rule.Override{
 			"1": {Max: new(int64(5))}, "true": {Max: new(int64(6))}}}},
 	} {
 		got, err := said(parseFile(test.name, []byte(test.text)))

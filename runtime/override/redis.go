@@ -10,6 +10,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // Redis returns a source that reads the hash under a key of Redis, the key as it
@@ -97,7 +98,7 @@ func relearn(ctx context.Context, client redis.UniversalClient, err error) {
 		return
 	}
 	switch runtime.ClassOf(err) {
-	case runtime.ClassDial, runtime.ClassConnection, runtime.ClassTimeout:
+	case observe.ClassDial, observe.ClassConnection, observe.ClassTimeout:
 		cluster.ReloadState(ctx)
 	}
 }

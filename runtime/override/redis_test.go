@@ -16,6 +16,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 func TestRedis(t *testing.T) {
@@ -81,12 +82,12 @@ func TestRedisLimiter(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, ReadTimeout: 2 * time.Second, MaxRetries: -1})
 	defer client.Close()
 	direct.HSet(ctx, "limits", "r", `{"max": 2}`)
-	seen := make(chan runtime.OverrideEvent, 100)
+	seen := make(chan observe.OverrideEvent, 100)
 	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.WithOverrides(Redis(client, "limits"), 5*time.Millisecond),
-		runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) { seen <- ev }}))
+		runtime.WithObserver(&observe.Observer{Override: func(ev observe.OverrideEvent) { seen <- ev }}))
 	defer limiter.Close()
-	next := func() runtime.OverrideEvent {
+	next := func() observe.OverrideEvent {
 		t.Helper()
 		select {
 		case ev := <-seen:
@@ -108,7 +109,7 @@ func TestRedisLimiter(t *testing.T) {
 		t.Errorf("changed: %+v, a limit of %d", ev, limit())
 	}
 	server.Pause()
-	if ev := next(); !errors.Is(ev.Err, context.DeadlineExceeded) && runtime.ClassOf(ev.Err) != runtime.ClassTimeout || errors.Is(ev.Err, runtime.ErrInvalidOverrides) || limit() != 3 || ev.Rules != 1 {
+	if ev := next(); !errors.Is(ev.Err, context.DeadlineExceeded) && runtime.ClassOf(ev.Err) != observe.ClassTimeout || errors.Is(ev.Err, runtime.ErrInvalidOverrides) || limit() != 3 || ev.Rules != 1 {
 		t.Errorf("frozen: %+v, a limit of %d", ev, limit())
 	}
 	if err := limiter.Close(); err != nil {
@@ -160,7 +161,7 @@ func TestRedisPanics(t *testing.T) {
 	seen := make(chan string, 10)
 	limiter := runtime.New(nil, runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.WithOverrides(Redis(client, "limits"), time.Millisecond),
-		runtime.WithObserver(&runtime.Observer{Panic: func(ev runtime.PanicEvent) {
+		runtime.WithObserver(&observe.Observer{Panic: func(ev observe.PanicEvent) {
 			select {
 			case seen <- ev.In:
 			default:

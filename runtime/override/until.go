@@ -6,6 +6,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A reading is the parsed content of a file or hash.
@@ -53,7 +54,7 @@ func (r *reading) at(now time.Time) runtime.Overrides {
 		target, is := t.target, t.change.At(now)
 		more := !t.change.next(now).IsZero()
 		r.addExpiryAfter(t, now)
-		gone := !more && is == runtime.KeyOverride{}
+		gone := !more && is == rule.KeyOverride{}
 		of, known := overrides.Rules[target.Rule]
 		switch {
 		case t.all:
@@ -72,7 +73,7 @@ func (r *reading) at(now time.Time) runtime.Overrides {
 				delete(of.Keys, target.Pattern)
 			}
 		}
-		if overrides.Rules[target.Rule] = of; gone && len(of.Keys) == 0 && ownOf(of) == (runtime.KeyOverride{}) {
+		if overrides.Rules[target.Rule] = of; gone && len(of.Keys) == 0 && ownOf(of) == (rule.KeyOverride{}) {
 			delete(overrides.Rules, target.Rule)
 		}
 	}
@@ -84,7 +85,7 @@ func (r *reading) at(now time.Time) runtime.Overrides {
 // a time.
 func (r *reading) over(now time.Time) (rules []string) {
 	for _, t := range r.timed {
-		if t.change.next(now).IsZero() && t.change.At(now) == (runtime.KeyOverride{}) {
+		if t.change.next(now).IsZero() && t.change.At(now) == (rule.KeyOverride{}) {
 			rules = append(rules, t.target.Rule)
 		}
 	}

@@ -16,15 +16,17 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // What has an end is in force until then, in a file and in a hash alike, and what
 // has none stays.
 func TestUntil(t *testing.T) {
 	t.Parallel()
-	type rules = map[string]runtime.Override
-	type keys = map[string]runtime.KeyOverride
-	one := runtime.KeyOverride{Max: new(int64(1))}
+	type rules = map[string]rule.Override
+	type keys = map[string]rule.KeyOverride
+	one := rule.KeyOverride{Max: new(int64(1))}
 	start := time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)
 	fromHash, err := parseHash(map[string]string{
 		"*":         `{"enabled": false, "until": "2026-11-22T14:00:01Z"}`,
@@ -96,7 +98,7 @@ func TestUntilWithoutSource(t *testing.T) {
 		for i := range failures {
 			limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithOverrides(source, time.Second),
 				runtime.WithLogger(slog.New(slog.DiscardHandler)),
-				runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) {
+				runtime.WithObserver(&observe.Observer{Override: func(ev observe.OverrideEvent) {
 					if errors.Is(ev.Err, os.ErrNotExist) {
 						failures[i]++
 					}

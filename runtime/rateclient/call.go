@@ -6,8 +6,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/peerstate"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Call is a request that was admitted. It is nil for one that no pattern fits.
@@ -16,15 +17,15 @@ type Call struct {
 	peer      *peer
 	deadline  time.Time // for its turn
 	charged   time.Time // not after that
-	keys      [runtime.MaxLimits - 1]runtime.Key
-	name      string                       // of the first key
-	cost      int64                        // of the first limit
-	share     float64                      // of the limits: the smallest
-	maxes     [runtime.MaxLimits - 1]int64 // that the peer has set; 0: none
-	paced     time.Time                    // until when calls go on evenly
-	settle    *runtime.Decision            // for Settle; nil if nobody can call it
-	least     string                       // the rule with the least left when it was charged
-	left      int64                        // of that
+	keys      [rule.MaxLimits - 1]runtime.Key
+	name      string                    // of the first key
+	cost      int64                     // of the first limit
+	share     float64                   // of the limits: the smallest
+	maxes     [rule.MaxLimits - 1]int64 // that the peer has set; 0: none
+	paced     time.Time                 // until when calls go on evenly
+	settle    *runtime.Decision         // for Settle; nil if nobody can call it
+	least     string                    // the rule with the least left when it was charged
+	left      int64                     // of that
 }
 
 type callKey struct{}
@@ -61,7 +62,7 @@ func (c *Call) Settle(ctx context.Context, costs ...int64) {
 
 // take charges the limits of the request once.
 func (c *Call) take(r *http.Request) (runtime.Decision, error) {
-	var all [runtime.MaxLimits]runtime.Limit
+	var all [rule.MaxLimits]runtime.Limit
 	limits := all[:0]
 	for i := range c.peer.limits {
 		limits = append(limits, c.limit(r, i))
@@ -80,7 +81,7 @@ func (c *Call) take(r *http.Request) (runtime.Decision, error) {
 	if err == nil && c.settle != nil {
 		*c.settle = d
 	}
-	if d.Blocked && d.Source == runtime.SourceStore { // perhaps another replica, or somebody else, has begun the hold
+	if d.Blocked && d.Source == rule.SourceStore { // perhaps another replica, or somebody else, has begun the hold
 		c.say(r.Context(), 0, peerstate.Said{Evenly: l.evenly(d.RetryAfter)})
 	}
 	if limited := (*runtime.LimitedError)(nil); d.Rule == l.pace.Name && errors.As(err, &limited) {

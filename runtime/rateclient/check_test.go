@@ -12,6 +12,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestDeadPatterns wants a pattern that no request can fit to be an error that says what to
@@ -76,12 +77,12 @@ func TestDeadPatterns(t *testing.T) {
 func TestDeadRules(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*rateclient.PeerLimit){
-		"a Period":           func(l *rateclient.PeerLimit) { l.Rule.Period = runtime.Month },
+		"a Period":           func(l *rateclient.PeerLimit) { l.Rule.Period = rule.Month },
 		"Keep":               func(l *rateclient.PeerLimit) { l.Rule.Keep = 2 },
-		"carries":            func(l *rateclient.PeerLimit) { l.Rule.Algorithm, l.Rule.Debt = runtime.FixedWindow, runtime.DebtCarry },
+		"carries":            func(l *rateclient.PeerLimit) { l.Rule.Algorithm, l.Rule.Debt = runtime.FixedWindow, rule.DebtCarry },
 		"max 2000000":        func(l *rateclient.PeerLimit) { l.Rule.Max = 2_000_000 },
 		"max 3000000":        func(l *rateclient.PeerLimit) { l.Least, l.Most = 1, 3_000_000 },
-		"max 90071992547409": func(l *rateclient.PeerLimit) { l.Rule.Algorithm, l.Rule.Max = runtime.FixedWindow, runtime.MaxAmount },
+		"max 90071992547409": func(l *rateclient.PeerLimit) { l.Rule.Algorithm, l.Rule.Max = runtime.FixedWindow, rule.MaxAmount },
 		"burst -1":           func(l *rateclient.PeerLimit) { l.Rule.Algorithm, l.Rule.Burst = runtime.TokenBucket, -1 },
 		"burst:":             func(l *rateclient.PeerLimit) { l.Rule.Burst = 3 },
 		"unknown algorithm":  func(l *rateclient.PeerLimit) { l.Rule.Algorithm = 99 },

@@ -14,7 +14,9 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/strictpeer"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateclient"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestFree wants requests that cost nothing to be held back like others.
@@ -59,7 +61,7 @@ func TestPanickingFunctions(t *testing.T) {
 				}
 			}}}
 		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour},
-			runtime.WithObserver(&runtime.Observer{Wait: func(_ context.Context, ev runtime.WaitEvent) {
+			runtime.WithObserver(&observe.Observer{Wait: func(_ context.Context, ev observe.WaitEvent) {
 				if waiting.Add(-1); ev.Waiting {
 					waiting.Add(2)
 				}
@@ -96,8 +98,8 @@ func TestTooLateIsTold(t *testing.T) {
 		var denied atomic.Int64
 		limits := []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: 10 * time.Second, Max: 1}, Margin: -1}}
 		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: 15 * time.Second},
-			runtime.WithObserver(&runtime.Observer{Decision: func(_ context.Context, ev runtime.DecisionEvent) {
-				if ev.Verdict == runtime.VerdictDenied && ev.Source == runtime.SourceRecalled && ev.Rule == "peer" && ev.RetryAfter > 0 && ev.Outgoing {
+			runtime.WithObserver(&observe.Observer{Decision: func(_ context.Context, ev observe.DecisionEvent) {
+				if ev.Verdict == observe.VerdictDenied && ev.Source == rule.SourceRecalled && ev.Rule == "peer" && ev.RetryAfter > 0 && ev.Outgoing {
 					denied.Add(1)
 				}
 			}}))

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/peerstate"
+	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/report"
 )
 
@@ -35,7 +36,7 @@ func (c *Call) say(ctx context.Context, i int, said peerstate.Said) int64 {
 	if said.Max > 0 {
 		said.Max = min(max(said.Max, l.least), l.most)
 	}
-	known := c.transport.limiter.Peer(ctx, l.rule.Limit(&c.keys[i]), &l.said, said)
+	known := bridge.LimiterOf(c.transport.limiter).Peer(ctx, l.rule.Limit(&c.keys[i]), &l.said, said)
 	if c.maxes[i] = known.Max; i == 0 {
 		c.paced = known.Paced
 	}

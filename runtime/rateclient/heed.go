@@ -5,8 +5,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/clock"
-	"github.com/rategen/rategen/runtime/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/report"
 )
 
@@ -38,7 +39,7 @@ func (c *Call) heed(ctx context.Context, a Answer, now time.Time) time.Time {
 	}
 	c.say(ctx, 0, peerstate.Said{Evenly: c.peer.limits[0].evenly(d)})
 	if a.Refused {
-		c.transport.limiter.PeerRefused(ctx, c.rule())
+		bridge.LimiterOf(c.transport.limiter).PeerRefused(ctx, c.rule())
 	}
 	c.report(ctx, &a, d, bounded, err)
 	if !a.Refused {

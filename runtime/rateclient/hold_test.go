@@ -10,15 +10,16 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestHoldsOfAllMargins has one replica measure a margin and another not, which then share a key
 // whatever they count by: its hold and its count.
 func TestHoldsOfAllMargins(t *testing.T) {
-	for name, rule := range map[string]runtime.Rule{
+	for name, r := range map[string]runtime.Rule{
 		"log":     {},
 		"equal":   {Algorithm: runtime.SlidingCounter},
-		"layered": {Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},
+		"layered": {Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10)},
 		"fixed":   {Algorithm: runtime.FixedWindow},
 		"bucket":  {Algorithm: runtime.TokenBucket},
 	} {
@@ -28,10 +29,10 @@ func TestHoldsOfAllMargins(t *testing.T) {
 				s := &service{answer: func(*http.Request) (int, map[string]string) {
 					return status, map[string]string{"Retry-After": "60"}
 				}}
-				rule.Name, rule.Window, rule.Max = "peer", time.Hour, 200
+				r.Name, r.Window, r.Max = "peer", time.Hour, 200
 				store := runtime.NewMemoryStore()
 				open := func() *rateclient.Transport {
-					return newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: []rateclient.PeerLimit{{Rule: rule}}})
+					return newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: []rateclient.PeerLimit{{Rule: r}}})
 				}
 				measured, other := open(), open()
 				for range 40 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -66,11 +67,11 @@ func (c *Call) admit(r *http.Request) (err error) {
 			return err
 		}
 	}
-	over, admitted := c.transport.limiter.Waits(r.Context(), c.rule()), false
+	over, admitted := bridge.LimiterOf(c.transport.limiter).Waits(r.Context(), c.rule()), false
 	defer func() { over(admitted) }()
 	err = c.wait(r, s)
 	if late, ok := err.(tooLate); ok {
-		err = c.transport.limiter.TooLate(r.Context(), c.limit(r, 0), time.Duration(late))
+		err = bridge.LimiterOf(c.transport.limiter).TooLate(r.Context(), c.limit(r, 0), time.Duration(late))
 	}
 	admitted = err == nil
 	return err

@@ -12,9 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/report"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Peer is a service, or a part of one, with limits of its own.
@@ -27,7 +28,7 @@ type Peer struct {
 	Pattern string
 	// Limits are charged together: all or none. What the peer answers holds back the key of
 	// the first one, so that should be the peer's key: the credential, say. There are from 1
-	// to [runtime.MaxLimits] - 1.
+	// to [rule.MaxLimits] - 1.
 	Limits []PeerLimit
 	// Wait is for how long a request may wait for its turn. 0: it does not.
 	Wait time.Duration
@@ -62,7 +63,7 @@ type PeerLimit struct {
 	Key func(r *http.Request, key *runtime.Key)
 	// Cost is how many events a request counts as; nil: 1. Like Key it must not read the
 	// body, and is called again for each try. A request whose cost is below 0, or above
-	// [runtime.MaxLogCost] where the rule is a [runtime.SlidingLog], fails with
+	// [rule.MaxLogCost] where the rule is a [runtime.SlidingLog], fails with
 	// [runtime.ErrInvalidLimit], and one that no room would be enough for with a
 	// [*runtime.LimitedError] that says [runtime.Never]. So count tokens or bytes with a
 	// [runtime.SlidingCounter] or a [runtime.TokenBucket].
@@ -131,11 +132,11 @@ func newPeer(p Peer) (*peer, error) {
 		return nil, fmt.Errorf("rateclient: peer %q: no request fits the pattern: %w", p.Pattern, err)
 	}
 	switch {
-	case len(p.Limits) == 0 || len(p.Limits) >= runtime.MaxLimits:
-		return nil, fmt.Errorf("rateclient: peer %q: it has %d limits, and from 1 to %d are possible", p.Pattern, len(p.Limits), runtime.MaxLimits-1)
+	case len(p.Limits) == 0 || len(p.Limits) >= rule.MaxLimits:
+		return nil, fmt.Errorf("rateclient: peer %q: it has %d limits, and from 1 to %d are possible", p.Pattern, len(p.Limits), rule.MaxLimits-1)
 	case p.Wait < 0 || p.MaxHold < 0 || p.Unsaid < 0 || p.Retries < 0:
 		return nil, fmt.Errorf("rateclient: peer %q: Wait, MaxHold, Unsaid or Retries is negative", p.Pattern)
-	case p.MaxHold > runtime.MaxWindow:
+	case p.MaxHold > rule.MaxWindow:
 		return nil, fmt.Errorf("rateclient: peer %q: MaxHold %v is above 366 days", p.Pattern, p.MaxHold)
 	}
 	if p.Refusals == nil {
@@ -194,7 +195,7 @@ func newLimit(l *PeerLimit) (*limit, error) {
 	ready.said = peerstate.Limit{First: min(r.Max, ready.most), Window: r.Window, Life: ready.keys.lifetime}
 	r.Hold, r.Outgoing = true, true
 	margin := cmp.Or(l.Margin, min(r.Window/marginShare, longMargin))
-	r.Window = min(r.Window+max(0, margin), runtime.MaxWindow).Truncate(time.Microsecond)
+	r.Window = min(r.Window+max(0, margin), rule.MaxWindow).Truncate(time.Microsecond)
 	margin = r.Window - l.Rule.Window
 	bucket := r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
 	if bucket && margin > 0 && (r.Burst > 0 || l.Most == 0) { // else the burst is what the peer sets

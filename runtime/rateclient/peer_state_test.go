@@ -13,11 +13,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/peerstate"
 	"github.com/rategen/rategen/runtime/rateclient"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestPeerScript has Redis, and a cluster, note what a peer says, and a process by itself: they know
@@ -29,9 +31,9 @@ func TestPeerScript(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shared := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second)))
 			alone := runtime.New(runtime.NewMemoryStore())
-			rule := &runtime.Rule{Name: "peer", Window: time.Minute, Max: 10, Hold: true}
+			r := &runtime.Rule{Name: "peer", Window: time.Minute, Max: 10, Hold: true}
 			for key := range int64(30) {
-				limit := rule.Limit(new(runtime.Key).AddInt(key))
+				limit := r.Limit(new(runtime.Key).AddInt(key))
 				highest := []int64{3, 100, 1e15 - 1}[rand.N(3)]
 				of := &peerstate.Limit{First: 1 + rand.N(highest), Life: time.Hour}
 				if rand.N(2) == 0 {
@@ -44,16 +46,16 @@ func TestPeerScript(t *testing.T) {
 						said.Max = 1 + rand.N(highest)
 					}
 					if rand.N(4) == 0 {
-						said.Evenly = rand.N(2 * runtime.MaxWindow)
+						said.Evenly = rand.N(2 * rule.MaxWindow)
 						close = max(close, time.Second+said.Evenly/64)
 					}
-					want, got := alone.Peer(t.Context(), limit, of, said), shared.Peer(t.Context(), limit, of, said)
+					want, got := bridge.LimiterOf(alone).Peer(t.Context(), limit, of, said), bridge.LimiterOf(shared).Peer(t.Context(), limit, of, said)
 					if apart := want.Paced.Sub(got.Paced).Abs(); got.Max != want.Max || want.Paced.After(time.Now()) && apart > close {
 						t.Fatalf("%+v, %+v said: %+v in Redis, %+v in this process", *of, said, got, want)
 					}
 				}
 				ttl := client.PTTL(t.Context(), fmt.Sprintf("rate_limit:peer:%d%%block%%peer", key)).Val()
-				if ttl <= 0 || ttl > 2*runtime.MaxWindow+of.Life {
+				if ttl <= 0 || ttl > 2*rule.MaxWindow+of.Life {
 					t.Fatalf("key %d lives for %v", key, ttl)
 				}
 			}
@@ -71,7 +73,7 @@ func TestPeerStateEnds(t *testing.T) {
 	}
 	rule := &runtime.Rule{Name: "peer", Window: time.Minute, Max: 10, Hold: true}
 	most := func(l *runtime.Limiter, of *peerstate.Limit, said peerstate.Said) int64 {
-		return l.Peer(t.Context(), rule.Limit(nil), of, said).Max
+		return bridge.LimiterOf(l).Peer(t.Context(), rule.Limit(nil), of, said).Max
 	}
 	one, other := open(), open()
 	short, long := &peerstate.Limit{First: 10, Life: 50 * time.Millisecond}, &peerstate.Limit{First: 10, Life: time.Hour}
@@ -114,13 +116,13 @@ func TestPeerStateWithoutRedis(t *testing.T) {
 			l := runtime.New(store)
 			rule := &runtime.Rule{Name: "peer", Window: time.Minute, Max: 10, Hold: true}
 			of := &peerstate.Limit{First: 10, Life: time.Hour}
-			l.Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{Max: 7})
+			bridge.LimiterOf(l).Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{Max: 7})
 			server.Pause()
 			begin, waited := time.Now(), 0
 			var slowest time.Duration
 			for time.Since(begin) < 1500*time.Millisecond {
 				asked := time.Now()
-				if got := l.Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{}).Max; got != 7 {
+				if got := bridge.LimiterOf(l).Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{}).Max; got != 7 {
 					t.Fatalf("max %d while Redis is away", got)
 				}
 				took := time.Since(asked)
@@ -132,7 +134,7 @@ func TestPeerStateWithoutRedis(t *testing.T) {
 			if slowest > timeout+2*time.Second || waited > 20 { // a busy machine stands still at times
 				t.Errorf("%d calls have waited, the longest for %v", waited, slowest)
 			}
-			if got := l.Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{Max: 5}).Max; got != 5 {
+			if got := bridge.LimiterOf(l).Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{Max: 5}).Max; got != 5 {
 				t.Errorf("max %d, the peer has just said 5", got)
 			}
 			server.Resume()
@@ -142,7 +144,7 @@ func TestPeerStateWithoutRedis(t *testing.T) {
 			if err := store.Close(); err != nil {
 				t.Error(err)
 			}
-			closed := l.Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{Max: 4})
+			closed := bridge.LimiterOf(l).Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{Max: 4})
 			if closed.Max != 4 {
 				t.Errorf("max %d after the end", closed.Max)
 			}
@@ -265,7 +267,7 @@ func TestReleasedPeer(t *testing.T) {
 		}
 		for what, end := range ways {
 			limit := rule.Limit(limittest.Key(what))
-			one.Peer(t.Context(), limit, of, peerstate.Said{Max: 3, Evenly: 24 * time.Hour})
+			bridge.LimiterOf(one).Peer(t.Context(), limit, of, peerstate.Said{Max: 3, Evenly: 24 * time.Hour})
 			if err := end(limit); err != nil {
 				t.Fatal(name, what, err)
 			}
@@ -275,7 +277,7 @@ func TestReleasedPeer(t *testing.T) {
 		}
 		for what := range ways {
 			for _, l := range []*runtime.Limiter{one, other} {
-				if s := l.Peer(t.Context(), rule.Limit(limittest.Key(what)), of, peerstate.Said{}); s.Max != 0 || s.Paced.After(time.Now()) {
+				if s := bridge.LimiterOf(l).Peer(t.Context(), rule.Limit(limittest.Key(what)), of, peerstate.Said{}); s.Max != 0 || s.Paced.After(time.Now()) {
 					t.Errorf("%s, after a %s: %+v", name, what, s)
 				}
 			}

@@ -20,7 +20,9 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/strictpeer"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateclient"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A service answers requests in this process. It is a RoundTripper that looks whether
@@ -156,7 +158,7 @@ func TestBadPeers(t *testing.T) {
 	for want, change := range map[string]func(*rateclient.Peer){
 		"parsing":             func(p *rateclient.Peer) { p.Pattern = "a.test" },
 		"it has 0 limits":     func(p *rateclient.Peer) { p.Limits = nil },
-		"it has 8 limits":     func(p *rateclient.Peer) { p.Limits = slices.Repeat(p.Limits, runtime.MaxLimits) },
+		"it has 8 limits":     func(p *rateclient.Peer) { p.Limits = slices.Repeat(p.Limits, rule.MaxLimits) },
 		"Wait":                func(p *rateclient.Peer) { p.Wait = -1 },
 		"status 200 cannot":   func(p *rateclient.Peer) { p.Refusals = []int{429, 200} },
 		"MaxHold":             func(p *rateclient.Peer) { p.MaxHold = math.MaxInt64 },
@@ -189,7 +191,7 @@ func TestWaitsInOrder(t *testing.T) {
 		s := new(service)
 		var waiting atomic.Int64
 		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: perSecond(5), Wait: time.Minute},
-			runtime.WithObserver(&runtime.Observer{Wait: func(_ context.Context, ev runtime.WaitEvent) {
+			runtime.WithObserver(&observe.Observer{Wait: func(_ context.Context, ev observe.WaitEvent) {
 				if waiting.Add(-1); ev.Waiting {
 					waiting.Add(2)
 				}
@@ -337,12 +339,12 @@ func TestHeld(t *testing.T) {
 					return 200, nil
 				}}
 				var replicas []*rateclient.Transport
-				var held []runtime.HoldEvent
+				var held []observe.HoldEvent
 				var refused, waiting, waited atomic.Int64
-				observer := &runtime.Observer{
-					Hold:        func(_ context.Context, ev runtime.HoldEvent) { held = append(held, ev) },
-					PeerRefused: func(context.Context, runtime.PeerRefusedEvent) { refused.Add(1) },
-					Wait: func(_ context.Context, ev runtime.WaitEvent) {
+				observer := &observe.Observer{
+					Hold:        func(_ context.Context, ev observe.HoldEvent) { held = append(held, ev) },
+					PeerRefused: func(context.Context, observe.PeerRefusedEvent) { refused.Add(1) },
+					Wait: func(_ context.Context, ev observe.WaitEvent) {
 						if ev.Waiting {
 							waiting.Add(1)
 						} else if waiting.Add(-1); ev.Admitted && ev.Rule == "peer" && ev.Waited >= hold {
@@ -374,7 +376,7 @@ func TestHeld(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				if want := (runtime.HoldEvent{Rule: "peer", For: hold}); len(held) != 1 || held[0] != want || refused.Load() != 1 {
+				if want := (observe.HoldEvent{Rule: "peer", For: hold}); len(held) != 1 || held[0] != want || refused.Load() != 1 {
 					t.Errorf("events %+v, %d refusals by the peer", held, refused.Load())
 				}
 				if waiting.Load() != 0 || waited.Load() != 4*max {
@@ -660,7 +662,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/plain"}}, Body: http.NoBody, Request: r}, nil
 	})
 	limiter := runtime.New(runtime.NewMemoryStore())
-	limits := perSecond(runtime.MaxCount)
+	limits := perSecond(rule.MaxCount)
 	limits[0].Rule.Algorithm, limits[0].Key = runtime.TokenBucket, rateclient.Host
 	transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "a.test/", Limits: limits, Wait: time.Second}}, rateclient.WithNext(next))
 	if err != nil {
@@ -687,9 +689,9 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func TestStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{answer: func(*http.Request) (int, map[string]string) { return 429, map[string]string{"Retry-After": "2"} }}
-		var held runtime.HoldEvent
+		var held observe.HoldEvent
 		transport := newTransport(t, s, nil, rateclient.Peer{Pattern: "a.test/", Limits: perSecond(10), Wait: time.Minute},
-			runtime.WithObserver(&runtime.Observer{Hold: func(_ context.Context, ev runtime.HoldEvent) { held = ev }}))
+			runtime.WithObserver(&observe.Observer{Hold: func(_ context.Context, ev observe.HoldEvent) { held = ev }}))
 		start := time.Now()
 		for range 3 {
 			if status, err := get(t.Context(), transport, "http://a.test/"); status != 429 || err != nil {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateclient"
 	"github.com/rategen/rategen/runtime/rateconnect"
 )
@@ -22,8 +23,8 @@ import (
 func outgoing(t *testing.T, most int64) (*rateclient.Transport, *atomic.Int64) {
 	t.Helper()
 	held := new(atomic.Int64)
-	transport, err := rateclient.New(limiter(t, runtime.WithObserver(&runtime.Observer{
-		Hold: func(_ context.Context, ev runtime.HoldEvent) { held.Store(int64(ev.For)) },
+	transport, err := rateclient.New(limiter(t, runtime.WithObserver(&observe.Observer{
+		Hold: func(_ context.Context, ev observe.HoldEvent) { held.Store(int64(ev.For)) },
 	})), []rateclient.Peer{{
 		Pattern: "127.0.0.1/shop.v1.Orders/",
 		Limits:  []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: most}}},

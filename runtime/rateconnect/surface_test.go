@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateconnect"
 	"github.com/rategen/rategen/runtime/ratehttp"
 	"github.com/rategen/rategen/runtime/raterpc"
@@ -77,7 +78,7 @@ func TestHiddenRefusals(t *testing.T) {
 		for mode, opts := range map[string][]raterpc.Option{"left": {raterpc.WithHiddenRefusals()}, "default": nil, "forced": {raterpc.WithForcedRefusals()}} {
 			reported := 0
 			l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-				runtime.WithObserver(&runtime.Observer{Hidden: func(context.Context, runtime.HiddenEvent) { reported++ }}))
+				runtime.WithObserver(&observe.Observer{Hidden: func(context.Context, observe.HiddenEvent) { reported++ }}))
 			full := rule(1)
 			_, _ = l.Take(t.Context(), full.Limit(nil))
 			url := serve(t, &orders{get: func(ctx context.Context, _ *connect.Request[text]) (*connect.Response[text], error) {

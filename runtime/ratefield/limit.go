@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A State is what a client may know about one limit of a call.
@@ -38,15 +40,15 @@ type State struct {
 
 // StateOf returns what a decision says to a client, and false if that is nothing:
 // about limits in shadow mode, and about what this process can serve at all.
-func StateOf(ev *runtime.DecisionEvent) (l State, ok bool) {
-	if !ev.Mode.Denies() || ev.Source == runtime.SourceProcess {
+func StateOf(ev *observe.DecisionEvent) (l State, ok bool) {
+	if !ev.Mode.Denies() || ev.Source == rule.SourceProcess {
 		return l, false
 	}
 	return State{
 		Rule: ev.Rule, Outgoing: ev.Outgoing, Quota: ev.Limit, max: ev.Max, Left: ev.Remaining,
 		window: ev.Window, RetryAfter: ev.RetryAfter, ResetAfter: ev.ResetAfter, MoreAfter: ev.MoreAfter,
-		Denied:  ev.Verdict == runtime.VerdictDenied,
-		Counted: ev.Source != runtime.SourceNone && ev.Source != runtime.SourceFailure && ev.Verdict != runtime.VerdictUnavailable,
+		Denied:  ev.Verdict == observe.VerdictDenied,
+		Counted: ev.Source != rule.SourceNone && ev.Source != rule.SourceFailure && ev.Verdict != observe.VerdictUnavailable,
 		resets:  ev.Algorithm == runtime.FixedWindow,
 		drains:  ev.Algorithm == runtime.TokenBucket || ev.Algorithm == runtime.LeakyBucket,
 		flight:  ev.Algorithm == runtime.Concurrency,
@@ -144,7 +146,7 @@ func timeFor(n int64, window time.Duration, max int64) (d time.Duration, exact b
 }
 
 // maxTime is longer than any bucket takes to fill, and far from overflowing.
-const maxTime = 200 * runtime.MaxWindow
+const maxTime = 200 * rule.MaxWindow
 
 // Seconds rounds up to seconds, of which there is at least one.
 func Seconds(d time.Duration) int64 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // The most that is kept of one call. A call meets few rules; a stream that lasts for
@@ -25,14 +26,14 @@ type Record struct {
 	mu       sync.Mutex
 	limits   []State
 	room     [2]State // of limits, at first
-	refusals []runtime.Refusal
-	one      [1]runtime.Refusal // of refusals, at first
+	refusals []observe.Refusal
+	one      [1]observe.Refusal // of refusals, at first
 	paused   bool
 }
 
 // Begin returns a context under which limiters report to the record.
 func (r *Record) Begin(ctx context.Context) context.Context {
-	return runtime.WithRefusalRecorder(runtime.WithRecorder(ctx, r.Decided), r.refused)
+	return observe.WithRefusalRecorder(observe.WithRecorder(ctx, r.Decided), r.refused)
 }
 
 // Pause ends the record: what is decided later is left to another one, so that no limit
@@ -59,14 +60,14 @@ func (r *Record) End() {
 }
 
 // Decided records a decision about one limit.
-func (r *Record) Decided(ev runtime.DecisionEvent) {
+func (r *Record) Decided(ev observe.DecisionEvent) {
 	l, ok := StateOf(&ev)
 	if !ok {
 		return
 	}
 	if l.flight {
 		switch {
-		case ev.Verdict == runtime.VerdictAdmitted && l.Counted:
+		case ev.Verdict == observe.VerdictAdmitted && l.Counted:
 			l.since = time.Now()
 		case l.Denied:
 			l.RetryAfter = r.Holds.orNone().retryAfter(l.Rule, l.RetryAfter)
@@ -106,7 +107,7 @@ func tighter(l, o *State) bool {
 }
 
 // refused records a refusal.
-func (r *Record) refused(refusal runtime.Refusal) {
+func (r *Record) refused(refusal observe.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.paused {

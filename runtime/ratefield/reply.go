@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // A Reply is what a program answers a client, of whose call a limit may have refused a part.
@@ -40,11 +41,11 @@ func (o Overruling) Overrules(by Reply) bool {
 	return by == ReplyUnknown && o != OverruleNothing || by == ReplyError && o == OverruleErrors
 }
 
-// Refusal returns the refusal that counts for the answer to the call, see [runtime.Refusal.Stands]: the
+// Refusal returns the refusal that counts for the answer to the call, see [observe.Refusal.Stands]: the
 // latest denial by a limit on its clients; if there was none, the latest by one on calls of the
 // service's own; and otherwise the latest of what no limiter could decide. A client may come back
 // after each.
-func (r *Record) Refusal(policies *Policies) (refusal runtime.Refusal, ok bool) {
+func (r *Record) Refusal(policies *Policies) (refusal observe.Refusal, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	const undecided, outgoing = 1, 2
@@ -70,8 +71,8 @@ func (r *Record) Refusal(policies *Policies) (refusal runtime.Refusal, ok bool) 
 
 // Report reports what a client got whose call was refused: the refusal, if that has overruled the reply, or
 // the reply. An error that the program has chosen hides no limit on calls of the service's own: the
-// program knows why. The route is as in [runtime.Refusal.Hidden].
-func (p *Policies) Report(ctx context.Context, refusal runtime.Refusal, by Reply, overruled bool, route string) {
+// program knows why. The route is as in [observe.Refusal.Hidden].
+func (p *Policies) Report(ctx context.Context, refusal observe.Refusal, by Reply, overruled bool, route string) {
 	var limited *runtime.LimitedError
 	switch {
 	case overruled:

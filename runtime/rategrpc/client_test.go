@@ -19,6 +19,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateclient"
 	"github.com/rategen/rategen/runtime/rategrpc"
 )
@@ -28,8 +29,8 @@ import (
 func outgoing(t *testing.T, pattern string, max int64) ([]grpc.DialOption, *atomic.Int64) {
 	t.Helper()
 	held := new(atomic.Int64)
-	transport, err := rateclient.New(limiter(t, runtime.WithObserver(&runtime.Observer{
-		Hold: func(_ context.Context, ev runtime.HoldEvent) { held.Store(int64(ev.For)) },
+	transport, err := rateclient.New(limiter(t, runtime.WithObserver(&observe.Observer{
+		Hold: func(_ context.Context, ev observe.HoldEvent) { held.Store(int64(ev.For)) },
 	})), []rateclient.Peer{{
 		Pattern: pattern,
 		Limits:  []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: max}, Key: rateclient.Credential}},

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/ratehttp"
 	"github.com/rategen/rategen/runtime/raterpc"
@@ -57,7 +58,7 @@ func TestHiddenRefusals(t *testing.T) {
 			var log bytes.Buffer
 			var served, hidden int
 			l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))),
-				runtime.WithObserver(&runtime.Observer{Hidden: func(_ context.Context, ev runtime.HiddenEvent) {
+				runtime.WithObserver(&observe.Observer{Hidden: func(_ context.Context, ev observe.HiddenEvent) {
 					if ev.Served {
 						served++
 					} else {

@@ -6,16 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // The fields of an admitted call cost two allocations: the text of both values, and
 // the slices that the header holds them in.
 func TestFieldsOfAdmittedCallAllocate(t *testing.T) {
 	e, _, _ := newConfig[Option](nil).begin(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
-	for _, rule := range []string{"shop.Orders.List", "shop.Orders"} {
-		e.record.Decided(runtime.DecisionEvent{
-			Rule: rule, Source: runtime.SourceStore, Window: time.Minute, Cost: 1, Limit: 100, Max: 100, Remaining: 99, ResetAfter: time.Second,
+	for _, r := range []string{"shop.Orders.List", "shop.Orders"} {
+		e.record.Decided(observe.DecisionEvent{
+			Rule: r, Source: rule.SourceStore, Window: time.Minute, Cost: 1, Limit: 100, Max: 100, Remaining: 99, ResetAfter: time.Second,
 		})
 	}
 	h := http.Header{policyField: nil, limitField: nil}

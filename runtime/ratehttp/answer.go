@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratefield"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // The problem types of section 10.2 of the draft, with their registered titles.
@@ -114,7 +115,7 @@ func newProblem(a Answer) problem {
 // no middleware knows more.
 func writeOnlyField(h http.Header, a Answer) {
 	var limited *runtime.LimitedError
-	if a.RetryAfter > 0 && errors.As(a.Err, &limited) && limited.Source != runtime.SourceProcess {
+	if a.RetryAfter > 0 && errors.As(a.Err, &limited) && limited.Source != rule.SourceProcess {
 		policy := standard.policies.Lookup(limited.Rule, limited.Outgoing())
 		if policy.Audience != ratefield.Public {
 			return

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // Health answers with the findings of a limiter, see [runtime.Limiter.Findings], as JSON:
@@ -18,8 +19,8 @@ func Health(limiter *runtime.Limiter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		answer := struct {
 			Status   string            `json:"status"`
-			Findings []runtime.Finding `json:"findings"`
-		}{"pass", append([]runtime.Finding{}, limiter.Findings()...)}
+			Findings []observe.Finding `json:"findings"`
+		}{"pass", append([]observe.Finding{}, limiter.Findings()...)}
 		if len(answer.Findings) > 0 {
 			answer.Status = "warn"
 		}

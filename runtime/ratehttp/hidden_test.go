@@ -16,6 +16,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateclient"
 	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/ratehttp"
@@ -102,9 +103,9 @@ func TestHiddenRefusals(t *testing.T) {
 			t.Run(c.name+", "+mode, func(t *testing.T) {
 				var log bytes.Buffer
 				var mu sync.Mutex // a handler that aborts may end after the next one has begun
-				var seen []runtime.HiddenEvent
+				var seen []observe.HiddenEvent
 				limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
-					runtime.WithObserver(&runtime.Observer{Hidden: func(_ context.Context, ev runtime.HiddenEvent) {
+					runtime.WithObserver(&observe.Observer{Hidden: func(_ context.Context, ev observe.HiddenEvent) {
 						mu.Lock()
 						defer mu.Unlock()
 						seen = append(seen, ev)
@@ -137,10 +138,10 @@ func TestHiddenRefusals(t *testing.T) {
 					}
 				}
 				server.Close() // all handlers have ended
-				var wantSeen []runtime.HiddenEvent
+				var wantSeen []observe.HiddenEvent
 				if c.reported > 0 && !overruled {
-					ev := runtime.HiddenEvent{Rule: rule.Name, Served: c.reported == served}
-					wantSeen = []runtime.HiddenEvent{ev, ev}
+					ev := observe.HiddenEvent{Rule: rule.Name, Served: c.reported == served}
+					wantSeen = []observe.HiddenEvent{ev, ev}
 				}
 				limittest.Equal(t, "what the observer has seen", fmt.Sprint(seen), fmt.Sprint(wantSeen))
 				lines := log.String()
@@ -189,7 +190,7 @@ func TestRefusalsThatCount(t *testing.T) {
 	} {
 		for mode, opts := range modes {
 			found := 0
-			limiter := c.limiter(runtime.WithObserver(&runtime.Observer{Hidden: func(context.Context, runtime.HiddenEvent) { found++ }}))
+			limiter := c.limiter(runtime.WithObserver(&observe.Observer{Hidden: func(context.Context, observe.HiddenEvent) { found++ }}))
 			opts = append(opts[:len(opts):len(opts)], ratehttp.WithPolicy("outgoing", ratefield.Policy{Audience: ratefield.Outgoing}))
 			want := c.want
 			if mode == "left" {
@@ -254,7 +255,7 @@ func TestRefusalStands(t *testing.T) {
 				resp := answerOf(ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					ctx := r.Context()
 					if inner {
-						ctx = runtime.WithRefusalRecorder(ctx, func(runtime.Refusal) {})
+						ctx = observe.WithRefusalRecorder(ctx, func(observe.Refusal) {})
 					}
 					_ = take(context.Background(), full("a"))
 					if take(ctx, full("a")) == nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
@@ -171,7 +172,7 @@ func TestFlushThatFails(t *testing.T) {
 // A connection that is hijacked past layers is no answer of ours, and hides nothing.
 func TestHijackPastLayers(t *testing.T) {
 	const upgraded = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
-	limiter := newLimiter(runtime.WithObserver(&runtime.Observer{Hidden: func(context.Context, runtime.HiddenEvent) { t.Error("hidden") }}))
+	limiter := newLimiter(runtime.WithObserver(&observe.Observer{Hidden: func(context.Context, observe.HiddenEvent) { t.Error("hidden") }}))
 	refund := make(chan int, 1)
 	limit := ratehttp.RequestLimit{Limiter: limiter, Rule: hourly, Refund: func(status int) bool { refund <- status; return false }}
 	h := ratehttp.Middleware(ratehttp.WithForcedRefusals())(limit.Wrap(refusing(t, limiter, func(http.ResponseWriter) {}, func(w http.ResponseWriter, r *http.Request, err error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratehttp"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // answerOf has a handler answer one GET of one client.
@@ -66,9 +67,9 @@ func TestFields(t *testing.T) {
 		{"a bucket whose burst comes back in 3.3 s", []*runtime.Rule{{Name: "x", Window: second, Max: 3, Burst: 10, Algorithm: runtime.TokenBucket}}, 1,
 			[]item{{"x", params{"q": int64(10)}}},
 			[]item{{"x", params{"r": int64(9), "t": int64(3)}}}},
-		{"a long window", []*runtime.Rule{{Name: "x", Window: runtime.MaxWindow, Max: runtime.MaxCount, Algorithm: runtime.SlidingCounter}}, 1,
-			[]item{{"x", params{"q": int64(runtime.MaxCount), "w": int64(runtime.MaxWindow / second)}}},
-			[]item{{"x", params{"r": int64(runtime.MaxCount - 1), "t": int64(runtime.MaxWindow / second)}}}},
+		{"a long window", []*runtime.Rule{{Name: "x", Window: rule.MaxWindow, Max: rule.MaxCount, Algorithm: runtime.SlidingCounter}}, 1,
+			[]item{{"x", params{"q": int64(rule.MaxCount), "w": int64(rule.MaxWindow / second)}}},
+			[]item{{"x", params{"r": int64(rule.MaxCount - 1), "t": int64(rule.MaxWindow / second)}}}},
 		{"two limits", []*runtime.Rule{{Name: "burst", Window: second, Max: 2}, {Name: "daily", Window: day, Max: 864}}, 2,
 			[]item{{"burst", params{"q": int64(2), "w": int64(1)}}, {"daily", params{"q": int64(864), "w": int64(86400)}}},
 			[]item{{"burst", params{"r": int64(0), "t": int64(1)}}, {"daily", params{"r": int64(862), "t": int64(86200)}}}},
@@ -82,8 +83,8 @@ func TestFields(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var limits []runtime.Limit
-				for _, rule := range c.rules {
-					limits = append(limits, rule.Limit(nil))
+				for _, r := range c.rules {
+					limits = append(limits, r.Limit(nil))
 				}
 				h := ratehttp.Middleware()(taking(newLimiter(), limits...))
 				var resp *http.Response

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratefield"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // An Answer is what a refused request is told, see [WithAnswer].
@@ -189,7 +190,7 @@ func violatedBy(e *exchange, c *config, limited *runtime.LimitedError) []string 
 		names = e.violated()
 	}
 	named := c.policies.Lookup(limited.Rule, limited.Outgoing())
-	if named.Audience != ratefield.Public || limited.Source == runtime.SourceProcess || slices.Contains(names, named.Name) {
+	if named.Audience != ratefield.Public || limited.Source == rule.SourceProcess || slices.Contains(names, named.Name) {
 		return names
 	}
 	return append(names, named.Name)

@@ -16,6 +16,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/ratehttp"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 const types = "https://iana.org/assignments/http-problem-types#"
@@ -78,7 +79,7 @@ func TestError(t *testing.T) {
 		}, []runtime.Limit{full.Limit(nil)}, 503, "", map[string]any{
 			"type": types + "temporary-reduced-capacity", "title": "Temporary Reduced Capacity", "status": 503.,
 			"detail": "It cannot be decided now whether the request is within its limits."}},
-		{"without a key", newLimiter, []runtime.Limit{(&runtime.Rule{Name: "keyless", Window: time.Minute, Max: 1, Invalid: runtime.InvalidRefuse}).Limit(runtime.NewKey().AddInvalid("nil"))}, 500, "", map[string]any{
+		{"without a key", newLimiter, []runtime.Limit{(&runtime.Rule{Name: "keyless", Window: time.Minute, Max: 1, Invalid: rule.InvalidRefuse}).Limit(runtime.NewKey().AddInvalid("nil"))}, 500, "", map[string]any{
 			"type": "about:blank", "title": "Internal Server Error", "status": 500.,
 			"detail": "The limits of the request cannot be applied."}},
 		{"a negative cost", newLimiter, []runtime.Limit{full.Limit(nil).WithCost(-1)}, 500, "", map[string]any{

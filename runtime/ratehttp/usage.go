@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/ratefield"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Usage returns a handler that tells clients what is left of their own limits, without
@@ -123,7 +125,7 @@ func viewOf(u *runtime.Usage, m *ratefield.Member) usageView {
 	case u.RetryAfter != runtime.Never:
 		v.RetryAfter = new(m.Effective)
 	}
-	if u.Period != runtime.NoPeriod {
+	if u.Period != rule.NoPeriod {
 		v.Period = u.Period.String()
 	}
 	for _, p := range u.Past {
@@ -133,13 +135,13 @@ func viewOf(u *runtime.Usage, m *ratefield.Member) usageView {
 }
 
 // eventOf returns the decision that a call of cost 1 would meet.
-func eventOf(u *runtime.Usage) *runtime.DecisionEvent {
-	ev := &runtime.DecisionEvent{
-		Rule: u.Rule, Outgoing: u.Outgoing, Source: runtime.SourceStore, Mode: u.Mode, Algorithm: u.Algorithm, Window: u.Window,
+func eventOf(u *runtime.Usage) *observe.DecisionEvent {
+	ev := &observe.DecisionEvent{
+		Rule: u.Rule, Outgoing: u.Outgoing, Source: rule.SourceStore, Mode: u.Mode, Algorithm: u.Algorithm, Window: u.Window,
 		Limit: u.Limit, Max: u.Max, Remaining: u.Remaining, RetryAfter: u.RetryAfter, ResetAfter: u.ResetAfter,
 	}
 	if u.RetryAfter > 0 {
-		ev.Verdict = runtime.VerdictDenied
+		ev.Verdict = observe.VerdictDenied
 	}
 	return ev
 }

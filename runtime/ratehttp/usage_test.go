@@ -13,6 +13,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/ratehttp"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // usagesOf returns a function that finds the usages of the user in the query.
@@ -31,14 +32,14 @@ func usagesOf(limiter *runtime.Limiter, rules ...*runtime.Rule) func(*http.Reque
 func TestUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter()
-		rule := func(name string, max int64) *runtime.Rule {
+		declared := func(name string, max int64) *runtime.Rule {
 			return &runtime.Rule{Name: name, Window: time.Minute, Max: max}
 		}
-		month := &runtime.Rule{Name: "shop.Orders.Place", Period: runtime.Month, Max: 10, Algorithm: runtime.FixedWindow}
-		bucket, shadow, none := rule("upload", 120), rule("shadow", 5), rule("none", 0)
+		month := &runtime.Rule{Name: "shop.Orders.Place", Period: rule.Month, Max: 10, Algorithm: runtime.FixedWindow}
+		bucket, shadow, none := declared("upload", 120), declared("shadow", 5), declared("none", 0)
 		bucket.Algorithm, bucket.Burst = runtime.TokenBucket, 6
 		shadow.Mode = runtime.ModeShadow
-		full, internal, outgoing := rule("full", 1), rule("internal", 7), rule("out.peer", 8)
+		full, internal, outgoing := declared("full", 1), declared("internal", 7), declared("out.peer", 8)
 		rules := []*runtime.Rule{month, bucket, shadow, full, internal, outgoing, none}
 		h := ratehttp.Usage(usagesOf(limiter, rules...))
 		below := ratehttp.Middleware(ratehttp.WithLogger(silent), ratehttp.WithLegacyFields(),
@@ -104,7 +105,7 @@ func TestUsage(t *testing.T) {
 func TestUsagePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter()
-		month := &runtime.Rule{Name: "month", Period: runtime.Month, Zone: "Asia/Kolkata", Keep: 2, Max: 10, Algorithm: runtime.FixedWindow}
+		month := &runtime.Rule{Name: "month", Period: rule.Month, Zone: "Asia/Kolkata", Keep: 2, Max: 10, Algorithm: runtime.FixedWindow}
 		take := func() {
 			if _, err := limiter.Take(t.Context(), month.Limit(runtime.NewKey().AddString("ann")).WithCost(3)); err != nil {
 				t.Fatal(err)

@@ -10,12 +10,14 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateotel"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 var quiet = runtime.WithLogger(slog.New(slog.DiscardHandler))
 
-func observer(tb testing.TB, provider metric.MeterProvider) *runtime.Observer {
+func observer(tb testing.TB, provider metric.MeterProvider) *observe.Observer {
 	tb.Helper()
 	o, err := rateotel.Observer(provider)
 	if err != nil {
@@ -47,8 +49,8 @@ func BenchmarkDecision(b *testing.B) {
 // store, and one that did not.
 func BenchmarkObserver(b *testing.B) {
 	o := observer(b, sdk.NewMeterProvider(sdk.WithReader(sdk.NewManualReader())))
-	for _, source := range []runtime.Source{runtime.SourceStore, runtime.SourceRecalled} {
-		ev := runtime.DecisionEvent{Rule: "employee.EmployeeService.GetByID", Verdict: runtime.VerdictDenied, Source: source, Cost: 1, Limit: 100, Remaining: 99, Latency: 300 * time.Microsecond}
+	for _, source := range []rule.Source{rule.SourceStore, rule.SourceRecalled} {
+		ev := observe.DecisionEvent{Rule: "employee.EmployeeService.GetByID", Verdict: observe.VerdictDenied, Source: source, Cost: 1, Limit: 100, Remaining: 99, Latency: 300 * time.Microsecond}
 		b.Run(source.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -14,7 +14,9 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateotel"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A slow store takes 300 µs for each call.
@@ -104,15 +106,15 @@ func TestMetrics(t *testing.T) {
 			}
 			defer func() { _ = l.Refund(context.Background(), d) }()
 		}
-		o.Failure(t.Context(), runtime.FailureEvent{Rule: "orders.Create", Class: runtime.ClassOOM, Policy: runtime.FailOpen})
-		o.Breaker(runtime.BreakerEvent{Open: true, Node: "10.0.0.1:6379"})
-		o.Wait(t.Context(), runtime.WaitEvent{Rule: "orders.Mail", Waiting: true})
-		o.Wait(t.Context(), runtime.WaitEvent{Rule: "orders.Mail", Waiting: true})
-		o.Wait(t.Context(), runtime.WaitEvent{Rule: "orders.Mail", Waited: 1500 * time.Millisecond, Admitted: true})
-		o.Memory(runtime.MemoryEvent{Used: 800, Max: 1000, Evicted: 7})
-		o.Scale(runtime.ScaleEvent{Rule: "orders.Search", Factor: 0.25})
-		o.Override(runtime.OverrideEvent{Rules: 2, Err: fmt.Errorf("bad: %w", runtime.ErrInvalidOverrides)})
-		o.Panic(runtime.PanicEvent{In: "scaler"})
+		o.Failure(t.Context(), observe.FailureEvent{Rule: "orders.Create", Class: observe.ClassOOM, Policy: runtime.FailOpen})
+		o.Breaker(observe.BreakerEvent{Open: true, Node: "10.0.0.1:6379"})
+		o.Wait(t.Context(), observe.WaitEvent{Rule: "orders.Mail", Waiting: true})
+		o.Wait(t.Context(), observe.WaitEvent{Rule: "orders.Mail", Waiting: true})
+		o.Wait(t.Context(), observe.WaitEvent{Rule: "orders.Mail", Waited: 1500 * time.Millisecond, Admitted: true})
+		o.Memory(observe.MemoryEvent{Used: 800, Max: 1000, Evicted: 7})
+		o.Scale(observe.ScaleEvent{Rule: "orders.Search", Factor: 0.25})
+		o.Override(observe.OverrideEvent{Rules: 2, Err: fmt.Errorf("bad: %w", runtime.ErrInvalidOverrides)})
+		o.Panic(observe.PanicEvent{In: "scaler"})
 		after, instruments := collect(t, reader)
 		for series, want := range map[string]string{
 			"rategen.decisions{rule=orders.Create,source=store,verdict=admitted}":      "5",
@@ -170,9 +172,9 @@ func TestNoProvider(t *testing.T) {
 func TestAllocates(t *testing.T) {
 	o := observer(t, sdk.NewMeterProvider(sdk.WithReader(sdk.NewManualReader())))
 	ctx := context.Background()
-	for _, ev := range []runtime.DecisionEvent{
-		{Rule: "a", Source: runtime.SourceStore, Cost: 3, Limit: 1, Latency: time.Millisecond},
-		{Rule: "a", Verdict: runtime.VerdictDenied, Source: runtime.SourceRecalled, Cost: 1},
+	for _, ev := range []observe.DecisionEvent{
+		{Rule: "a", Source: rule.SourceStore, Cost: 3, Limit: 1, Latency: time.Millisecond},
+		{Rule: "a", Verdict: observe.VerdictDenied, Source: rule.SourceRecalled, Cost: 1},
 	} {
 		if n := testing.AllocsPerRun(1000, func() { o.Decision(ctx, ev) }); n != 0 {
 			t.Errorf("%v: %v allocations", ev.Source, n)
@@ -188,7 +190,7 @@ func TestThresholds(t *testing.T) {
 		t.Fatal(err)
 	}
 	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(o))
-	month := &runtime.Rule{Name: "month", Period: runtime.Month, Max: 9, Algorithm: runtime.FixedWindow}
+	month := &runtime.Rule{Name: "month", Period: rule.Month, Max: 9, Algorithm: runtime.FixedWindow}
 	if _, err := limiter.Take(t.Context(), month.Limit(nil).WithCost(8)); err != nil {
 		t.Fatal(err)
 	}

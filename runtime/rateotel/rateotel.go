@@ -24,7 +24,8 @@ import (
 
 	"github.com/rategen/rategen/internal/buildversion"
 	"github.com/rategen/rategen/internal/ratetally"
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // scope is the name of the instrumentation.
@@ -41,7 +42,7 @@ const scope = "github.com/rategen/rategen/runtime/rateotel"
 // is started.
 //
 // The error says that the provider is nil, or that it refused a metric.
-func Observer(provider metric.MeterProvider) (*runtime.Observer, error) {
+func Observer(provider metric.MeterProvider) (*observe.Observer, error) {
 	if provider == nil {
 		return nil, errors.New("rateotel: no meter provider: pass one, such as otel.GetMeterProvider()")
 	}
@@ -102,7 +103,7 @@ func (e *exporter) instrument(meter metric.Meter) (err error) {
 		return err
 	}
 	for s := range e.sources {
-		set := attribute.NewSet(attribute.String(d.Labels[0], runtime.Source(s).String()))
+		set := attribute.NewSet(attribute.String(d.Labels[0], rule.Source(s).String()))
 		e.sources[s] = []metric.RecordOption{metric.WithAttributeSet(set)}
 	}
 	_, err = meter.RegisterCallback(e.collect, all...)
@@ -127,12 +128,12 @@ func (e *exporter) collect(_ context.Context, o metric.Observer) error {
 	return nil
 }
 
-func (e *exporter) decided(ctx context.Context, ev runtime.DecisionEvent) {
+func (e *exporter) decided(ctx context.Context, ev observe.DecisionEvent) {
 	e.tally.Decided(&ev)
 	if ratetally.Waited(&ev) {
 		e.durations.Record(ctx, ev.Latency.Seconds(), e.sources[ev.Source%maxSources]...)
 	}
-	if ev.Verdict == runtime.VerdictDenied {
+	if ev.Verdict == observe.VerdictDenied {
 		denied(ctx, &ev)
 	}
 }

@@ -8,10 +8,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // denied adds an event to the span of a call that was denied.
-func denied(ctx context.Context, ev *runtime.DecisionEvent) {
+func denied(ctx context.Context, ev *observe.DecisionEvent) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return

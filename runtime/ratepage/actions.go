@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Kind is what an [Action] does.
@@ -211,7 +212,7 @@ func (act *Action) edit(key *runtime.Key) override.Edit {
 	}
 	switch act.Kind {
 	case Change, ChangeKey:
-		e.Set = runtime.KeyOverride{Max: act.Max, Window: act.Window}
+		e.Set = rule.KeyOverride{Max: act.Max, Window: act.Window}
 	case Block:
 		e.Block = true
 	case Unblock:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A notebook is an editor that notes what it is asked for.
@@ -256,7 +257,7 @@ func TestOverrides(t *testing.T) {
 	end := time.Now().Add(time.Hour)
 	key := override.Target{Rule: "r", Pattern: "mallory", Keys: true}
 	editor := &notebook{
-		entries: []override.Entry{{Target: key, Change: override.Change{Values: override.Values{Block: true}, Until: end}}, {Target: override.Target{Rule: "r"}, Change: override.Change{Values: override.Values{KeyOverride: runtime.KeyOverride{Max: new(int64(7))}}, Until: time.Unix(1e9, 0)}}},
+		entries: []override.Entry{{Target: key, Change: override.Change{Values: override.Values{Block: true}, Until: end}}, {Target: override.Target{Rule: "r"}, Change: override.Change{Values: override.Values{KeyOverride: rule.KeyOverride{Max: new(int64(7))}}, Until: time.Unix(1e9, 0)}}},
 		records: []override.Record{{ID: 3, Who: "ada", Why: "ticket 7", Target: key, After: `{"block":true}`}},
 	}
 	for _, keys := range []struct {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // An inForce is an editor of overrides that a limiter follows.
@@ -18,7 +20,7 @@ type inForce struct {
 
 func (f *inForce) Edit(_ ctx, e override.Edit) (override.Edited, error) {
 	is := override.Change{Values: override.Values{KeyOverride: e.Set, Block: e.Block, Allow: e.Allow}}.At(time.Now())
-	f.says <- runtime.Overrides{Rules: map[string]runtime.Override{e.Rule: {Keys: map[string]runtime.KeyOverride{e.Pattern: is}}}}
+	f.says <- runtime.Overrides{Rules: map[string]rule.Override{e.Rule: {Keys: map[string]rule.KeyOverride{e.Pattern: is}}}}
 	return override.Edited{Found: true}, nil
 }
 
@@ -35,7 +37,7 @@ func TestBlockInShadow(t *testing.T) {
 	says, told := <-edits.says, make(chan error, 1)
 	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(quiet),
 		runtime.WithOverrides(runtime.OverrideFunc(func(ctx) (runtime.Overrides, error) { return says, nil }), time.Hour),
-		runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) { told <- ev.Err }}))
+		runtime.WithObserver(&observe.Observer{Override: func(ev observe.OverrideEvent) { told <- ev.Err }}))
 	defer limiter.Close()
 	if err := <-told; err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // manyRules returns rules as a large program has them.
@@ -26,8 +28,8 @@ func manyRules(n int) []*runtime.Rule {
 func TestDecisionAllocates(t *testing.T) {
 	page := New(WithKeys())
 	o := page.Observer()
-	ev := runtime.DecisionEvent{Rule: "r", Source: runtime.SourceStore, Latency: time.Millisecond}
-	key := runtime.KeyDeniedEvent{Rule: "r", Key: []byte("ann")}
+	ev := observe.DecisionEvent{Rule: "r", Source: rule.SourceStore, Latency: time.Millisecond}
+	key := observe.KeyDeniedEvent{Rule: "r", Key: []byte("ann")}
 	for range 10 {
 		o.Decision(t.Context(), ev)
 		o.KeyDenied(t.Context(), key)
@@ -86,17 +88,17 @@ func TestMemory(t *testing.T) {
 func work(page *Page, rules []*runtime.Rule, second int) {
 	o := page.Observer()
 	for _, r := range rules {
-		o.Decision(context.Background(), runtime.DecisionEvent{Rule: r.Name, Source: runtime.SourceStore, Latency: time.Millisecond})
+		o.Decision(context.Background(), observe.DecisionEvent{Rule: r.Name, Source: rule.SourceStore, Latency: time.Millisecond})
 	}
 	for i := range 1000 {
-		o.KeyDenied(context.Background(), runtime.KeyDeniedEvent{Rule: "r", Key: fmt.Append(nil, "key", i*second)})
+		o.KeyDenied(context.Background(), observe.KeyDeniedEvent{Rule: "r", Key: fmt.Append(nil, "key", i*second)})
 	}
 }
 
 // BenchmarkDecision is what the page adds to a decision.
 func BenchmarkDecision(b *testing.B) {
 	rules := manyRules(10_000)
-	for _, source := range []runtime.Source{runtime.SourceRecalled, runtime.SourceStore} {
+	for _, source := range []rule.Source{rule.SourceRecalled, rule.SourceStore} {
 		b.Run(source.String(), func(b *testing.B) {
 			page := New(WithKeys())
 			o := page.Observer()
@@ -106,7 +108,7 @@ func BenchmarkDecision(b *testing.B) {
 			ctx, i := b.Context(), 0
 			for b.Loop() {
 				i++
-				o.Decision(ctx, runtime.DecisionEvent{Rule: rules[i%100].Name, Source: source, Latency: time.Millisecond})
+				o.Decision(ctx, observe.DecisionEvent{Rule: rules[i%100].Name, Source: source, Latency: time.Millisecond})
 			}
 		})
 	}
@@ -124,7 +126,7 @@ func BenchmarkKeyDenied(b *testing.B) {
 	ctx, i := b.Context(), 0
 	for b.Loop() {
 		i++
-		o.KeyDenied(ctx, runtime.KeyDeniedEvent{Rule: "r", Key: keys[i%1000]})
+		o.KeyDenied(ctx, observe.KeyDeniedEvent{Rule: "r", Key: keys[i%1000]})
 	}
 }
 

@@ -2,7 +2,8 @@ package ratepage
 
 import (
 	"github.com/rategen/rategen/internal/ratetally"
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // The columns of a rule's counts.
@@ -16,15 +17,15 @@ const (
 
 // column returns where a decision is counted, and false for a limit that had room
 // in a call which another limit denied.
-func column(verdict runtime.Verdict, source runtime.Source) (int, bool) {
+func column(verdict observe.Verdict, source rule.Source) (int, bool) {
 	switch {
-	case verdict == runtime.VerdictUnavailable || source == runtime.SourceFailure:
+	case verdict == observe.VerdictUnavailable || source == rule.SourceFailure:
 		return undecided, true
-	case verdict == runtime.VerdictAdmitted:
+	case verdict == observe.VerdictAdmitted:
 		return admitted, true
-	case verdict == runtime.VerdictDenied:
+	case verdict == observe.VerdictDenied:
 		return denied, true
-	case verdict == runtime.VerdictShadowDenied:
+	case verdict == observe.VerdictShadowDenied:
 		return shadow, true
 	}
 	return 0, false
@@ -42,20 +43,20 @@ func newCounts() counts { return counts{ratetally.New(), make(map[ratetally.Rule
 // sample returns the calls of each rule since the last sample, and those of all
 // since the program started.
 func (c *counts) sample() (rows []row, totals [columns]uint64) {
-	for _, rule := range c.tally.Rules() {
+	for _, declared := range c.tally.Rules() {
 		var n [columns]uint64
-		rule.Decisions(func(verdict runtime.Verdict, source runtime.Source, made uint64) {
+		declared.Decisions(func(verdict observe.Verdict, source rule.Source, made uint64) {
 			if column, ok := column(verdict, source); ok {
 				n[column] += made
 			}
 		})
-		r := row{Name: rule.Label(), Waiting: rule.Waiting(), HeldMS: milliseconds(rule.Held())}
-		last := c.last[rule]
+		r := row{Name: declared.Label(), Waiting: declared.Waiting(), HeldMS: milliseconds(declared.Held())}
+		last := c.last[declared]
 		for i := range n {
 			r.N[i] = n[i] - last[i]
 			totals[i] += n[i]
 		}
-		if c.last[rule] = n; n != last || r.Waiting > 0 || r.HeldMS > 0 {
+		if c.last[declared] = n; n != last || r.Waiting > 0 || r.HeldMS > 0 {
 			rows = append(rows, r)
 		}
 	}

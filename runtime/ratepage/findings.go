@@ -3,7 +3,7 @@ package ratepage
 import (
 	"slices"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // maxFindings is how many findings are shown.
@@ -11,7 +11,7 @@ const maxFindings = 100
 
 // A findingsView is what is declared and does not hold.
 type findingsView struct {
-	Findings []runtime.Finding `json:"findings"`
+	Findings []observe.Finding `json:"findings"`
 	More     int               `json:"more,omitempty"` // that are left out
 }
 
@@ -23,8 +23,8 @@ func (p *Page) findings() findingsView {
 		limiters = append(limiters, last)
 	}
 	p.attached.Unlock()
-	v := findingsView{Findings: []runtime.Finding{}}
-	told := map[runtime.Finding]bool{}
+	v := findingsView{Findings: []observe.Finding{}}
+	told := map[observe.Finding]bool{}
 	for _, l := range limiters {
 		for _, f := range l.Findings() {
 			switch {

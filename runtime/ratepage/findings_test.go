@@ -17,6 +17,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/ratehttp"
 	"github.com/rategen/rategen/runtime/ratepage"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestSixMistakes has a program make six mistakes at once, and wants the log, the page, the
@@ -29,13 +30,13 @@ func TestSixMistakes(t *testing.T) {
 			runtime.WithObserver(page.Observer()), runtime.WithObserver(tally.Observer()),
 			runtime.WithReplicas(3), // 1: which count by themselves
 			runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-				return runtime.Overrides{Rules: map[string]runtime.Override{
-					"orders":  {Keys: map[string]runtime.KeyOverride{"acme:7": {Max: new(int64(9))}}}, // 2: a key has one part
-					"uploads": {Max: new(int64(9))},                                                   // 3: a rule that there is not
+				return runtime.Overrides{Rules: map[string]rule.Override{
+					"orders":  {Keys: map[string]rule.KeyOverride{"acme:7": {Max: new(int64(9))}}}, // 2: a key has one part
+					"uploads": {Max: new(int64(9))},                                                // 3: a rule that there is not
 				}}, nil
 			}), time.Second))
-		get := func(rule *runtime.Rule, key func(*http.Request) string, cost int64) http.Handler {
-			return ratehttp.RequestLimit{Limiter: limiter, Rule: rule, Key: key, Cost: func(*http.Request) int64 { return cost }}.Wrap(http.NotFoundHandler())
+		get := func(declared *runtime.Rule, key func(*http.Request) string, cost int64) http.Handler {
+			return ratehttp.RequestLimit{Limiter: limiter, Rule: declared, Key: key, Cost: func(*http.Request) int64 { return cost }}.Wrap(http.NotFoundHandler())
 		}
 		serve := func(h http.Handler, n int) {
 			for i := range n {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 const (
@@ -24,7 +26,7 @@ type history struct {
 	mu      sync.Mutex
 	entries []historyEntry
 	rules   map[string]string // what overrides made of each rule, as last known
-	last    runtime.OverrideEvent
+	last    observe.OverrideEvent
 	told    bool // last is one
 }
 
@@ -61,7 +63,7 @@ func (h *history) failed(err error, now time.Time) {
 }
 
 // overridden notes what an event of overrides has changed about the rules.
-func (h *history) overridden(ev runtime.OverrideEvent, rules []runtime.RuleState, now time.Time) {
+func (h *history) overridden(ev observe.OverrideEvent, rules []observe.RuleState, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	after := make(map[string]string)
@@ -115,7 +117,7 @@ func (h *history) view() []historyEntry {
 
 // overrideText says what overrides have made of a rule. It is empty if they leave
 // the rule as declared.
-func overrideText(s *runtime.RuleState) string {
+func overrideText(s *observe.RuleState) string {
 	var says []string
 	switch {
 	case !s.Overridden:
@@ -127,9 +129,9 @@ func overrideText(s *runtime.RuleState) string {
 			most = int64(float64(s.Max)/s.Factor + 0.5)
 		}
 		switch {
-		case s.Rule.Period != runtime.NoPeriod && most != s.Rule.Max:
+		case s.Rule.Period != rule.NoPeriod && most != s.Rule.Max:
 			says = append(says, fmt.Sprintf("%d per %v", most, s.Rule.Period))
-		case s.Rule.Period == runtime.NoPeriod && (most != s.Rule.Max || s.Window != s.Rule.Window):
+		case s.Rule.Period == rule.NoPeriod && (most != s.Rule.Max || s.Window != s.Rule.Window):
 			says = append(says, fmt.Sprintf("%d per %v", most, shortDuration(s.Window)))
 		}
 		if s.Mode != s.Rule.Mode {

@@ -11,11 +11,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A namedRule is a rule and the limiter that it is registered with.
 type namedRule struct {
-	runtime.RuleState
+	observe.RuleState
 	limiter *runtime.Limiter
 }
 
@@ -40,7 +42,7 @@ func (f *namedRule) usageLimit(key *runtime.Key, brought map[[2]string]int64) (l
 	}
 	most, is := brought[[2]string{f.Rule.Name, key.String()}]
 	if !is {
-		most = runtime.MaxLog
+		most = rule.MaxLog
 	}
 	return limit.WithMax(most), most
 }
@@ -97,7 +99,7 @@ func (p *Page) serveKey(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	v := keyView{Rule: q.Get("rule"), Limits: []limitView{}}
-	key, err := runtime.ParseKey(q.Get("key"))
+	key, err := rule.ParseKey(q.Get("key"))
 	found := p.named(v.Rule)
 	switch {
 	case v.Rule != "" && len(found) == 0:
@@ -146,7 +148,7 @@ func limitViewOf(f *namedRule, asked int64, usages []runtime.Usage) limitView {
 		Source: f.Rule.Source, Counted: true, Allowed: u.RetryAfter == 0 || !u.Mode.Denies(), Shadow: !u.Mode.Denies(),
 		Limit: u.Limit, Used: u.Limit - u.Remaining, Remaining: u.Remaining, WindowMS: milliseconds(u.Window), ResetMS: milliseconds(u.ResetAfter),
 	}
-	if u.Period != runtime.NoPeriod {
+	if u.Period != rule.NoPeriod {
 		v.Period = u.Period.String()
 	}
 	for _, p := range u.Past {
@@ -205,7 +207,7 @@ func keyText(key string) string {
 	if utf8.ValidString(key) {
 		return key
 	}
-	if parsed, err := runtime.ParseKey(key); err == nil {
+	if parsed, err := rule.ParseKey(key); err == nil {
 		return parsed.Pattern()
 	}
 	return strings.ToValidUTF8(key, "\uFFFD")

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 const (
@@ -111,7 +111,7 @@ func (p *Page) overrides(ctx context.Context, now time.Time) ([]byte, error) {
 		v.Error = cmp.Or(unlisted, err).Error()
 	}
 	for _, e := range entries[:min(len(entries), maxEntries)] {
-		is := entryView{Rule: e.Rule, Key: p.patternOf(e.Target), Says: e.String(), Ends: e.Ends, Over: e.At(now) == runtime.KeyOverride{}}
+		is := entryView{Rule: e.Rule, Key: p.patternOf(e.Target), Says: e.String(), Ends: e.Ends, Over: e.At(now) == rule.KeyOverride{}}
 		if !e.Until.IsZero() {
 			is.Until = &e.Until
 		}

@@ -13,6 +13,8 @@ import (
 	"weak"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Page shows the limits of the limiters that have its observer. Make one with
@@ -28,7 +30,7 @@ type Page struct {
 	offers    func(*http.Request, Kind) bool // or nil
 	crossSite *http.CrossOriginProtection
 
-	observer       *runtime.Observer
+	observer       *observe.Observer
 	counts         counts
 	latencies      latencies
 	redis          redisWatch
@@ -114,7 +116,7 @@ func New(opts ...Option) *Page {
 // [runtime.WithObserver]. It is always the same one. Several limiters may have it:
 // the page then shows the rules of all, until each is closed. Calls of rules of one name
 // are counted together.
-func (p *Page) Observer() *runtime.Observer { return p.observer }
+func (p *Page) Observer() *observe.Observer { return p.observer }
 
 // Close ends the streams of all viewers, and later ones at once. A server that is
 // to shut down calls it, since streams do not end by themselves:
@@ -133,33 +135,35 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // newObserver returns the observer of a page.
-func (p *Page) newObserver() *runtime.Observer {
-	o := &runtime.Observer{
-		Attach: func(l *runtime.Limiter) {
+func (p *Page) newObserver() *observe.Observer {
+	o := &observe.Observer{
+		Attach: func(a observe.Limiter) {
+			l := a.(*runtime.Limiter)
 			p.attached.Lock()
 			defer p.attached.Unlock()
 			p.limiters = append(p.limiters, l)
 			p.changed.Add(1)
 		},
-		Detach: func(l *runtime.Limiter) {
+		Detach: func(a observe.Limiter) {
+			l := a.(*runtime.Limiter)
 			p.attached.Lock()
 			defer p.attached.Unlock()
 			p.last = weak.Make(l)
 			p.limiters = slices.DeleteFunc(slices.Clone(p.limiters), func(a *runtime.Limiter) bool { return a == l })
 			p.changed.Add(1)
 		},
-		Decision: func(_ context.Context, ev runtime.DecisionEvent) {
+		Decision: func(_ context.Context, ev observe.DecisionEvent) {
 			p.counts.tally.Decided(&ev)
-			if ev.Source == runtime.SourceStore {
+			if ev.Source == rule.SourceStore {
 				p.latencies.add(ev.Latency)
 			}
 		},
-		Failure: func(_ context.Context, ev runtime.FailureEvent) { p.redis.failure(ev) },
+		Failure: func(_ context.Context, ev observe.FailureEvent) { p.redis.failure(ev) },
 		Wait:    p.counts.tally.Observer().Wait,
 		Hold:    p.counts.tally.Observer().Hold,
-		Breaker: func(ev runtime.BreakerEvent) { p.redis.breaker(ev, time.Now()) },
-		Memory:  func(ev runtime.MemoryEvent) { p.redis.memory(ev, time.Now()) },
-		Override: func(ev runtime.OverrideEvent) {
+		Breaker: func(ev observe.BreakerEvent) { p.redis.breaker(ev, time.Now()) },
+		Memory:  func(ev observe.MemoryEvent) { p.redis.memory(ev, time.Now()) },
+		Override: func(ev observe.OverrideEvent) {
 			p.changed.Add(1)
 			if ev.Err != nil {
 				p.history.failed(ev.Err, time.Now())
@@ -169,7 +173,7 @@ func (p *Page) newObserver() *runtime.Observer {
 		},
 	}
 	if p.keys != nil {
-		o.KeyDenied = func(_ context.Context, ev runtime.KeyDeniedEvent) {
+		o.KeyDenied = func(_ context.Context, ev observe.KeyDeniedEvent) {
 			if !ev.Shadow {
 				p.keys.add(ev.Rule, ev.Key, time.Now())
 			}
@@ -186,8 +190,8 @@ func (p *Page) all() []*runtime.Limiter {
 }
 
 // rules returns the rules of all limiters as they hold now.
-func (p *Page) rules() []runtime.RuleState {
-	var rules []runtime.RuleState
+func (p *Page) rules() []observe.RuleState {
+	var rules []observe.RuleState
 	for _, l := range p.all() {
 		rules = append(rules, l.Rules()...)
 	}

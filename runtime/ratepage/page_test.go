@@ -17,6 +17,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	engine "github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 type ctx = context.Context
@@ -152,8 +153,8 @@ func TestRules(t *testing.T) {
 	most := int64(3)
 	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(quiet), runtime.WithObserver(page.Observer()),
 		runtime.WithOverrides(runtime.OverrideFunc(func(ctx ctx) (runtime.Overrides, error) {
-			return runtime.Overrides{Rules: map[string]runtime.Override{
-				"changed": {Max: &most, Keys: map[string]runtime.KeyOverride{"x": {Max: &most}}},
+			return runtime.Overrides{Rules: map[string]rule.Override{
+				"changed": {Max: &most, Keys: map[string]rule.KeyOverride{"x": {Max: &most}}},
 				"off":     {Enabled: new(false)},
 				"trial":   {Mode: new(runtime.ModeShadow)},
 				"nobody":  {Max: new(int64(0))},
@@ -199,12 +200,12 @@ func TestRules(t *testing.T) {
 func TestLookUp(t *testing.T) {
 	t.Parallel()
 	page := New()
-	rule := &runtime.Rule{Name: "orders.Create", Max: 2, Window: time.Hour, Block: time.Hour}
+	r := &runtime.Rule{Name: "orders.Create", Max: 2, Window: time.Hour, Block: time.Hour}
 	twin := &runtime.Rule{Name: "orders.Create", Source: "twin", Prefix: "t:", Max: 7, Window: time.Hour}
 	bycall := &runtime.Rule{Name: "bycall", Window: time.Hour}
 	peer := &runtime.Rule{Name: "peer", Max: 2, Window: time.Hour, Hold: true}
-	year := &runtime.Rule{Name: "year", Max: 9, Period: runtime.Year, Algorithm: runtime.FixedWindow}
-	limiter := newLimiter(t, page, rule, bycall, peer, year)
+	year := &runtime.Rule{Name: "year", Max: 9, Period: rule.Year, Algorithm: runtime.FixedWindow}
+	limiter := newLimiter(t, page, r, bycall, peer, year)
 	newLimiter(t, page, twin)
 	key := runtime.NewKey().AddString("a:b").AddString("*é")
 	look := func(query string) keyView { return decoded[keyView](t, ask(page, "GET", "/api/keys?"+query, "")) }
@@ -215,7 +216,7 @@ func TestLookUp(t *testing.T) {
 		}
 	}
 	for range 3 {
-		_, _ = limiter.Take(t.Context(), rule.Limit(key))
+		_, _ = limiter.Take(t.Context(), r.Limit(key))
 	}
 	if got := look(query).Limits[0]; !got.Blocked || got.By != "rule" || got.Allowed || !got.Counted || got.Limit != 2 || got.RetryMS == nil || *got.RetryMS < 3.5e6 {
 		t.Errorf("a blocked key: %+v", got)

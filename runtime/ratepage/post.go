@@ -18,6 +18,8 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // maxBody is how long the body of an action may be in bytes.
@@ -64,7 +66,7 @@ func (a *actions) serve(w http.ResponseWriter, r *http.Request) {
 	if err := a.do(r.Context(), act, key, shorten(who, 100)); err != nil {
 		level := slog.LevelError
 		var known failure
-		if act.Kind.edits() && !errors.As(err, &known) && runtime.ClassOf(err) == runtime.ClassOther { // not that Redis is away
+		if act.Kind.edits() && !errors.As(err, &known) && runtime.ClassOf(err) == observe.ClassOther { // not that Redis is away
 			err = failure{http.StatusConflict, err.Error()}
 		}
 		if errors.As(err, &known) { // the viewer has asked for what cannot be
@@ -115,7 +117,7 @@ func (a *actions) read(w http.ResponseWriter, r *http.Request) (act Action, key 
 		return act, nil, nil
 	}
 	act.Key = *body.Key
-	if key, err = runtime.ParseKey(act.Key); err != nil {
+	if key, err = rule.ParseKey(act.Key); err != nil {
 		return act, nil, failure{http.StatusBadRequest, err.Error()}
 	}
 	act.Key = key.String()
@@ -153,7 +155,7 @@ func (a *actions) fill(act *Action, body *actionRequest) (err error) {
 		}
 	}
 	if body.WindowMS != nil {
-		window, err := milli("window_ms", *body.WindowMS, runtime.MinWindow)
+		window, err := milli("window_ms", *body.WindowMS, rule.MinWindow)
 		if err != nil {
 			return err
 		}
@@ -180,7 +182,7 @@ func (a *actions) fill(act *Action, body *actionRequest) (err error) {
 // milli returns so many milliseconds, which are at least a time and at most 366 days.
 func milli(name string, ms float64, least time.Duration) (time.Duration, error) {
 	// Checked before the conversion, which is undefined beyond an int64.
-	if least, most := milliseconds(least), milliseconds(runtime.MaxWindow); !(ms >= least && ms <= most) {
+	if least, most := milliseconds(least), milliseconds(rule.MaxWindow); !(ms >= least && ms <= most) {
 		return 0, badRequest("%s %v is not between %v and %v", name, ms, least, most)
 	}
 	return time.Duration(ms * float64(time.Millisecond)), nil
@@ -188,8 +190,8 @@ func milli(name string, ms float64, least time.Duration) (time.Duration, error) 
 
 // fits returns why a rule cannot have the numbers of an action.
 func (a *actions) fits(r *runtime.Rule, act Action) error {
-	o := runtime.Override{Max: act.Max, Window: act.Window}
-	return runtime.Overrides{Rules: map[string]runtime.Override{r.Name: o}}.Check(r)
+	o := rule.Override{Max: act.Max, Window: act.Window}
+	return runtime.Overrides{Rules: map[string]rule.Override{r.Name: o}}.Check(r)
 }
 
 // note says in a few words what the action does.

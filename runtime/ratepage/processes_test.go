@@ -14,6 +14,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -31,7 +32,7 @@ func TestProcesses(t *testing.T) {
 	version, err := editor.Version(t.Context())
 	limittest.OK(t, err)
 	report := func(name, hash, version string) {
-		text, err := json.Marshal(runtime.Process{Name: name, At: time.Now(), Overrides: hash, Version: version, Findings: []runtime.Finding{{Code: "x"}}})
+		text, err := json.Marshal(runtime.Process{Name: name, At: time.Now(), Overrides: hash, Version: version, Findings: []observe.Finding{{Code: "x"}}})
 		if err == nil {
 			err = client.HSet(t.Context(), "rate_limit:{processes}:0", name, text).Err()
 		}

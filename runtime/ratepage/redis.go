@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // maxNodes is how many servers have a circuit breaker on the page.
@@ -23,7 +23,7 @@ type redisWatch struct {
 
 // A failureKind is a class of failures and the policy that decided, or what else failed.
 type failureKind struct {
-	class  runtime.ErrorClass
+	class  observe.ErrorClass
 	policy string
 }
 
@@ -61,7 +61,7 @@ type redisView struct {
 	Failures []failureView `json:"failures"`
 }
 
-func (w *redisWatch) failure(ev runtime.FailureEvent) {
+func (w *redisWatch) failure(ev observe.FailureEvent) {
 	kind := failureKind{ev.Class, ev.Policy.String()}
 	switch {
 	case ev.Settling:
@@ -83,7 +83,7 @@ func (w *redisWatch) failure(ev runtime.FailureEvent) {
 	f.Last = time.Now()
 }
 
-func (w *redisWatch) breaker(ev runtime.BreakerEvent, now time.Time) {
+func (w *redisWatch) breaker(ev observe.BreakerEvent, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.breakers == nil {
@@ -94,7 +94,7 @@ func (w *redisWatch) breaker(ev runtime.BreakerEvent, now time.Time) {
 	}
 }
 
-func (w *redisWatch) memory(ev runtime.MemoryEvent, now time.Time) {
+func (w *redisWatch) memory(ev observe.MemoryEvent, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.use = &memoryView{ev.Used, ev.Max, ev.High, now}

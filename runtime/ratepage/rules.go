@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A ruleView is a rule and what holds for it now.
@@ -44,7 +46,7 @@ type terms struct {
 	Mode     string  `json:"mode"`
 }
 
-func viewOf(s *runtime.RuleState) ruleView {
+func viewOf(s *observe.RuleState) ruleView {
 	r := s.Rule
 	v := ruleView{
 		Name: r.Name, Source: r.Source, Algorithm: r.Algorithm.String(),
@@ -53,7 +55,7 @@ func viewOf(s *runtime.RuleState) ruleView {
 		Overridden: s.Overridden, Keys: s.Keys, Factor: s.Factor, Called: s.Called,
 		Declared: terms{r.Max, milliseconds(r.Window), r.Mode.String()},
 	}
-	if r.Period != runtime.NoPeriod {
+	if r.Period != rule.NoPeriod {
 		v.Period, v.Declared.WindowMS = r.Period.String(), v.WindowMS
 	}
 	switch {

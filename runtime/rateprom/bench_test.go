@@ -13,7 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateprom"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // BenchmarkDecision measures what metrics add to a decision: in memory, where the
@@ -47,7 +49,7 @@ func BenchmarkDecision(b *testing.B) {
 // BenchmarkObserver measures the observer by itself, on one core and on all.
 func BenchmarkObserver(b *testing.B) {
 	o := observer(b, prometheus.NewRegistry())
-	ev := runtime.DecisionEvent{Rule: "employee.EmployeeService.GetByID", Source: runtime.SourceStore, Cost: 1, Limit: 100, Remaining: 99, Latency: 300 * time.Microsecond}
+	ev := observe.DecisionEvent{Rule: "employee.EmployeeService.GetByID", Source: rule.SourceStore, Cost: 1, Limit: 100, Remaining: 99, Latency: 300 * time.Microsecond}
 	b.Run("one", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

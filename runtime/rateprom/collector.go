@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rategen/rategen/internal/ratetally"
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // A collector turns a tally into metrics when it is scraped.
@@ -17,7 +17,7 @@ type collector struct {
 	created   time.Time
 	durations [maxSources]durations
 	exemplars exemplars
-	observer  *runtime.Observer
+	observer  *observe.Observer
 
 	descs    map[*ratetally.Family]*prometheus.Desc
 	duration *prometheus.Desc
@@ -54,7 +54,7 @@ func descOf(f *ratetally.Family) *prometheus.Desc {
 	return prometheus.NewDesc(name, f.Help, f.Labels, nil)
 }
 
-func (c *collector) decided(ctx context.Context, ev runtime.DecisionEvent) {
+func (c *collector) decided(ctx context.Context, ev observe.DecisionEvent) {
 	rule := c.tally.Decided(&ev)
 	if ratetally.Waited(&ev) {
 		c.durations[ev.Source%maxSources].add(ev.Latency)

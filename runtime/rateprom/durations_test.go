@@ -11,7 +11,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestDurations compares the durations with a histogram of client_golang's that has
@@ -40,11 +41,11 @@ func TestDurations(t *testing.T) {
 			continue
 		}
 		theirs.Observe(d.Seconds())
-		o.Decision(t.Context(), runtime.DecisionEvent{Rule: "a", Source: runtime.SourceStore, Latency: d})
+		o.Decision(t.Context(), observe.DecisionEvent{Rule: "a", Source: rule.SourceStore, Latency: d})
 	}
 	// None of these waited for a store.
-	o.Decision(t.Context(), runtime.DecisionEvent{Rule: "a", Source: runtime.SourceStore, Latency: 9 * time.Microsecond})
-	o.Decision(t.Context(), runtime.DecisionEvent{Rule: "a", Source: runtime.SourceRecalled, Latency: time.Second})
+	o.Decision(t.Context(), observe.DecisionEvent{Rule: "a", Source: rule.SourceStore, Latency: 9 * time.Microsecond})
+	o.Decision(t.Context(), observe.DecisionEvent{Rule: "a", Source: rule.SourceRecalled, Latency: time.Second})
 
 	var want dto.Metric
 	if err := theirs.Write(&want); err != nil {
@@ -58,7 +59,7 @@ func TestDurations(t *testing.T) {
 		t.Errorf("the sum is %v, want %v", b, a)
 	}
 	// Beyond the last bucket a duration is still counted.
-	o.Decision(t.Context(), runtime.DecisionEvent{Rule: "a", Source: runtime.SourceStore, Latency: math.MaxInt64})
+	o.Decision(t.Context(), observe.DecisionEvent{Rule: "a", Source: rule.SourceStore, Latency: math.MaxInt64})
 	if n := durationsOf(t, registry, "store").GetSampleCount(); n != got.GetSampleCount()+1 {
 		t.Errorf("%d durations, want one more than %d", n, got.GetSampleCount())
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rategen/rategen/internal/ratetally"
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // exemplars are the last decisions whose calls have a trace, one for each count of
@@ -26,7 +27,7 @@ const maxBuckets = 16
 type countOf [3]string
 
 // decided notes a decision, if its call has a trace.
-func (x *exemplars) decided(ctx context.Context, rule string, ev *runtime.DecisionEvent) {
+func (x *exemplars) decided(ctx context.Context, rule string, ev *observe.DecisionEvent) {
 	labels := x.labels(ctx)
 	if len(labels) == 0 {
 		return
@@ -51,7 +52,7 @@ func (x *exemplars) onCount(metric prometheus.Metric, labels []string) prometheu
 }
 
 // onDurations returns the durations of a source with their exemplars.
-func (x *exemplars) onDurations(metric prometheus.Metric, source runtime.Source) prometheus.Metric {
+func (x *exemplars) onDurations(metric prometheus.Metric, source rule.Source) prometheus.Metric {
 	for i := range x.durations[source%maxSources] {
 		if e := x.durations[source%maxSources][i].Load(); e != nil {
 			metric = withExemplar(metric, e)

@@ -9,8 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateprom"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 type traceKey struct{}
@@ -28,12 +29,12 @@ func TestExemplars(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	o := observer(t, registry, rateprom.WithExemplar(trace))
 	traced := func(id string) context.Context { return context.WithValue(t.Context(), traceKey{}, id) }
-	ev := runtime.DecisionEvent{Rule: "a\xff", Verdict: runtime.VerdictDenied, Source: runtime.SourceStore, Cost: 1, Limit: 1, Latency: 300 * time.Microsecond}
+	ev := observe.DecisionEvent{Rule: "a\xff", Verdict: observe.VerdictDenied, Source: rule.SourceStore, Cost: 1, Limit: 1, Latency: 300 * time.Microsecond}
 	o.Decision(traced("4bf92f35"), ev)
 	o.Decision(t.Context(), ev)
 	ev.Latency = time.Minute
 	o.Decision(traced("77aa"), ev)
-	ev.Source, ev.Latency = runtime.SourceLocal, time.Millisecond
+	ev.Source, ev.Latency = rule.SourceLocal, time.Millisecond
 	o.Decision(traced(strings.Repeat("x", 200)), ev)
 	ev.Rule = "b"
 	o.Decision(traced("\xff"), ev)
@@ -59,12 +60,12 @@ func TestExemplars(t *testing.T) {
 func TestAllocates(t *testing.T) {
 	o := observer(t, prometheus.NewRegistry(), rateprom.WithExemplar(trace))
 	for i := range 10_100 {
-		o.Decision(t.Context(), runtime.DecisionEvent{Rule: strings.Repeat("x", i%100) + string(rune(i+0x1000))})
+		o.Decision(t.Context(), observe.DecisionEvent{Rule: strings.Repeat("x", i%100) + string(rune(i+0x1000))})
 	}
 	ctx := t.Context()
-	for _, ev := range []runtime.DecisionEvent{
-		{Rule: "\u1000", Source: runtime.SourceStore, Cost: 3, Limit: 1, Latency: time.Millisecond},
-		{Rule: "unknown", Verdict: runtime.VerdictDenied, Source: runtime.SourceRecalled, Cost: 1},
+	for _, ev := range []observe.DecisionEvent{
+		{Rule: "\u1000", Source: rule.SourceStore, Cost: 3, Limit: 1, Latency: time.Millisecond},
+		{Rule: "unknown", Verdict: observe.VerdictDenied, Source: rule.SourceRecalled, Cost: 1},
 	} {
 		if n := testing.AllocsPerRun(1000, func() { o.Decision(ctx, ev) }); n != 0 {
 			t.Errorf("%s: %v allocations", ev.Rule, n)

@@ -12,12 +12,14 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateprom"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 var quiet = runtime.WithLogger(slog.New(slog.DiscardHandler))
 
-func observer(tb testing.TB, registerer prometheus.Registerer, opts ...rateprom.Option) *runtime.Observer {
+func observer(tb testing.TB, registerer prometheus.Registerer, opts ...rateprom.Option) *observe.Observer {
 	tb.Helper()
 	o, err := rateprom.Observer(registerer, opts...)
 	if err != nil {
@@ -64,4 +66,4 @@ func (s *slow) Take(ctx context.Context, calls []terms.Call) error {
 
 type half struct{}
 
-func (half) Factor(runtime.Load) float64 { return 0.5 }
+func (half) Factor(rule.Load) float64 { return 0.5 }

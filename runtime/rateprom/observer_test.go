@@ -15,7 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateprom"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestOverrideMakesNoSeries overrides everything that can be, and wants the same
@@ -30,7 +32,7 @@ func TestOverrideMakesNoSeries(t *testing.T) {
 		defer func() { _ = limiter.Close() }()
 		limiter.Register(&runtime.Rule{Name: "a", Window: time.Second, Max: 10}, &runtime.Rule{Name: "b", Window: time.Second, Max: 10})
 		before := values(scrape(t, registry, text))
-		overrides.Store(&runtime.Overrides{Rules: map[string]runtime.Override{
+		overrides.Store(&runtime.Overrides{Rules: map[string]rule.Override{
 			"a": {Max: new(int64(7)), Window: new(time.Minute), Mode: new(runtime.ModeShadow)}, "b": {Enabled: new(false)},
 		}})
 		time.Sleep(2 * time.Second)
@@ -74,7 +76,7 @@ func TestSecondObserver(t *testing.T) {
 	}
 	rule := &runtime.Rule{Name: "a", Window: time.Hour, Max: 10, Algorithm: runtime.Concurrency}
 	var limiters []*runtime.Limiter
-	for _, o := range []*runtime.Observer{first, first, observer(t, wrapped("public"))} {
+	for _, o := range []*observe.Observer{first, first, observer(t, wrapped("public"))} {
 		limiters = append(limiters, runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(o)))
 	}
 	for _, l := range limiters {
@@ -131,11 +133,11 @@ func TestHostileNames(t *testing.T) {
 		if i%2 == 0 {
 			limiter.Register(&runtime.Rule{Name: name, Prefix: "p", Window: time.Second, Max: 1, Algorithm: runtime.Concurrency})
 		}
-		o.Decision(t.Context(), runtime.DecisionEvent{Rule: name, Source: runtime.SourceStore, Cost: 1, Limit: 1})
-		o.Failure(t.Context(), runtime.FailureEvent{Rule: name, Class: 200, Policy: 100})
-		o.Breaker(runtime.BreakerEvent{Open: true, Node: name})
+		o.Decision(t.Context(), observe.DecisionEvent{Rule: name, Source: rule.SourceStore, Cost: 1, Limit: 1})
+		o.Failure(t.Context(), observe.FailureEvent{Rule: name, Class: 200, Policy: 100})
+		o.Breaker(observe.BreakerEvent{Open: true, Node: name})
 	}
-	o.Decision(t.Context(), runtime.DecisionEvent{Rule: "le", Verdict: 200, Source: 100, Cost: -1, Limit: -1, Remaining: -1, Latency: -1})
+	o.Decision(t.Context(), observe.DecisionEvent{Rule: "le", Verdict: 200, Source: 100, Cost: -1, Limit: -1, Remaining: -1, Latency: -1})
 	scrapes.Wait()
 	got := values(scrape(t, registry, text))
 	for series, want := range map[string]string{

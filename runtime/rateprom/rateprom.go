@@ -21,7 +21,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // An Option configures an [Observer].
@@ -53,7 +53,7 @@ func WithExemplar(labels func(context.Context) prometheus.Labels) Option {
 //
 // The error says that the registerer is nil, or has metrics of another kind with the
 // same names.
-func Observer(registerer prometheus.Registerer, opts ...Option) (*runtime.Observer, error) {
+func Observer(registerer prometheus.Registerer, opts ...Option) (*observe.Observer, error) {
 	if registerer == nil {
 		return nil, errors.New("rateprom: no registerer: pass a prometheus.Registry, or prometheus.DefaultRegisterer")
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -49,21 +51,21 @@ func TestScrape(t *testing.T) {
 		_, _ = limiter.Take(ctx, create.Limit(nil))
 		_, _ = limiter.Take(ctx, export.Limit(nil))
 		store.broken = false
-		overrides.Store(&runtime.Overrides{Rules: map[string]runtime.Override{
+		overrides.Store(&runtime.Overrides{Rules: map[string]rule.Override{
 			"orders.Create": {Max: new(int64(50)), Window: new(time.Minute), Mode: new(runtime.ModeShadow)},
 			"orders.Search": {Enabled: new(false)},
 		}})
 		time.Sleep(1500 * time.Millisecond)
-		overrides.Store(&runtime.Overrides{Rules: map[string]runtime.Override{"orders.Create": {Max: new(int64(-1))}}})
+		overrides.Store(&runtime.Overrides{Rules: map[string]rule.Override{"orders.Create": {Max: new(int64(-1))}}})
 		time.Sleep(time.Second)
 		// Events of a store on Redis.
-		o.Breaker(runtime.BreakerEvent{Open: true, Node: "10.0.0.1:6379"})
-		o.Breaker(runtime.BreakerEvent{Open: true, Node: "10.0.0.2:6379"})
-		o.Breaker(runtime.BreakerEvent{Open: false, Node: "10.0.0.2:6379"})
-		o.Memory(runtime.MemoryEvent{Used: 800 << 20, Max: 1 << 30, High: true, Evicted: 3})
-		o.Panic(runtime.PanicEvent{In: "override source"})
-		o.Failure(ctx, runtime.FailureEvent{Rule: "orders.Create", Class: runtime.ClassOther, Settling: true})
-		o.Decision(ctx, runtime.DecisionEvent{Rule: "orders.Create", Verdict: runtime.VerdictDenied, Source: runtime.SourceRecalled, Cost: 1, Limit: 5, Latency: time.Second})
+		o.Breaker(observe.BreakerEvent{Open: true, Node: "10.0.0.1:6379"})
+		o.Breaker(observe.BreakerEvent{Open: true, Node: "10.0.0.2:6379"})
+		o.Breaker(observe.BreakerEvent{Open: false, Node: "10.0.0.2:6379"})
+		o.Memory(observe.MemoryEvent{Used: 800 << 20, Max: 1 << 30, High: true, Evicted: 3})
+		o.Panic(observe.PanicEvent{In: "override source"})
+		o.Failure(ctx, observe.FailureEvent{Rule: "orders.Create", Class: observe.ClassOther, Settling: true})
+		o.Decision(ctx, observe.DecisionEvent{Rule: "orders.Create", Verdict: observe.VerdictDenied, Source: rule.SourceRecalled, Cost: 1, Limit: 5, Latency: time.Second})
 		golden(t, "after.txt", scrape(t, registry, text))
 		if err := limiter.Refund(ctx, d); err != nil {
 			t.Error(err)

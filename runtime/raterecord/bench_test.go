@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/raterecord"
 )
 
@@ -34,7 +35,7 @@ func newRecorder(tb testing.TB, w io.Writer, opts ...raterecord.Option) *raterec
 func BenchmarkObserver(b *testing.B) {
 	r := newRecorder(b, io.Discard)
 	rule := &runtime.Rule{Name: "orders.Service.Create", Window: time.Minute, Max: 100}
-	ev := runtime.CallEvent{Limits: []runtime.CallLimit{{Rule: rule, Declared: rule, Key: []byte("customer-000017"), Cost: 1, Max: 100, Charged: 1}}}
+	ev := observe.CallEvent{Limits: []observe.CallLimit{{Rule: rule, Declared: rule, Key: []byte("customer-000017"), Cost: 1, Max: 100, Charged: 1}}}
 	o := r.Observer()
 	run := func(b *testing.B, each func(func())) {
 		b.ReportAllocs()

@@ -4,11 +4,12 @@ import (
 	"context"
 	"math/bits"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // call leaves a call in the queue.
-func (r *Recorder) call(ctx context.Context, ev runtime.CallEvent) {
+func (r *Recorder) call(ctx context.Context, ev observe.CallEvent) {
 	n, chosen := r.chosen(len(ev.Limits), func(i int) []byte { return ev.Limits[i].Key })
 	if n == 0 {
 		return
@@ -41,7 +42,7 @@ func (r *Recorder) call(ctx context.Context, ev runtime.CallEvent) {
 }
 
 // settlement leaves a settlement in the queue.
-func (r *Recorder) settlement(_ context.Context, ev runtime.SettlementEvent) {
+func (r *Recorder) settlement(_ context.Context, ev observe.SettlementEvent) {
 	n, chosen := r.chosen(len(ev.Limits), func(i int) []byte { return ev.Limits[i].Key })
 	if n == 0 {
 		return
@@ -65,7 +66,7 @@ func (r *Recorder) settlement(_ context.Context, ev runtime.SettlementEvent) {
 
 // chosen returns which limits of an event are of callers that are recorded, as bits, and how many.
 func (r *Recorder) chosen(limits int, key func(int) []byte) (n int, set uint32) {
-	for i := range min(limits, runtime.MaxLimits) {
+	for i := range min(limits, rule.MaxLimits) {
 		if k := key(i); r.share == 1 || len(k) == 0 || r.names.chooses(k) {
 			set |= 1 << i
 		}

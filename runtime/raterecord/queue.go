@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // maxKey is how much of a key a slot has. Keys have no more, unless the prefix of the rule is
@@ -17,8 +19,8 @@ type slot struct {
 	settles bool
 	partial bool
 	limits  uint8 // of the event, at its first one
-	verdict runtime.Verdict
-	source  runtime.Source
+	verdict observe.Verdict
+	source  rule.Source
 	keyLen  uint8
 	anchor  int
 	time    int64 // microseconds
@@ -51,7 +53,7 @@ type queue struct {
 }
 
 func newQueue(n int) *queue {
-	size := uint64(1) << bits.Len(uint(max(n, 2*runtime.MaxLimits)-1))
+	size := uint64(1) << bits.Len(uint(max(n, 2*rule.MaxLimits)-1))
 	q := &queue{slots: make([]slot, size), mask: size - 1, wake: make(chan struct{}, 1)}
 	for i := range q.slots {
 		q.slots[i].turn.Store(uint64(i))

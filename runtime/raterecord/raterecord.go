@@ -26,7 +26,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // The defaults, and bounds, of the options.
@@ -168,8 +168,8 @@ func start(to sink, opts []Option) (*Recorder, error) {
 }
 
 // Observer returns the observer that records. Several limiters may have it.
-func (r *Recorder) Observer() *runtime.Observer {
-	return &runtime.Observer{Call: r.call, Settlement: r.settlement}
+func (r *Recorder) Observer() *observe.Observer {
+	return &observe.Observer{Call: r.call, Settlement: r.settlement}
 }
 
 // Dropped returns how many events were lost so far, for want of room or by errors of writing.

@@ -18,7 +18,9 @@ import (
 
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/raterecord"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -82,13 +84,13 @@ func TestRecord(t *testing.T) {
 		}
 		made, settled, denied := events[0], events[1], events[2]
 		if made.Time != began.UnixMicro() || made.Label[:5] != "gold!" || len(made.Label) != 64 || made.Limits[0].Cost != 2 ||
-			made.Limits[0].Verdict != runtime.VerdictAdmitted || made.Limits[0].Charged == 0 {
+			made.Limits[0].Verdict != observe.VerdictAdmitted || made.Limits[0].Charged == 0 {
 			t.Errorf("admitted: %+v", made)
 		}
 		if !settled.Settles || settled.Time-made.Time != 10e6 || settled.Limits[0].Settled != 1 || settled.Limits[0].Charged != made.Limits[0].Charged {
 			t.Errorf("settled: %+v", settled)
 		}
-		if denied.Limits[0].Verdict != runtime.VerdictDenied || denied.Limits[0].Caller != made.Limits[0].Caller {
+		if denied.Limits[0].Verdict != observe.VerdictDenied || denied.Limits[0].Caller != made.Limits[0].Caller {
 			t.Errorf("denied: %+v", denied)
 		}
 		if got := f.Names.Rules[made.Limits[0].Rule].Rule; got.Name != create.Name || got.Window != time.Minute || got.Max != 3 || got.Prefix != "orders:" {
@@ -103,7 +105,7 @@ func TestRecordsWhatIsInForce(t *testing.T) {
 		var out bytes.Buffer
 		r := newRecorder(t, &out)
 		source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-			return runtime.Overrides{Rules: map[string]runtime.Override{create.Name: {Max: new(int64(1))}}}, nil
+			return runtime.Overrides{Rules: map[string]rule.Override{create.Name: {Max: new(int64(1))}}}, nil
 		})
 		l := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(r.Observer()), runtime.WithOverrides(source, 0), quiet)
 		take(t, l, create, "ann", 1)

@@ -9,6 +9,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/ratehttp"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Server is what a server does about rate limits. It is safe for concurrent use.
@@ -90,7 +91,7 @@ func (c *Call) Charge(ctx context.Context, on Event, msg any) error {
 }
 
 func (c *Call) charge(ctx context.Context, by *limited, on Event, msg any) error {
-	var few [runtime.MaxLimits]runtime.Limit
+	var few [rule.MaxLimits]runtime.Limit
 	limits, permits := few[:0], false
 	for i := range by.limits {
 		if l := &by.limits[i]; l.charges(on) && l.matches(c.method) {

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
 	"github.com/rategen/rategen/runtime/ratefield"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // ReadAnswer returns what a peer's answer to a call says about its limits: the code, the message
@@ -50,7 +50,7 @@ func ReadAnswer(code uint32, message string, details []proto.Message, fields htt
 	if ms, err := strconv.ParseUint(fields.Get(FieldPushback), 10, 31); err == nil {
 		sign, a.HoldOff = true, max(a.HoldOff, time.Duration(ms)*time.Millisecond)
 	}
-	a.HoldOff = min(a.HoldOff, runtime.MaxWindow)
+	a.HoldOff = min(a.HoldOff, rule.MaxWindow)
 	switch code {
 	case 0:
 	case CodeResourceExhausted:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratefield"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // exhaustedDetails returns the details of a denial by a limit, of which clients are told
@@ -22,7 +23,7 @@ import (
 func (c *Call) exhaustedDetails(limited *runtime.LimitedError, policy ratefield.Policy) []proto.Message {
 	reason, info := ratefield.ReasonLimited, map[string]string{}
 	failure := &errdetails.QuotaFailure{}
-	if policy.Audience == ratefield.Public && limited.Source != runtime.SourceProcess {
+	if policy.Audience == ratefield.Public && limited.Source != rule.SourceProcess {
 		failure.Violations = append(failure.Violations, violation(policy.Name, limited.Limit))
 		info["policy"], info["limit"] = policy.Name, strconv.FormatInt(limited.Limit, 10)
 	}

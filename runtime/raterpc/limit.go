@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A MethodLimit is a limit on the calls of methods.
@@ -24,7 +25,7 @@ type MethodLimit struct {
 	// nil, there is one budget for all callers. Msg is the message that is charged:
 	// the request of a unary call, nil when a stream is opened.
 	//
-	// A Key that panics is an invalid key: the rule's [runtime.InvalidKeyPolicy] decides.
+	// A Key that panics is an invalid key: the rule's [rule.InvalidKeyPolicy] decides.
 	Key func(ctx context.Context, msg any) *runtime.Key
 	// Cost returns what the message costs; without it, it is 1. A cost of 0
 	// charges nothing. A Cost that panics is as a Key that does.
@@ -86,8 +87,8 @@ func checkCount(limits []MethodLimit) {
 				n++
 			}
 		}
-		if n > runtime.MaxLimits {
-			panic(fmt.Sprintf("raterpc.WithLimits: method %q has %d limits, the maximum is %d", limits[i].Method, n, runtime.MaxLimits))
+		if n > rule.MaxLimits {
+			panic(fmt.Sprintf("raterpc.WithLimits: method %q has %d limits, the maximum is %d", limits[i].Method, n, rule.MaxLimits))
 		}
 	}
 }

@@ -9,11 +9,12 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/raterpc"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 func TestLimits(t *testing.T) {
 	once := func(name string) *runtime.Rule {
-		return &runtime.Rule{Name: name, Window: time.Hour, Max: 1, Fail: runtime.FailClosed, Invalid: runtime.InvalidRefuse}
+		return &runtime.Rule{Name: name, Window: time.Hour, Max: 1, Fail: runtime.FailClosed, Invalid: rule.InvalidRefuse}
 	}
 	byMsg := func(_ context.Context, msg any) *runtime.Key { return runtime.NewKey().AddString(msg.(string)) }
 	const open, receive, send = raterpc.OnOpen, raterpc.OnReceive, raterpc.OnSend

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/raterpc"
 )
 
@@ -143,9 +144,9 @@ func TestReplacedError(t *testing.T) {
 func TestEnded(t *testing.T) {
 	const codes = 17
 	modes := map[string][]raterpc.Option{"left": {raterpc.WithHiddenRefusals()}, "default": nil, "forced": {raterpc.WithForcedRefusals()}}
-	var reported []runtime.HiddenEvent
+	var reported []observe.HiddenEvent
 	l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.WithObserver(&runtime.Observer{Hidden: func(_ context.Context, ev runtime.HiddenEvent) { reported = append(reported, ev) }}))
+		runtime.WithObserver(&observe.Observer{Hidden: func(_ context.Context, ev observe.HiddenEvent) { reported = append(reported, ev) }}))
 	full := &runtime.Rule{Name: "full", Window: time.Hour, Max: 1}
 	_, _ = l.Take(t.Context(), full.Limit(nil))
 	for mode, opts := range modes {
@@ -169,7 +170,7 @@ func TestEnded(t *testing.T) {
 				if (r != nil) != (overruled || own && !gone) || r != nil && (r.Own != own || r.RetryAfter < time.Hour-time.Minute || own && r.Code != code) {
 					t.Errorf("%s, code %d, gone %t: %+v", mode, code, gone, r)
 				}
-				if len(reported) != events || events == 1 && reported[0] != (runtime.HiddenEvent{Rule: "full", Served: code == 0}) {
+				if len(reported) != events || events == 1 && reported[0] != (observe.HiddenEvent{Rule: "full", Served: code == 0}) {
 					t.Errorf("%s, code %d, gone %t: reported %v", mode, code, gone, reported)
 				}
 				cancel()

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // A Check compares what was decided about a rule with what a test expects. Each
@@ -67,17 +67,17 @@ func (c *Check) want(compare func(happened *tally) (difference string)) *Check {
 // policy let pass.
 func (c *Check) Admitted(n int) *Check {
 	c.limiter.store.t.Helper()
-	return c.Verdict(runtime.VerdictAdmitted, n)
+	return c.Verdict(observe.VerdictAdmitted, n)
 }
 
 // Denied checks how many calls the limit denied.
 func (c *Check) Denied(n int) *Check {
 	c.limiter.store.t.Helper()
-	return c.Verdict(runtime.VerdictDenied, n)
+	return c.Verdict(observe.VerdictDenied, n)
 }
 
 // Verdict checks how many calls had this outcome.
-func (c *Check) Verdict(v runtime.Verdict, n int) *Check {
+func (c *Check) Verdict(v observe.Verdict, n int) *Check {
 	c.limiter.store.t.Helper()
 	return c.want(func(happened *tally) string {
 		if got := happened.verdicts[v]; got != n {

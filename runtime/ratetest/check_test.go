@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/ratetest"
 )
 
@@ -104,13 +105,13 @@ func TestChecks(t *testing.T) {
 			three(t, l)
 			_, _ = take(t, l, orders.Limit(key("ann")), reports.Limit(key("ann")))
 			l.Check("orders").Denied(2)
-			l.Check("reports").Verdict(runtime.VerdictNotCharged, 1).Admitted(0).Cost(0).Verdict(runtime.VerdictNotCharged, 2)
+			l.Check("reports").Verdict(observe.VerdictNotCharged, 1).Admitted(0).Cost(0).Verdict(observe.VerdictNotCharged, 2)
 		}, want: []string{"1 calls were not_charged, want 2"}},
 		{name: "shadow", do: func(t testing.TB, l *ratetest.Limiter) {
 			for range 3 {
 				_, _ = take(t, l, trial.Limit(nil))
 			}
-			l.Check("trial").Admitted(1).Denied(0).Verdict(runtime.VerdictShadowDenied, 2).Keys("")
+			l.Check("trial").Admitted(1).Denied(0).Verdict(observe.VerdictShadowDenied, 2).Keys("")
 		}},
 		{name: "refunded", do: func(t testing.TB, l *ratetest.Limiter) {
 			limit := reports.Limit(key("ann")).WithCost(4)

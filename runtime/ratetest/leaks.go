@@ -5,6 +5,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // reportWait fails the test if a call is about to wait for its turn outside of a
@@ -67,7 +68,7 @@ func (s *store) reportWaiting(rule, howLong string) {
 // checkTime fails the test if a charge was not made by the clock of the test. No
 // charge counts as more than a window from the time at which it was made.
 func (s *store) checkTime(c *terms.Charge) {
-	const far = 2 * runtime.MaxWindow
+	const far = 2 * rule.MaxWindow
 	at := time.UnixMicro(c.At)
 	if !s.ended && c.At != 0 && (at.Before(s.begin.Add(-far)) || at.After(s.now().Add(far))) {
 		s.t.Errorf("ratetest: rule %q: a decision of %s is settled at %s by the limiter's clock: it was made by another clock, or by another limiter",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/report"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // A Limiter is a limiter for a test. Its methods may be called from several
@@ -101,7 +102,7 @@ func (l *Limiter) Advance(d time.Duration) {
 // found returns what the limiter has found and the test has not accepted.
 func (l *Limiter) found() (lines []string) {
 	states := l.Rules()
-	called := slices.ContainsFunc(states, func(s runtime.RuleState) bool { return s.Called })
+	called := slices.ContainsFunc(states, func(s observe.RuleState) bool { return s.Called })
 	if len(states) > 0 && !called && l.store.unasked() {
 		lines = append(lines, "limiter_unused: no call has met the limiter: give the code under test the wrapper that has it")
 	}
@@ -110,7 +111,7 @@ func (l *Limiter) found() (lines []string) {
 		if f.Fades { // as the test has scripted
 			continue
 		}
-		lines = append(lines, runtime.Finding{Code: f.Code, Rule: f.Rule, Detail: f.Detail, Text: f.Text, Help: f.Help}.String())
+		lines = append(lines, observe.Finding{Code: f.Code, Rule: f.Rule, Detail: f.Detail, Text: f.Text, Help: f.Help}.String())
 	}
 	return slices.DeleteFunc(lines, func(line string) bool {
 		return slices.ContainsFunc(l.accepted, func(code string) bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratetest"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // context returns a context for calls of a test, which may be a fake.
@@ -228,11 +229,11 @@ func TestLocalCountsAndAdvance(t *testing.T) {
 		if _, err := take(t, l, lonely.Limit(nil)); err != nil {
 			t.Error(err)
 		}
-		if d, err := take(t, l, lonely.Limit(nil)); err == nil || d.Source != runtime.SourceProcess {
+		if d, err := take(t, l, lonely.Limit(nil)); err == nil || d.Source != rule.SourceProcess {
 			t.Errorf("beyond the cap: %+v, %v", d, err)
 		}
 		l.Advance(time.Hour)
-		if d, err := take(t, l, lonely.Limit(nil)); err != nil || d.Source != runtime.SourceLocal {
+		if d, err := take(t, l, lonely.Limit(nil)); err != nil || d.Source != rule.SourceLocal {
 			t.Errorf("%+v, %v", d, err)
 		}
 		l.Check("lonely").Admitted(4).Denied(1)

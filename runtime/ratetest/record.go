@@ -10,6 +10,8 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // shown is how many entries a failed check lists.
@@ -30,7 +32,7 @@ type entry struct {
 
 // A tally is what a rule's calls add up to.
 type tally struct {
-	verdicts map[runtime.Verdict]int
+	verdicts map[observe.Verdict]int
 	cost     int64
 	keys     map[string]bool
 }
@@ -43,14 +45,14 @@ func (r *record) note(at time.Duration, rule, key, what, details string) {
 func (r *record) tally(rule string) *tally {
 	t := r.rules[rule]
 	if t == nil {
-		t = &tally{verdicts: map[runtime.Verdict]int{}, keys: map[string]bool{}}
+		t = &tally{verdicts: map[observe.Verdict]int{}, keys: map[string]bool{}}
 		r.rules[rule] = t
 	}
 	return t
 }
 
 // decided notes what was decided about one limit of a call.
-func (r *record) decided(at time.Duration, key string, charged bool, ev runtime.DecisionEvent) {
+func (r *record) decided(at time.Duration, key string, charged bool, ev observe.DecisionEvent) {
 	t := r.tally(ev.Rule)
 	t.verdicts[ev.Verdict]++
 	t.keys[key] = true
@@ -61,7 +63,7 @@ func (r *record) decided(at time.Duration, key string, charged bool, ev runtime.
 	if ev.RetryAfter > 0 {
 		details += ", retry after " + period(ev.RetryAfter)
 	}
-	if ev.Source != runtime.SourceStore && ev.Source != runtime.SourceNone {
+	if ev.Source != rule.SourceStore && ev.Source != rule.SourceNone {
 		details += fmt.Sprintf(", decided by: %v", ev.Source)
 	}
 	r.note(at, ev.Rule, key, ev.Verdict.String(), details)

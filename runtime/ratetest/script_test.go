@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/ratetest"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -25,15 +27,15 @@ func TestScript(t *testing.T) {
 		for i, want := range []struct {
 			retryAfter time.Duration
 			err        error
-			source     runtime.Source
+			source     rule.Source
 		}{
-			{retryAfter: 30 * time.Second, err: runtime.ErrLimited, source: runtime.SourceStore},
-			{retryAfter: 30 * time.Second, err: runtime.ErrLimited, source: runtime.SourceStore},
-			{retryAfter: runtime.Never, err: runtime.ErrCostExceedsLimit, source: runtime.SourceStore},
-			{source: runtime.SourceFailure},
-			{source: runtime.SourceStore},
-			{source: runtime.SourceStore},
-			{retryAfter: 10 * time.Second, err: runtime.ErrLimited, source: runtime.SourceStore},
+			{retryAfter: 30 * time.Second, err: runtime.ErrLimited, source: rule.SourceStore},
+			{retryAfter: 30 * time.Second, err: runtime.ErrLimited, source: rule.SourceStore},
+			{retryAfter: runtime.Never, err: runtime.ErrCostExceedsLimit, source: rule.SourceStore},
+			{source: rule.SourceFailure},
+			{source: rule.SourceStore},
+			{source: rule.SourceStore},
+			{retryAfter: 10 * time.Second, err: runtime.ErrLimited, source: rule.SourceStore},
 		} {
 			d, err := take(t, l, orders.Limit(nil))
 			if !errors.Is(err, want.err) || d.RetryAfter != want.retryAfter || d.Source != want.source {
@@ -58,7 +60,7 @@ func TestScriptOfSeveralLimits(t *testing.T) {
 		if !errors.Is(err, runtime.ErrLimited) || d.Rule != "orders" {
 			t.Errorf("%+v, %v", d, err)
 		}
-		l.Check("reports").Verdict(runtime.VerdictNotCharged, 1).Cost(0)
+		l.Check("reports").Verdict(observe.VerdictNotCharged, 1).Cost(0)
 		if d, _ := l.Peek(t.Context(), reports.Limit(nil)); d.Remaining != 10 {
 			t.Errorf("%d of 10 reports are left", d.Remaining)
 		}
@@ -66,7 +68,7 @@ func TestScriptOfSeveralLimits(t *testing.T) {
 		if _, err := take(t, l, trial.Limit(nil), reports.Limit(nil)); err != nil {
 			t.Error(err)
 		}
-		l.Check("trial").Verdict(runtime.VerdictShadowDenied, 1)
+		l.Check("trial").Verdict(observe.VerdictShadowDenied, 1)
 		l.Check("reports").Cost(1)
 	})
 }
@@ -76,31 +78,31 @@ func TestScriptOfSeveralLimits(t *testing.T) {
 func TestUnavailable(t *testing.T) {
 	both(t, "unavailable", func(t *testing.T) {
 		l := ratetest.New(t)
-		for _, rule := range []string{"orders", "strict", "lonely"} {
-			l.Always(rule, ratetest.Unavailable())
+		for _, r := range []string{"orders", "strict", "lonely"} {
+			l.Always(r, ratetest.Unavailable())
 		}
 		if _, err := l.Peek(t.Context(), strict.Limit(nil)); !errors.Is(err, runtime.ErrUnavailable) {
 			t.Errorf("peek: %v", err)
 		}
 		outcomes := l.TakeEach(t.Context(), orders.Limit(nil), strict.Limit(nil), lonely.Limit(nil), reports.Limit(nil))
 		for i, want := range []struct {
-			source runtime.Source
+			source rule.Source
 			err    error
 		}{
-			{source: runtime.SourceFailure},
-			{source: runtime.SourceFailure, err: runtime.ErrUnavailable},
-			{source: runtime.SourceLocal},
-			{source: runtime.SourceStore},
+			{source: rule.SourceFailure},
+			{source: rule.SourceFailure, err: runtime.ErrUnavailable},
+			{source: rule.SourceLocal},
+			{source: rule.SourceStore},
 		} {
 			if o := outcomes[i]; o.Source != want.source || !errors.Is(o.Err, want.err) {
 				t.Errorf("limit %d: %+v, want %+v", i, o, want)
 			}
 		}
-		if class := runtime.ClassOf(outcomes[1].Err); class != runtime.ClassTimeout {
+		if class := runtime.ClassOf(outcomes[1].Err); class != observe.ClassTimeout {
 			t.Errorf("class %v", class)
 		}
 		l.Check("orders").Admitted(1).Cost(0)
-		l.Check("strict").Verdict(runtime.VerdictUnavailable, 1)
+		l.Check("strict").Verdict(observe.VerdictUnavailable, 1)
 	})
 }
 

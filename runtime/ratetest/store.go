@@ -13,6 +13,8 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A store counts in memory, by the clock of a test. It gives scripted answers, and
@@ -233,11 +235,11 @@ func (s *store) Reset(ctx context.Context, charges []terms.Charge) error {
 }
 
 // Decided receives every limit of a call that was decided, however it was.
-func (s *store) Decided(r *runtime.Rule, key string, at int64, ev runtime.DecisionEvent) {
+func (s *store) Decided(r *runtime.Rule, key string, at int64, ev observe.DecisionEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.decided(s.since(), partsOf(r, key), at != 0, ev)
-	if !s.bubble && ev.Source == runtime.SourceLocal && ev.Verdict == runtime.VerdictDenied && ev.RetryAfter <= r.Wait {
+	if !s.bubble && ev.Source == rule.SourceLocal && ev.Verdict == observe.VerdictDenied && ev.RetryAfter <= r.Wait {
 		s.reportWaiting(r.Name, "for "+period(ev.RetryAfter))
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/slots"
 	"github.com/rategen/rategen/runtime/rediswire"
+	"github.com/rategen/rategen/runtime/wrapper"
 )
 
 // NewStore returns a store on a client, which stays the caller's to close. Option is what
@@ -44,7 +45,7 @@ func NewStore(client valkey.Client, option valkey.ClientOption, opts ...runtime.
 	if err := check(client, &option); err != nil {
 		return nil, err
 	}
-	return runtime.NewRedisStoreOver(wireOf(client), opts...), nil
+	return wrapper.NewRedisStore(wireOf(client), opts...), nil
 }
 
 // wireOf returns a client as package rediswire has it.

@@ -9,6 +9,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -73,7 +74,7 @@ type Request struct {
 	Wait  time.Duration // for which the call may wait
 	terms.Result
 	// Verdict is as in an event for observers.
-	Verdict runtime.Verdict
+	Verdict observe.Verdict
 }
 
 // Take decides a call, and fills in what was found about each of its limits. Those in shadow mode
@@ -103,14 +104,14 @@ func (d *Decider) Take(requests []Request) (wait time.Duration) {
 	admitted := terms.Admitted(c.Tries)
 	for i := range requests {
 		t, r := &c.Tries[i], &requests[i]
-		r.Result, r.Verdict = t.Result, runtime.VerdictAdmitted
+		r.Result, r.Verdict = t.Result, observe.VerdictAdmitted
 		switch {
 		case !t.Allowed && t.Shadow:
-			r.Verdict = runtime.VerdictShadowDenied
+			r.Verdict = observe.VerdictShadowDenied
 		case !t.Allowed:
-			r.Verdict = runtime.VerdictDenied
+			r.Verdict = observe.VerdictDenied
 		case !admitted:
-			r.Verdict = runtime.VerdictNotCharged
+			r.Verdict = observe.VerdictNotCharged
 		}
 	}
 	if admitted {

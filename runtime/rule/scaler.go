@@ -20,6 +20,6 @@ type Load struct {
 	Factor float64
 	// Latency is how long the rule's calls took in the last seconds. Usual is how long they
 	// take normally: an average over hours. Both are 0 before the first call was measured, see
-	// runtime.Limiter.Measure.
+	// wrapper.Measure.
 	Latency, Usual time.Duration
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/ratetest"
 )
 
@@ -119,7 +120,7 @@ func TestExportsWhileRedisIsGone(t *testing.T) {
 	if !errors.Is(err, runtime.ErrUnavailable) {
 		t.Errorf("it must not run without a count: %v", err)
 	}
-	limiter.Check("shop.export.daily").Verdict(runtime.VerdictUnavailable, 1)
+	limiter.Check("shop.export.daily").Verdict(observe.VerdictUnavailable, 1)
 }
 
 func TestFrontPage(t *testing.T) {

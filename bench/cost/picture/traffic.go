@@ -13,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 const (
@@ -49,7 +50,7 @@ func lanes() []*lane {
 		{name: "all calls", note: "before any limit"},
 		{name: "sliding-log", note: "exact", rule: &runtime.Rule{}},
 		{name: "sliding-counter", note: "buckets=10", rule: &runtime.Rule{
-			Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(10)}},
+			Algorithm: runtime.SlidingCounter, Buckets: rule.EqualBuckets(10)}},
 		{name: "fixed-window", note: "starts with its first call", rule: &runtime.Rule{
 			Algorithm: runtime.FixedWindow}},
 		{name: "token-bucket", note: "burst=20, as max", rule: &runtime.Rule{

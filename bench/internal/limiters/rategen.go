@@ -9,6 +9,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/load"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/raterueidis"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A way is one way of rategen's to count.
@@ -82,11 +83,11 @@ const refunded = "refunded"
 func Budgets() []Shared {
 	of := func(name, note string, set func(*runtime.Rule)) Shared {
 		return Shared{Name: RategenFixed + " " + name, Note: note, Own: true, New: func(s Server, l Limits) (load.Take, error) {
-			rule := way{name: name, rule: runtime.Rule{Algorithm: runtime.FixedWindow}}.ruleFor(l)
-			set(rule)
-			a := &asker{quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), rule}
+			declared := way{name: name, rule: runtime.Rule{Algorithm: runtime.FixedWindow}}.ruleFor(l)
+			set(declared)
+			a := &asker{quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), declared}
 			switch {
-			case rule.Reserve > 0:
+			case declared.Reserve > 0:
 				return a.takeAndReturn, nil
 			case name == refunded && l.roomy():
 				return a.takeAndRefund, nil
@@ -96,7 +97,7 @@ func Budgets() []Shared {
 	}
 	return []Shared{
 		of("window=month", "counter", func(r *runtime.Rule) {
-			r.Prefix, r.Window, r.Period, r.Zone = "monthly:", 0, runtime.Month, "Europe/Berlin"
+			r.Prefix, r.Window, r.Period, r.Zone = "monthly:", 0, rule.Month, "Europe/Berlin"
 		}),
 		of(refunded, "counter", func(r *runtime.Rule) { r.Prefix = "refunded:" }),
 		of("reserve=1m, settled", "reservations", func(r *runtime.Rule) { r.Prefix, r.Reserve = "reserve:", time.Minute }),
@@ -137,12 +138,12 @@ func (w way) ruleFor(l Limits) *runtime.Rule {
 	if w.rule.Algorithm == runtime.SlidingLog || w.rule.Algorithm == runtime.SlidingCounter {
 		limit = l.Log
 	}
-	if w.rule.Algorithm == runtime.Concurrency && l.Level.Max > runtime.MaxLog {
-		limit.Max = runtime.MaxLog
+	if w.rule.Algorithm == runtime.Concurrency && l.Level.Max > rule.MaxLog {
+		limit.Max = rule.MaxLog
 	}
-	rule := w.rule
-	rule.Name, rule.Prefix, rule.Window, rule.Max = w.name, cmp.Or(rule.Prefix, "rategen:"), limit.Window, limit.Max
-	return &rule
+	r := w.rule
+	r.Name, r.Prefix, r.Window, r.Max = w.name, cmp.Or(r.Prefix, "rategen:"), limit.Window, limit.Max
+	return &r
 }
 
 // quiet returns a limiter on store whose lines about denials go nowhere.
@@ -182,12 +183,12 @@ func (a *asker) take(ctx context.Context, key string) load.Answer {
 
 func answer(decision runtime.Decision, err error) load.Answer {
 	switch decision.Source {
-	case runtime.SourceStore, runtime.SourceLease:
+	case rule.SourceStore, rule.SourceLease:
 		if err != nil {
 			return load.Denied
 		}
 		return load.Admitted
-	case runtime.SourceRecalled:
+	case rule.SourceRecalled:
 		return load.Recalled
 	}
 	return load.Failed

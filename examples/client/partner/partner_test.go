@@ -11,6 +11,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestPartner has two replicas use up a quota, which the partner says is 100 and not 10,000:
@@ -33,7 +34,7 @@ func TestPartner(t *testing.T) {
 	// The limit of a second is not what is tested.
 	overrides := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 		most := int64(1000)
-		return runtime.Overrides{Rules: map[string]runtime.Override{"partner.second": {Max: &most}}}, nil
+		return runtime.Overrides{Rules: map[string]rule.Override{"partner.second": {Max: &most}}}, nil
 	})
 	for range 2 {
 		limiter := runtime.New(runtime.NewRedisStore(redis.Client(t), runtime.WithTimeout(10*time.Second)),

@@ -5,7 +5,7 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 //go:generate go tool rategen
@@ -31,8 +31,8 @@ type Compared struct {
 // Send sends a mail, if the old limit admits it.
 func (c *Compared) Send(ctx context.Context, to string) error {
 	newRefused := false
-	err := c.Next.Send(runtime.WithRecorder(ctx, func(ev runtime.DecisionEvent) {
-		newRefused = newRefused || ev.Verdict == runtime.VerdictShadowDenied
+	err := c.Next.Send(observe.WithRecorder(ctx, func(ev observe.DecisionEvent) {
+		newRefused = newRefused || ev.Verdict == observe.VerdictShadowDenied
 	}), to)
 	switch oldRefused := c.OldRefused(err); {
 	case oldRefused && newRefused:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // This code needs a runtime of version 0.1.0 or later.
@@ -42,7 +43,7 @@ var (
 		Name:      "gateway.money.user",
 		Source:    "gateway.go: Model.Ask",
 		Prefix:    "rate_limit:gateway.Model.Ask#4:",
-		Period:    runtime.Month,
+		Period:    rule.Month,
 		Algorithm: runtime.FixedWindow,
 		Reserve:   5 * time.Second,
 		Fail:      runtime.FailLocal,
@@ -51,7 +52,7 @@ var (
 		Name:      "gateway.money",
 		Source:    "gateway.go: Model.Ask",
 		Prefix:    "rate_limit:gateway.Model.Ask#5:",
-		Period:    runtime.Month,
+		Period:    rule.Month,
 		Algorithm: runtime.FixedWindow,
 		Reserve:   5 * time.Second,
 		Fail:      runtime.FailLocal,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // This code needs a runtime of version 0.1.0 or later.
@@ -24,7 +25,7 @@ var (
 		Name:      "plan.month",
 		Source:    "plan.go: Search.Find",
 		Prefix:    "rate_limit:plan.Search.Find#2:",
-		Period:    runtime.Month,
+		Period:    rule.Month,
 		Keep:      3,
 		Algorithm: runtime.FixedWindow,
 		Fail:      runtime.FailLocal,

@@ -5,7 +5,7 @@ import (
 	"context"
 	"expvar"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 //go:generate go tool rategen
@@ -20,8 +20,8 @@ type Search interface {
 
 // Count returns an observer that counts calls by rule and verdict: search.user.admitted,
 // and search.user.shadow_denied for those that an enforced limit would refuse.
-func Count(calls *expvar.Map) *runtime.Observer {
-	return &runtime.Observer{Decision: func(_ context.Context, ev runtime.DecisionEvent) {
+func Count(calls *expvar.Map) *observe.Observer {
+	return &observe.Observer{Decision: func(_ context.Context, ev observe.DecisionEvent) {
 		calls.Add(ev.Rule+"."+ev.Verdict.String(), 1)
 	}}
 }

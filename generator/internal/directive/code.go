@@ -54,17 +54,17 @@ func algorithmCode(v any) any {
 func bucketsCode(v any) any {
 	switch b := v.(buckets); {
 	case b.adaptive:
-		return Call{Fun: Name{naming.RuntimePath, "AdaptiveBuckets"}}
+		return Call{Fun: Name{naming.RulePath, "AdaptiveBuckets"}}
 	case b.fine > 0:
-		return Call{Name{naming.RuntimePath, "LayeredBuckets"}, []any{int64(b.coarse), int64(b.fine)}}
+		return Call{Name{naming.RulePath, "LayeredBuckets"}, []any{int64(b.coarse), int64(b.fine)}}
 	default:
-		return Call{Name{naming.RuntimePath, "EqualBuckets"}, []any{int64(b.coarse)}}
+		return Call{Name{naming.RulePath, "EqualBuckets"}, []any{int64(b.coarse)}}
 	}
 }
 
 func failCode(v any) any { return Name{naming.RuntimePath, "Fail" + naming.UpperFirst(v.(string))} }
 
-func debtCode(v any) any { return Name{naming.RuntimePath, "Debt" + naming.UpperFirst(v.(string))} }
+func debtCode(v any) any { return Name{naming.RulePath, "Debt" + naming.UpperFirst(v.(string))} }
 
 func adaptiveCode(v any) any {
 	call := Call{Fun: Name{naming.AdaptivePath, "To"}}

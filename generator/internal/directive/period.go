@@ -48,7 +48,7 @@ func periodFits(s *Settings) error {
 
 func periodCode(v any) any {
 	if unit, ok := v.(spec.Unit); ok {
-		return Name{naming.RuntimePath, naming.UpperFirst(unit.String())}
+		return Name{naming.RulePath, naming.UpperFirst(unit.String())}
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func (a *admission) take(limits []jen.Code) {
 	m := a.method
 	a.ctx = a.context()
 	if m.IsSoft() {
-		a.add(a.ctx.Clone().Op("=").Add(a.runtime("WithExceeded")).Call(a.ctx))
+		a.add(a.ctx.Clone().Op("=").Add(a.wrapperFunc("WithExceeded")).Call(a.ctx))
 	}
 	take := a.limiter.Clone().Dot("Take").Call(append([]jen.Code{a.ctx}, limits...)...)
 	decision := "_"
@@ -200,7 +200,7 @@ func (a *admission) measures() []jen.Code {
 			continue
 		}
 		now := jen.Id(a.imports.name("time")).Dot("Now").Call()
-		measure := jen.Defer().Add(a.limiter).Dot("Measure").Call(jen.Id(l.Rule.VarName), now)
+		measure := jen.Defer().Add(a.wrapperFunc("Measure")).Call(a.limiter, jen.Id(l.Rule.VarName), now)
 		if l.applies != "" {
 			measure = jen.If(jen.Id(l.applies)).Block(measure)
 		}

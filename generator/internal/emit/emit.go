@@ -229,3 +229,7 @@ func (e *emitter) params(m *model.Method, names *nameSet) (params, args []jen.Co
 func (e *emitter) runtime(name string) *jen.Statement {
 	return jen.Id(e.imports.name(naming.RuntimePath)).Dot(name)
 }
+
+func (e *emitter) wrapperFunc(name string) *jen.Statement {
+	return jen.Id(e.imports.name(naming.WrapperPath)).Dot(name)
+}

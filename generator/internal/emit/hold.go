@@ -17,7 +17,7 @@ func (a *admission) holdOff() {
 			applies = addCondition(nil, plain(l.applies))
 		}
 		a.add(a.evaluable(l.Hold.Lower(expr.Facts{}), applies, func() []jen.Code {
-			return []jen.Code{a.limiter.Clone().Dot("HoldOff").Call(a.ctx, jen.Op(l.place), jen.Op(a.text(l.Hold, a.names)))}
+			return []jen.Code{a.wrapperFunc("HoldOff").Call(a.ctx, a.limiter, jen.Op(l.place), jen.Op(a.text(l.Hold, a.names)))}
 		})...)
 	}
 }

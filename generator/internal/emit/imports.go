@@ -95,6 +95,9 @@ func (e *emitter) collectImports() {
 			if m.NeedsBackground() {
 				s.use("context", "context")
 			}
+			if slices.ContainsFunc(m.Limits, func(l *model.Limit) bool { return l.Hold != nil || l.Rule.IsSoft() || l.Rule.Measured() }) {
+				s.use(naming.WrapperPath, "wrapper")
+			}
 			if _, request := m.Handler(); request != nil && slices.ContainsFunc(m.Limits, func(l *model.Limit) bool { return l.Deny == nil }) {
 				s.use(naming.HTTPPath, "ratehttp")
 			}

@@ -18,6 +18,8 @@ const (
 	RuntimePath  = "github.com/rategen/rategen/runtime"
 	AdaptivePath = RuntimePath + "/adaptive"
 	HTTPPath     = RuntimePath + "/ratehttp"
+	RulePath     = RuntimePath + "/rule"
+	WrapperPath  = RuntimePath + "/wrapper"
 )
 
 // Wrapper returns the name of an interface's wrapper.

@@ -28,6 +28,8 @@ var imports = map[string]string{
 	"connect":     "connectrpc.com/connect",
 	"context":     "context",
 	"io":          "io",
+	"observe":     "github.com/rategen/rategen/runtime/observe",
+	"rule":        "github.com/rategen/rategen/runtime/rule",
 	"iter":        "iter",
 	"errors":      "errors",
 	"fmt":         "fmt",

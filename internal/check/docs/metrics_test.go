@@ -15,6 +15,8 @@ import (
 	"github.com/rategen/rategen/internal/ratetally"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // exported returns the labels of each metric by its name in Prometheus. With an exporter
@@ -104,8 +106,8 @@ func wrong(expr string) error {
 
 // values are those of labels that have few.
 var values = map[string][]string{
-	"verdict":   names(runtime.VerdictAdmitted, runtime.VerdictDenied, runtime.VerdictShadowDenied, runtime.VerdictUnavailable, runtime.VerdictNotCharged),
-	"source":    names(runtime.SourceStore, runtime.SourceRecalled, runtime.SourceLocal, runtime.SourceFailure, runtime.SourceLease),
+	"verdict":   names(observe.VerdictAdmitted, observe.VerdictDenied, observe.VerdictShadowDenied, observe.VerdictUnavailable, observe.VerdictNotCharged),
+	"source":    names(rule.SourceStore, rule.SourceRecalled, rule.SourceLocal, rule.SourceFailure, rule.SourceLease),
 	"algorithm": names(runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.TokenBucket, runtime.LeakyBucket, runtime.Concurrency),
 	"admitted":  {"true", "false"},
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Crowd is how long many calls took that came at once to a Redis that gives
@@ -45,7 +46,7 @@ func crowd(tb testing.TB, name string, client redis.UniversalClient, warm bool, 
 	tb.Helper()
 	limiter := runtime.New(runtime.NewRedisStore(client), runtime.WithLogger(silent))
 	for i := 0; warm && i < 1000; i++ {
-		if d, err := limiter.Take(context.Background(), inCrowd(i)); i > 100 && d.Source != runtime.SourceStore {
+		if d, err := limiter.Take(context.Background(), inCrowd(i)); i > 100 && d.Source != rule.SourceStore {
 			tb.Fatalf("%s: before: decided by %v, %v", name, d.Source, err)
 		}
 	}
@@ -82,7 +83,7 @@ func Together(tb testing.TB, limiter *runtime.Limiter, calls int) Crowd {
 			begin := time.Now()
 			d, err := limiter.Take(context.Background(), limit)
 			took[i] = time.Since(begin)
-			if err != nil || d.Source != runtime.SourceFailure {
+			if err != nil || d.Source != rule.SourceFailure {
 				failed[i] = fmt.Errorf("decided by %v, %v", d.Source, err)
 			}
 		})

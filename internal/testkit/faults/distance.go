@@ -12,6 +12,8 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Distance is what callers saw of a Redis that answers each request late, but
@@ -62,7 +64,7 @@ func distance(tb testing.TB, server *redistest.Server, d Distance, lasts time.Du
 	defer client.Close()
 	var openings atomic.Int64
 	limiter := runtime.New(runtime.NewRedisStore(client), runtime.WithLogger(silent), countOpenings(&openings))
-	rule := &runtime.Rule{Name: "distance", Prefix: "distance:", Window: time.Hour, Max: runtime.MaxLog, Storage: runtime.StoragePacked}
+	r := &runtime.Rule{Name: "distance", Prefix: "distance:", Window: time.Hour, Max: rule.MaxLog, Storage: runtime.StoragePacked}
 
 	var mu sync.Mutex
 	var took []time.Duration
@@ -78,8 +80,8 @@ func distance(tb testing.TB, server *redistest.Server, d Distance, lasts time.Du
 				if begin.Sub(measured) > lasts {
 					return
 				}
-				got, err := limiter.Take(ctx, rule.Limit(runtime.NewKey().AddInt(int64(i)).AddInt(int64(k%4))))
-				decided := err == nil && got.Source == runtime.SourceStore
+				got, err := limiter.Take(ctx, r.Limit(runtime.NewKey().AddInt(int64(i)).AddInt(int64(k%4))))
+				decided := err == nil && got.Source == rule.SourceStore
 				mu.Lock()
 				switch {
 				case begin.Before(measured):
@@ -149,7 +151,7 @@ func stall(tb testing.TB, server *redistest.Server, s Stall) Stall {
 		openings.Add(1)
 		opened.CompareAndSwap(0, int64(time.Since(start)))
 	})))
-	rule := &runtime.Rule{Name: "stall", Prefix: "stall:", Window: time.Hour, Max: runtime.MaxLog, Storage: runtime.StoragePacked}
+	r := &runtime.Rule{Name: "stall", Prefix: "stall:", Window: time.Hour, Max: rule.MaxLog, Storage: runtime.StoragePacked}
 
 	stop := make(chan struct{})
 	var during, others atomic.Int64
@@ -163,9 +165,9 @@ func stall(tb testing.TB, server *redistest.Server, s Stall) Stall {
 				case <-time.After(time.Millisecond):
 				}
 				arrived := int64(time.Since(start))
-				got, err := limiter.Take(context.Background(), rule.Limit(runtime.NewKey().AddInt(int64(i))))
+				got, err := limiter.Take(context.Background(), r.Limit(runtime.NewKey().AddInt(int64(i))))
 				switch {
-				case err == nil && got.Source == runtime.SourceStore || time.Duration(arrived) < 200*time.Millisecond:
+				case err == nil && got.Source == rule.SourceStore || time.Duration(arrived) < 200*time.Millisecond:
 				case begin.Load() != 0 && arrived >= begin.Load()-int64(5*time.Millisecond) && (end.Load() == 0 || arrived <= end.Load()):
 					during.Add(1)
 				default:
@@ -190,8 +192,8 @@ func stall(tb testing.TB, server *redistest.Server, s Stall) Stall {
 	return s
 }
 
-func breakerOpened(opened func()) *runtime.Observer {
-	return &runtime.Observer{Breaker: func(ev runtime.BreakerEvent) {
+func breakerOpened(opened func()) *observe.Observer {
+	return &observe.Observer{Breaker: func(ev observe.BreakerEvent) {
 		if ev.Open {
 			opened()
 		}

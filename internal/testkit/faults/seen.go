@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/admission"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A fate is what became of a call.
@@ -37,7 +38,7 @@ func fateOf(err error) fate {
 type record struct {
 	key        int
 	begin, end time.Duration // since the start of the run
-	source     runtime.Source
+	source     rule.Source
 	fate       fate
 }
 
@@ -88,8 +89,8 @@ func (v *view) seen(fault Fault, t times) Seen {
 	default:
 		s.Bound = s.HealthyBound + s.AloneBound
 	}
-	s.Alone = worst(v.records, func(r *record) bool { return r.source != runtime.SourceStore })
-	s.Healthy = worst(v.records, func(r *record) bool { return r.source == runtime.SourceStore })
+	s.Alone = worst(v.records, func(r *record) bool { return r.source != rule.SourceStore })
+	s.Healthy = worst(v.records, func(r *record) bool { return r.source == rule.SourceStore })
 	s.Worst = worst(v.records, func(*record) bool { return true })
 
 	slices.SortFunc(v.records, func(a, b record) int { return int(a.end - b.end) })
@@ -115,10 +116,10 @@ func (v *view) seen(fault Fault, t times) Seen {
 func (s *Seen) count(r *record) {
 	s.Calls++
 	switch r.source {
-	case runtime.SourceStore:
+	case rule.SourceStore:
 		s.Store++
 		return
-	case runtime.SourceLocal:
+	case rule.SourceLocal:
 		s.Local++
 	default:
 		s.Failure++
@@ -144,7 +145,7 @@ func (v *view) back(t times) time.Duration {
 		if r.end > at+calm && r.begin > at {
 			break
 		}
-		if r.end > at && r.source != runtime.SourceStore {
+		if r.end > at && r.source != rule.SourceStore {
 			at = r.end
 		}
 	}
@@ -161,7 +162,7 @@ func (v *view) enforced(back time.Duration) time.Duration {
 	found := make([]bool, missing)
 	for i := range v.records {
 		r := &v.records[i]
-		if r.end >= back && r.source == runtime.SourceStore && r.fate == denied && !found[r.key] {
+		if r.end >= back && r.source == rule.SourceStore && r.fate == denied && !found[r.key] {
 			found[r.key] = true
 			if missing--; missing == 0 && back >= 0 {
 				return r.end

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 const ms = time.Millisecond
 
 // calls returns n calls by source, one after the other from begin on, each a
 // millisecond long.
-func calls(n int, begin time.Duration, source runtime.Source, fate fate) []record {
+func calls(n int, begin time.Duration, source rule.Source, fate fate) []record {
 	var all []record
 	for i := range n {
 		at := begin + time.Duration(i)*ms
@@ -24,7 +25,7 @@ func calls(n int, begin time.Duration, source runtime.Source, fate fate) []recor
 
 func TestWorst(t *testing.T) {
 	all := func(*record) bool { return true }
-	full := calls(20, 0, runtime.SourceStore, admitted)
+	full := calls(20, 0, rule.SourceStore, admitted)
 	for _, test := range []struct {
 		name    string
 		records []record
@@ -32,10 +33,10 @@ func TestWorst(t *testing.T) {
 	}{
 		{"none", nil, 0},
 		{"as many as a window holds", full, 20},
-		{"and denials", slices.Concat(full, calls(5, 500*ms, runtime.SourceStore, denied)), 20},
-		{"and one more in the window", slices.Concat(full, calls(1, window-2*ms, runtime.SourceStore, admitted)), 21},
-		{"and one that ends when the window does", slices.Concat(full, calls(1, window-ms, runtime.SourceStore, admitted)), 20},
-		{"and as many in the next", slices.Concat(full, calls(20, window, runtime.SourceStore, admitted)), 20},
+		{"and denials", slices.Concat(full, calls(5, 500*ms, rule.SourceStore, denied)), 20},
+		{"and one more in the window", slices.Concat(full, calls(1, window-2*ms, rule.SourceStore, admitted)), 21},
+		{"and one that ends when the window does", slices.Concat(full, calls(1, window-ms, rule.SourceStore, admitted)), 20},
+		{"and as many in the next", slices.Concat(full, calls(20, window, rule.SourceStore, admitted)), 20},
 		{"and one on another key", slices.Concat(full, []record{{key: 1, end: ms}}), 20},
 	} {
 		if got := worst(test.records, all); got != test.want {
@@ -46,7 +47,7 @@ func TestWorst(t *testing.T) {
 
 // TestComplaint wants a complaint of everything that must not be.
 func TestComplaint(t *testing.T) {
-	const store, local, failure = runtime.SourceStore, runtime.SourceLocal, runtime.SourceFailure
+	const store, local, failure = rule.SourceStore, rule.SourceLocal, rule.SourceFailure
 	fault := func(failovers int64) Fault { return Fault{Failovers: failovers} }
 	t1 := times{begin: 1000 * ms, end: 1100 * ms, over: 1100 * ms, stop: 4000 * ms}
 	good := slices.Concat(calls(20, 1000*ms, store, admitted), calls(1, 3500*ms, store, denied))
@@ -85,11 +86,11 @@ func TestComplaint(t *testing.T) {
 // TestMoments wants the times until the store decides and denies again.
 func TestMoments(t *testing.T) {
 	v := view{policy: runtime.FailClosed, limits: make([]runtime.Limit, 1)}
-	v.records = append(v.records, calls(10, 1000*ms, runtime.SourceFailure, refused)...)
-	v.records = append(v.records, calls(1, 1300*ms, runtime.SourceStore, denied)...)
-	v.records = append(v.records, calls(1, 1499*ms, runtime.SourceFailure, refused)...)
-	v.records = append(v.records, calls(1, 1699*ms, runtime.SourceStore, denied)...)
-	v.records = append(v.records, calls(1, 3000*ms, runtime.SourceFailure, refused)...) // another story
+	v.records = append(v.records, calls(10, 1000*ms, rule.SourceFailure, refused)...)
+	v.records = append(v.records, calls(1, 1300*ms, rule.SourceStore, denied)...)
+	v.records = append(v.records, calls(1, 1499*ms, rule.SourceFailure, refused)...)
+	v.records = append(v.records, calls(1, 1699*ms, rule.SourceStore, denied)...)
+	v.records = append(v.records, calls(1, 3000*ms, rule.SourceFailure, refused)...) // another story
 	s := v.seen(Fault{}, times{begin: 900 * ms, end: 1005 * ms, over: 1010 * ms, stop: 4000 * ms})
 	if s.Back != 490*ms || s.Enforced != 690*ms {
 		t.Errorf("back after %v, enforced after %v, want 490ms and 690ms", s.Back, s.Enforced)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A view is a fault as it is seen through one policy.
@@ -35,7 +37,7 @@ func newView(site *site, policy runtime.FailurePolicy, start time.Time) *view {
 			runtime.WithFailurePolicy(policy),
 			runtime.WithReplicas(processes),
 			runtime.WithLogger(silent),
-			runtime.WithObserver(&runtime.Observer{Failure: v.failure})))
+			runtime.WithObserver(&observe.Observer{Failure: v.failure})))
 	}
 	for _, tag := range site.tags {
 		rule := &runtime.Rule{Name: "fault", Prefix: "fault:{" + tag + "}:", Window: window, Max: perWindow}
@@ -54,7 +56,7 @@ func (v *view) warm() error {
 		var failed error
 		for _, limiter := range v.limiters {
 			for _, limit := range v.limits {
-				if d, err := limiter.Peek(context.Background(), limit); d.Source != runtime.SourceStore {
+				if d, err := limiter.Peek(context.Background(), limit); d.Source != rule.SourceStore {
 					failed = errors.Join(err, errors.New("not decided by the store"))
 				}
 			}
@@ -87,7 +89,7 @@ func (v *view) add(r record) {
 	defer v.mu.Unlock()
 	v.records = append(v.records, r)
 	switch {
-	case r.source != runtime.SourceStore:
+	case r.source != rule.SourceStore:
 		v.degraded = r.end
 	case r.fate == denied:
 		v.denied[r.key] = r.end
@@ -117,7 +119,7 @@ func (v *view) settled(over, lasts time.Duration) bool {
 
 // failure counts a call that the store did not decide by the class of its
 // error.
-func (v *view) failure(_ context.Context, e runtime.FailureEvent) {
+func (v *view) failure(_ context.Context, e observe.FailureEvent) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.classes[e.Class.String()]++

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 var (
@@ -189,7 +190,7 @@ func Concurrently(n int, do func(i int)) {
 }
 
 // Observing returns an observer's option.
-func Observing(o runtime.Observer) runtime.Option { return runtime.WithObserver(&o) }
+func Observing(o observe.Observer) runtime.Option { return runtime.WithObserver(&o) }
 
 // Executions returns how many scripts a server has executed.
 func Executions(t *testing.T, client *redis.Client) int {

@@ -20,11 +20,12 @@ import (
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/server"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-// A Class is one reason. Package runtime says what each means.
-type Class uint8
+// A Class is one reason. Package observe says what each means, and has its word.
+type Class = observe.ErrorClass
 
 const (
 	Other Class = iota
@@ -52,20 +53,6 @@ const (
 	Unfit
 	Classes // how many there are
 )
-
-var names = [Classes]string{
-	"other", "timeout", "dial", "pool", "connection", "closed", "breaker_open", "crowded",
-	"oom", "busy", "loading", "readonly", "auth", "wrongtype", "script", "noscript",
-	"clusterdown", "tryagain", "masterdown", "moved", "key", "sharded", "unfit",
-}
-
-// String returns the class in lower case.
-func (c Class) String() string {
-	if c < Classes {
-		return names[c]
-	}
-	return names[Other]
-}
 
 // ClassOf returns the class of an error.
 func ClassOf(err error) Class {

@@ -18,6 +18,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // century is a time that no test reaches by itself, so that Redis expires nothing of a test
@@ -82,7 +83,7 @@ func TestWrongClocks(t *testing.T) {
 	for _, by := range []time.Duration{0, time.Second, -time.Minute, time.Hour, -12 * time.Hour, day, -day, 40 * day, -30 * 365 * day} {
 		limiters = append(limiters, wrongBy(t, server, by))
 	}
-	for _, period := range []runtime.Period{runtime.Day, runtime.Week, runtime.Month, runtime.Year} {
+	for _, period := range []rule.Period{rule.Day, rule.Week, rule.Month, rule.Year} {
 		limit := (&runtime.Rule{Name: "wrong clocks of a " + period.String(), Algorithm: runtime.FixedWindow, Period: period, Zone: "Pacific/Kiritimati", Max: 100}).Limit(nil)
 		var admitted atomic.Int64
 		ends := make([]map[time.Time]bool, len(limiters))
@@ -110,9 +111,9 @@ func TestWrongClocks(t *testing.T) {
 func TestWrongClockFirst(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	rule := &runtime.Rule{Name: "first", Algorithm: runtime.FixedWindow, Period: runtime.Day, Max: 5}
+	r := &runtime.Rule{Name: "first", Algorithm: runtime.FixedWindow, Period: rule.Day, Max: 5}
 	for _, by := range []time.Duration{72 * time.Hour, -72 * time.Hour} {
-		d := taken(t, wrongBy(t, server, by), rule.Limit(key(by.String())))
+		d := taken(t, wrongBy(t, server, by), r.Limit(key(by.String())))
 		if d.ResetAfter <= 0 || d.ResetAfter > 24*time.Hour {
 			t.Errorf("%v off: %+v", by, d)
 		}
@@ -133,16 +134,16 @@ func TestClockStepsBack(t *testing.T) {
 	limiter := runtime.New(subject.Store, quiet)
 	t.Cleanup(func() { _ = limiter.Close() })
 	var limits []runtime.Limit
-	for name, rule := range storetest.Ways() {
-		if rule.Period != runtime.NoPeriod {
+	for name, r := range storetest.Ways() {
+		if r.Period != rule.NoPeriod {
 			continue // which ends later than any step here
 		}
-		rule.Name, rule.Window, rule.Max, rule.Burst, rule.Wait = name, window, 10, 0, 0
-		if rule.Reserve > 0 {
-			rule.Reserve = rule.Window // else it is renewed meanwhile
+		r.Name, r.Window, r.Max, r.Burst, r.Wait = name, window, 10, 0, 0
+		if r.Reserve > 0 {
+			r.Reserve = r.Window // else it is renewed meanwhile
 		}
-		rule.Prefix = strings.ReplaceAll(t.Name()+":"+name, " ", "-") + ":"
-		limits = append(limits, rule.Limit(nil))
+		r.Prefix = strings.ReplaceAll(t.Name()+":"+name, " ", "-") + ":"
+		limits = append(limits, r.Limit(nil))
 	}
 	admitted := func() (n int) {
 		for _, limit := range limits {

@@ -17,6 +17,7 @@ import (
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
@@ -41,23 +42,23 @@ func TestErrorTextsOfVersions(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	for _, test := range []struct {
 		versions, raised string
-		want             runtime.ErrorClass
+		want             observe.ErrorClass
 		whole            bool // nobody in the batch is answered: the server decides nothing now
 	}{
-		{"Redis 6.2", `'@user_script: 7: -` + escaped(readonly) + `\r\n'`, runtime.ClassReadOnly, true},
-		{"Redis 6.2, of a function", `'@user_script: 123: -` + escaped(readonly) + `'`, runtime.ClassReadOnly, true},
-		{"Redis 7.0, 7.2, 8.x and Valkey", `{err = '` + escaped(readonly) + `', source = '@user_script', line = '7'}`, runtime.ClassReadOnly, true},
-		{"Redis 6.2", `'@user_script: 7: -` + escaped(oom) + `\r\n'`, runtime.ClassOOM, false},
-		{"Redis 7.0 and later, Valkey", `{err = '` + escaped(oom) + `'}`, runtime.ClassOOM, false},
-		{"Redis 6.2", `'@user_script: 7: -` + escaped(disk) + `\r\n'`, runtime.ClassReadOnly, false},
-		{"Redis 7.0 and later, Valkey", `{err = '` + escaped(disk) + `'}`, runtime.ClassReadOnly, false},
-		{"Redis 6.2", `'@user_script: 7: ` + escaped(forbid) + `'`, runtime.ClassAuth, false},
-		{"Redis 7.0", `{err = 'ERR ` + escaped(forbid) + `'}`, runtime.ClassAuth, false},
-		{"Redis 7.2, 8.x and Valkey", `{err = 'ERR ACL failure in script: User default has no permissions to run the \'zadd\' command'}`, runtime.ClassAuth, false},
-		{"Redis 6.2", `'@user_script: 7: Unknown Redis command called from Lua script'`, runtime.ErrorClass(failure.NoScript), false},
-		{"Redis 7.0 and later, Valkey", `{err = 'ERR Unknown Redis command called from script'}`, runtime.ErrorClass(failure.NoScript), false},
-		{"Redis 6.2", `'WRONGTYPE Operation against a key holding the wrong kind of value'`, runtime.ClassWrongType, false},
-		{"Lua, about a foreign value", `'user_script:7: attempt to perform arithmetic on a nil value'`, runtime.ClassWrongType, false},
+		{"Redis 6.2", `'@user_script: 7: -` + escaped(readonly) + `\r\n'`, observe.ClassReadOnly, true},
+		{"Redis 6.2, of a function", `'@user_script: 123: -` + escaped(readonly) + `'`, observe.ClassReadOnly, true},
+		{"Redis 7.0, 7.2, 8.x and Valkey", `{err = '` + escaped(readonly) + `', source = '@user_script', line = '7'}`, observe.ClassReadOnly, true},
+		{"Redis 6.2", `'@user_script: 7: -` + escaped(oom) + `\r\n'`, observe.ClassOOM, false},
+		{"Redis 7.0 and later, Valkey", `{err = '` + escaped(oom) + `'}`, observe.ClassOOM, false},
+		{"Redis 6.2", `'@user_script: 7: -` + escaped(disk) + `\r\n'`, observe.ClassReadOnly, false},
+		{"Redis 7.0 and later, Valkey", `{err = '` + escaped(disk) + `'}`, observe.ClassReadOnly, false},
+		{"Redis 6.2", `'@user_script: 7: ` + escaped(forbid) + `'`, observe.ClassAuth, false},
+		{"Redis 7.0", `{err = 'ERR ` + escaped(forbid) + `'}`, observe.ClassAuth, false},
+		{"Redis 7.2, 8.x and Valkey", `{err = 'ERR ACL failure in script: User default has no permissions to run the \'zadd\' command'}`, observe.ClassAuth, false},
+		{"Redis 6.2", `'@user_script: 7: Unknown Redis command called from Lua script'`, observe.ErrorClass(failure.NoScript), false},
+		{"Redis 7.0 and later, Valkey", `{err = 'ERR Unknown Redis command called from script'}`, observe.ErrorClass(failure.NoScript), false},
+		{"Redis 6.2", `'WRONGTYPE Operation against a key holding the wrong kind of value'`, observe.ClassWrongType, false},
+		{"Lua, about a foreign value", `'user_script:7: attempt to perform arithmetic on a nil value'`, observe.ClassWrongType, false},
 	} {
 		raise := calling("if name == 'ZADD' then error(" + test.raised + ", 0) end\nreturn redis.call(name, ...)")
 		store := newStore(client, raise, func(cfg *redisengine.Config) {
@@ -114,7 +115,7 @@ return reply`),
 			eventually(t, "the new master decides", func() bool {
 				if err := take(); err == nil {
 					inRow++
-				} else if inRow = 0; time.Since(begin) > 2*time.Second && runtime.ClassOf(err) == runtime.ClassReadOnly {
+				} else if inRow = 0; time.Since(begin) > 2*time.Second && runtime.ClassOf(err) == observe.ClassReadOnly {
 					t.Fatalf("after %v: %v", time.Since(begin), err)
 				}
 				return inRow == 20
@@ -154,7 +155,7 @@ func TestForeignValue(t *testing.T) {
 					}
 					ok(t, rawstore.On(store).Take(ctx, calls))
 					for i, k := range keys {
-						if foreign := runtime.ClassOf(calls[i].Err) == runtime.ClassWrongType; foreign != (k == key) || !foreign && calls[i].Err != nil {
+						if foreign := runtime.ClassOf(calls[i].Err) == observe.ClassWrongType; foreign != (k == key) || !foreign && calls[i].Err != nil {
 							t.Errorf("call %d of %d: got %+v, %v", i, len(calls), calls[i].Charges[0].Result, calls[i].Err)
 						}
 					}
@@ -168,7 +169,7 @@ func TestForeignValue(t *testing.T) {
 					}
 					ok(t, store.Settle(ctx, charges))
 					for i, k := range keys {
-						if foreign := runtime.ClassOf(charges[i].Err) == runtime.ClassWrongType; foreign != (k == key) || !foreign && charges[i].Err != nil {
+						if foreign := runtime.ClassOf(charges[i].Err) == observe.ClassWrongType; foreign != (k == key) || !foreign && charges[i].Err != nil {
 							t.Errorf("settle charge %d of %d: %v", i, len(charges), charges[i].Err)
 						}
 					}
@@ -181,7 +182,7 @@ func TestForeignValue(t *testing.T) {
 					for _, do := range []storetest.Operation{take, peek} {
 						calls := single(rule, key, 1)
 						calls[0].Charges[0].Max = max
-						if ok(t, do(rawstore.On(store), ctx, calls)); runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType {
+						if ok(t, do(rawstore.On(store), ctx, calls)); runtime.ClassOf(calls[0].Err) != observe.ClassWrongType {
 							t.Errorf("max %d: got %+v, %v", max, calls[0].Charges[0].Result, calls[0].Err)
 						}
 					}

@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestLifetime charges keys at many distances in time, and so often that most charges leave
@@ -106,22 +107,22 @@ func onlyKey(t *testing.T, client *redis.Client, prefix string) string {
 func TestExpiry(t *testing.T) {
 	client := ownRedis(t)
 	limiter := newLimiter(client)
-	for name, rule := range storetest.WaysOf(10*time.Second, 1000) {
+	for name, r := range storetest.WaysOf(10*time.Second, 1000) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()                          // a part of each is waiting
 			some, most := int64(300), int64(1000) // does not fit any more
-			if stored(rule) {
-				rule.Max, some, most = 400, 150, runtime.MaxLogCost
+			if stored(r) {
+				r.Max, some, most = 400, 150, rule.MaxLogCost
 			}
-			limit := rule.Limit(key("k"))
-			longest := rule.Window + time.Second
+			limit := r.Limit(key("k"))
+			longest := r.Window + time.Second
 			switch {
-			case isCounter(rule):
-				longest += rule.Window / 7 // the last event counts until its bucket has left
-			case isBucket(rule):
-				longest = rule.Window/2 + time.Second // it holds half of what it can
+			case isCounter(r):
+				longest += r.Window / 7 // the last event counts until its bucket has left
+			case isBucket(r):
+				longest = r.Window/2 + time.Second // it holds half of what it can
 			}
-			lives := func() time.Duration { return client.PTTL(t.Context(), onlyKey(t, client, rule.Prefix)).Val() }
+			lives := func() time.Duration { return client.PTTL(t.Context(), onlyKey(t, client, r.Prefix)).Val() }
 			expires := func(when string) {
 				t.Helper()
 				if ttl := lives(); ttl <= 0 || ttl > longest {
@@ -134,14 +135,14 @@ func TestExpiry(t *testing.T) {
 			expires("admitted again")
 			denied(t, limiter, limit.WithCost(most))
 			expires("denied")
-			client.Persist(t.Context(), onlyKey(t, client, rule.Prefix))
+			client.Persist(t.Context(), onlyKey(t, client, r.Prefix))
 			taken(t, limiter, limit.WithCost(some))
 			// A log may leave its expiry alone for up to 0.8 seconds.
 			for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) && lives() < 0; time.Sleep(20 * time.Millisecond) {
 				taken(t, limiter, limit)
 			}
 			expires("healed by an admitted call")
-			client.Persist(t.Context(), onlyKey(t, client, rule.Prefix))
+			client.Persist(t.Context(), onlyKey(t, client, r.Prefix))
 			denied(t, limiter, limit.WithCost(most))
 			expires("healed by a denied call")
 			between(t, "healed to expire when its events have left, in", lives(), 2*time.Second, longest)
@@ -180,17 +181,17 @@ func TestKeptKeys(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	limiter := newLimiter(client)
 	defer limiter.Close()
-	for _, period := range []runtime.Period{runtime.Day, runtime.Week, runtime.Month, runtime.Year} {
-		for _, keep := range []uint8{0, 1, 3, runtime.MaxKeep} {
+	for _, period := range []rule.Period{rule.Day, rule.Week, rule.Month, rule.Year} {
+		for _, keep := range []uint8{0, 1, 3, rule.MaxKeep} {
 			for _, reserve := range []time.Duration{0, time.Minute} {
-				rule := &runtime.Rule{Name: fmt.Sprint(period, keep, reserve), Algorithm: runtime.FixedWindow, Period: period, Keep: keep, Reserve: reserve, Max: 4}
-				limit := rule.Limit(key("k"))
+				r := &runtime.Rule{Name: fmt.Sprint(period, keep, reserve), Algorithm: runtime.FixedWindow, Period: period, Keep: keep, Reserve: reserve, Max: 4}
+				limit := r.Limit(key("k"))
 				key := limiter.RedisKey(limit)
 				lives := func(what string, d runtime.Decision) {
 					t.Helper()
 					want := d.ResetAfter + time.Duration(keep)*spec.Unit(period).Longest()
 					if left := client.PTTL(ctx, key).Val(); left < want-5*time.Second || left > want+5*time.Second {
-						t.Errorf("%s, %s: lives for %v, want %v", rule.Name, what, left, want)
+						t.Errorf("%s, %s: lives for %v, want %v", r.Name, what, left, want)
 					}
 				}
 				d := taken(t, limiter, limit.WithCost(2))
@@ -203,7 +204,7 @@ func TestKeptKeys(t *testing.T) {
 				denied(t, limiter, limit)
 				lives("denied", d)
 				if reserve == 0 {
-					equal(t, rule.Name+": bytes", client.StrLen(ctx, key).Val(), map[bool]int64{false: 37, true: 51}[keep > 0])
+					equal(t, r.Name+": bytes", client.StrLen(ctx, key).Val(), map[bool]int64{false: 37, true: 51}[keep > 0])
 				}
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // logRules holds a rule for every way of keeping a log.
@@ -99,11 +100,11 @@ func (l *log) stored(rule *runtime.Rule) int64 {
 }
 
 // fill charges n events, at most of the largest cost at once, a microsecond after each other.
-func (l *log) fill(rule *runtime.Rule, n int64) {
+func (l *log) fill(r *runtime.Rule, n int64) {
 	l.Helper()
-	for left := n; left > 0; left -= runtime.MaxLogCost {
-		cost := min(left, runtime.MaxLogCost)
-		l.decide(take, rule, cost)
+	for left := n; left > 0; left -= rule.MaxLogCost {
+		cost := min(left, rule.MaxLogCost)
+		l.decide(take, r, cost)
 		l.subject.Advance(time.Microsecond)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestOutOfMemory wants a Redis that refuses writes to have made none.
@@ -24,8 +25,8 @@ func TestOutOfMemory(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	limiter := newLimiter(client)
 	rules := storetest.WaysOf(1000*time.Hour, 10_000) // no bucket gains one meanwhile
-	for _, rule := range rules {
-		taken(t, limiter, rule.Limit(nil).WithCost(3))
+	for _, r := range rules {
+		taken(t, limiter, r.Limit(nil).WithCost(3))
 	}
 	dump := func() map[string]string {
 		state := map[string]string{}
@@ -40,13 +41,13 @@ func TestOutOfMemory(t *testing.T) {
 	ok(t, client.ConfigSet(ctx, "maxmemory", "1").Err())
 	var all []runtime.Limit
 	errs := map[string]error{}
-	for name, rule := range rules {
-		if len(all) < runtime.MaxLimits {
-			all = append(all, rule.Limit(nil))
+	for name, r := range rules {
+		if len(all) < rule.MaxLimits {
+			all = append(all, r.Limit(nil))
 		}
-		_, errs[name] = limiter.Take(ctx, rule.Limit(nil).WithCost(runtime.MaxLogCost))
-		wantLeft(t, limiter, rule.Limit(nil), 9_997)
-		_, errs[name+", a new key"] = limiter.Take(ctx, rule.Limit(key("new")))
+		_, errs[name] = limiter.Take(ctx, r.Limit(nil).WithCost(rule.MaxLogCost))
+		wantLeft(t, limiter, r.Limit(nil), 9_997)
+		_, errs[name+", a new key"] = limiter.Take(ctx, r.Limit(key("new")))
 	}
 	_, errs["several limits"] = limiter.Take(ctx, all...)
 	for i, o := range limiter.TakeEach(ctx, all...) {
@@ -59,9 +60,9 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	same(t, "state", before, dump())
 	client.ConfigSet(ctx, "maxmemory", "0")
-	for name, rule := range rules {
-		d := taken(t, limiter, rule.Limit(nil).WithCost(runtime.MaxLogCost))
-		equal(t, name+", with memory again: left", d.Remaining, 9_997-runtime.MaxLogCost)
+	for name, r := range rules {
+		d := taken(t, limiter, r.Limit(nil).WithCost(rule.MaxLogCost))
+		equal(t, name+", with memory again: left", d.Remaining, 9_997-rule.MaxLogCost)
 	}
 }
 
@@ -79,7 +80,7 @@ func TestBytesPerEvent(t *testing.T) {
 	}{
 		{"packed", runtime.Rule{Storage: runtime.StoragePacked}, 10_000, 1, 8.5},
 		{"packed in slices", runtime.Rule{Storage: runtime.StoragePacked, Resolution: time.Second}, 10_000, 1, 8.5},
-		{"packed, large cost", runtime.Rule{Storage: runtime.StoragePacked}, 10_001, runtime.MaxLogCost, 8.5},
+		{"packed, large cost", runtime.Rule{Storage: runtime.StoragePacked}, 10_001, rule.MaxLogCost, 8.5},
 		{"packed, few", runtime.Rule{Storage: runtime.StoragePacked}, 64, 1, 12},
 		{"zset", runtime.Rule{}, 128, 1, 24},
 		{"zset, large cost", runtime.Rule{}, 128, 64, 24},
@@ -92,19 +93,19 @@ func TestBytesPerEvent(t *testing.T) {
 		{"reservations", runtime.Rule{Algorithm: runtime.FixedWindow, Reserve: time.Minute}, 10_000, 1, 150},
 		{"few reservations", runtime.Rule{Algorithm: runtime.FixedWindow, Reserve: time.Minute}, 100, 1, 40},
 	} {
-		rule := test.rule
-		rule.Window, rule.Max, rule.Prefix = time.Hour, int64(test.events)+1, test.name+":"
+		r := test.rule
+		r.Window, r.Max, r.Prefix = time.Hour, int64(test.events)+1, test.name+":"
 		used := func() int64 {
 			// 0: look at every element, not at a sample.
-			n, err := client.MemoryUsage(t.Context(), onlyKey(t, client, rule.Prefix), 0).Result()
+			n, err := client.MemoryUsage(t.Context(), onlyKey(t, client, r.Prefix), 0).Result()
 			ok(t, err)
 			return n
 		}
-		taken(t, limiter, rule.Limit(nil))
+		taken(t, limiter, r.Limit(nil))
 		empty := used()
 		limits := make([]runtime.Limit, (test.events-1)/int(test.cost))
 		for i := range limits {
-			limits[i] = rule.Limit(nil).WithCost(test.cost)
+			limits[i] = r.Limit(nil).WithCost(test.cost)
 		}
 		for batch := range slices.Chunk(limits, 100) {
 			for _, o := range limiter.TakeEach(t.Context(), batch...) {
@@ -116,7 +117,7 @@ func TestBytesPerEvent(t *testing.T) {
 		events := 1 + len(limits)*int(test.cost)
 		perEvent := float64(used()-empty) / float64(events-1)
 		t.Logf("%-16s %6d events: %6.2f bytes an event, %5d in all, %s", test.name, events, perEvent, used(),
-			client.ObjectEncoding(t.Context(), onlyKey(t, client, rule.Prefix)).Val())
+			client.ObjectEncoding(t.Context(), onlyKey(t, client, r.Prefix)).Val())
 		if test.most > 0 && perEvent > test.most {
 			t.Errorf("%s: %.1f bytes an event, want at most %v", test.name, perEvent, test.most)
 		}
@@ -161,21 +162,21 @@ func TestNumbers(t *testing.T) {
 	server := redistest.Start(t)
 	limiter := newLimiter(server.Client(t))
 	stop := monitor(t, server)
-	for _, window := range []time.Duration{time.Millisecond, 100_000 * time.Second, runtime.MaxWindow} {
-		for _, rule := range storetest.WaysOf(window, 1_000_000) {
-			costs, most := []int64{1, runtime.MaxLogCost, 1}, int64(runtime.MaxLogCost)
-			if !stored(rule) {
-				rule.Max = runtime.MaxCount
+	for _, window := range []time.Duration{time.Millisecond, 100_000 * time.Second, rule.MaxWindow} {
+		for _, r := range storetest.WaysOf(window, 1_000_000) {
+			costs, most := []int64{1, rule.MaxLogCost, 1}, int64(rule.MaxLogCost)
+			if !stored(r) {
+				r.Max = rule.MaxCount
 				costs = []int64{1, 100_000_000, 900_000_000_000, 1}
-				if rule.Algorithm == runtime.FixedWindow {
-					rule.Max = runtime.MaxAmount
+				if r.Algorithm == runtime.FixedWindow {
+					r.Max = rule.MaxAmount
 					costs = append(costs, 9_000_000_000_000_000)
 				}
-				most = rule.Max
+				most = r.Max
 			}
-			rule.Resolution = min(rule.Resolution, window)
-			rule.Prefix = fmt.Sprintf("%s%d:", rule.Prefix, window)
-			limit := rule.Limit(key("k"))
+			r.Resolution = min(r.Resolution, window)
+			r.Prefix = fmt.Sprintf("%s%d:", r.Prefix, window)
+			limit := r.Limit(key("k"))
 			for _, cost := range costs {
 				d := taken(t, limiter, limit.WithCost(cost))
 				left(t, limiter, limit.WithCost(most))

@@ -18,6 +18,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // drive runs one random sequence and returns the first difference.
@@ -38,11 +39,11 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 	other, longer := *base, *base // the same limit in shadow mode, and in another version
 	other.Mode, longer.Window = runtime.ModeShadow, base.Window*2
 	edge, far := int64(100_000), int64(300_000)
-	if base.Period != runtime.NoPeriod {
+	if base.Period != rule.NoPeriod {
 		now -= 1_000_000 // into the last second of the year, of a month and of a day
 		edge = 24 * time.Hour.Microseconds()
 		far = 2 * edge
-		longer.Window, longer.Period, longer.Anchor = 0, runtime.Month, 15
+		longer.Window, longer.Period, longer.Anchor = 0, rule.Month, 15
 		if base.Keep > 0 { // or its keys would live longer
 			longer.Period, longer.Anchor, longer.Zone = base.Period, 0, "Asia/Kolkata"
 		}
@@ -114,22 +115,22 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 			var keys []string
 			for i := range calls {
 				for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 2, rapid.ID).Draw(t, "keys") {
-					rule := rapid.SampledFrom(rules).Draw(t, "rule")
-					if rule == &longer && layered(base) {
-						rule = base // the key of a layered counter names its window
+					declared := rapid.SampledFrom(rules).Draw(t, "rule")
+					if declared == &longer && layered(base) {
+						declared = base // the key of a layered counter names its window
 					}
 					limit := rapid.SampledFrom(maxima).Draw(t, "max")
 					most := limit
-					if rule.Burst > 0 {
-						most = rule.Burst
+					if declared.Burst > 0 {
+						most = declared.Burst
 					}
 					keys = append(keys, key)
 					cost := load.cost(most)
-					if rule.Block > 0 || rule.Hold { // else a call at no cost is not asked about
+					if declared.Block > 0 || declared.Hold { // else a call at no cost is not asked about
 						cost = rapid.OneOf(rapid.Just(int64(0)), cost, cost, cost)
 					}
 					calls[i].Charges = append(calls[i].Charges, rawstore.Charge{
-						Rule: rule, Key: []byte(key), Max: limit, Wait: rule.Wait, Cost: cost.Draw(t, "cost"),
+						Rule: declared, Key: []byte(key), Max: limit, Wait: declared.Wait, Cost: cost.Draw(t, "cost"),
 					})
 					if hears.Draw(t, "hears") {
 						last := &calls[i].Charges[len(calls[i].Charges)-1]
@@ -171,7 +172,7 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 					rapid.Just(int64(0)),
 					rapid.Int64Range(0, c.Cost),
 					rapid.Int64Range(c.Cost, c.Cost+20),
-					rapid.Int64Range(c.Cost, c.Cost+runtime.MaxLogCost),
+					rapid.Int64Range(c.Cost, c.Cost+rule.MaxLogCost),
 				).Draw(t, "settled")
 				if base.Reserve > 0 {
 					c.Mark = rapid.Int64Range(0, 2).Draw(t, "mark")
@@ -247,5 +248,5 @@ func stored(r *runtime.Rule) bool {
 }
 
 func layered(r *runtime.Rule) bool {
-	return r.Buckets == runtime.LayeredBuckets(4, 5) || r.Buckets == runtime.LayeredBuckets(1, 9)
+	return r.Buckets == rule.LayeredBuckets(4, 5) || r.Buckets == rule.LayeredBuckets(1, 9)
 }

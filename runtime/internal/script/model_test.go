@@ -9,17 +9,18 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // blockRules holds a rule with a block for every way of counting that may have one:
 // one that is shorter than the window, and one that is longer.
 func blockRules() map[string]*runtime.Rule {
 	rules := make(map[string]*runtime.Rule)
-	for name, rule := range storetest.Ways() {
-		if rule.Wait > 0 || rule.Algorithm == runtime.Concurrency || rule.Reserve > 0 || rule.Debt != runtime.DebtDefault {
+	for name, r := range storetest.Ways() {
+		if r.Wait > 0 || r.Algorithm == runtime.Concurrency || r.Reserve > 0 || r.Debt != rule.DebtDefault {
 			continue
 		}
-		short, long := *rule, *rule
+		short, long := *r, *r
 		short.Block, long.Block = 30*time.Millisecond, 250*time.Millisecond
 		rules[name+" short block"], rules[name+" long block"] = &short, &long
 	}
@@ -31,10 +32,10 @@ func blockRules() map[string]*runtime.Rule {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rules := storetest.Ways()
-	for name, rule := range storetest.Ways() {
-		if rule.Algorithm != runtime.Concurrency && rule.Reserve == 0 && rule.Debt == runtime.DebtDefault {
-			forgives := *rule
-			forgives.Debt = runtime.DebtForgive
+	for name, r := range storetest.Ways() {
+		if r.Algorithm != runtime.Concurrency && r.Reserve == 0 && r.Debt == rule.DebtDefault {
+			forgives := *r
+			forgives.Debt = rule.DebtForgive
 			rules[name+" forgives"] = &forgives
 		}
 	}
@@ -81,7 +82,7 @@ var shortLogs = modelLoad{
 var longLogs = modelLoad{
 	max: []int64{400, 1000, 3000, 30_000},
 	cost: func(most int64) *rapid.Generator[int64] {
-		most = min(most, runtime.MaxLogCost)
+		most = min(most, rule.MaxLogCost)
 		return rapid.OneOf(rapid.Int64Range(1, 20), rapid.Int64Range(1, most), rapid.Just(most))
 	},
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 func packedRule(max int64) *runtime.Rule {
@@ -32,16 +34,16 @@ func TestPackedRead(t *testing.T) {
 	const events, most = 10_000, 700 // bytes; those of the log are 70,000
 	server := redistest.Start(t)
 	client := server.Client(t)
-	rule := packedRule(events + 100)
-	rule.Window = time.Hour
+	r := packedRule(events + 100)
+	r.Window = time.Hour
 	ranges, whole := regexp.MustCompile(`(?i)"getrange" "[^"]*" "(\d+)" "(\d+)"`), regexp.MustCompile(`(?i)"(get|mget|set)"`)
 	for _, spare := range []int{400, 1000, 4000} {
 		log := newLog(t, client)
 		client.Set(t.Context(), log.key, packedLog(times(log.subject.Now(), events), spare), 0)
-		log.subject.Advance(rule.Window - time.Microsecond) // none has left
-		for i, cost := range []int64{1, 8, 1, 99, runtime.MaxLogCost, 1, 1, 1} {
+		log.subject.Advance(r.Window - time.Microsecond) // none has left
+		for i, cost := range []int64{1, 8, 1, 99, rule.MaxLogCost, 1, 1, 1} {
 			stop := monitor(t, server)
-			must(t, log.subject.Store, take, single(rule, log.key, cost))
+			must(t, log.subject.Store, take, single(r, log.key, cost))
 			read := 0
 			for _, line := range stop() {
 				if !strings.Contains(line, " lua] ") || strings.Contains(line, redisclock.Key) {
@@ -128,22 +130,22 @@ func TestPackedRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := redistest.Start(t).Client(t)
-			rule := packedRule(200_000) // 1.4 MB
-			rule.Window = 1000 * time.Hour
+			r := packedRule(200_000) // 1.4 MB
+			r.Window = 1000 * time.Hour
 			log := newLog(t, client)
-			log.fill(rule, 16_500)
+			log.fill(r, 16_500)
 			ok(t, refuse(t.Context(), client))
 			charged := int64(16_500)
 			for range 12 { // there are no slots for as many
-				if _, err := try(log.subject.Store, take, single(rule, log.key, runtime.MaxLogCost)); err == nil {
-					charged += runtime.MaxLogCost
+				if _, err := try(log.subject.Store, take, single(r, log.key, rule.MaxLogCost)); err == nil {
+					charged += rule.MaxLogCost
 				}
-				used := rule.Max - must(t, log.subject.Store, peek, single(rule, log.key, 1)).Remaining
+				used := r.Max - must(t, log.subject.Store, peek, single(r, log.key, 1)).Remaining
 				if used != charged || redisclock.ExpireTime(t.Context(), client, log.key) <= 0 {
 					t.Fatalf("%d events are counted, want %d; the log expires at %v", used, charged, redisclock.ExpireTime(t.Context(), client, log.key))
 				}
 			}
-			if name == "longer than a text may be" && charged != 16_500+12*runtime.MaxLogCost {
+			if name == "longer than a text may be" && charged != 16_500+12*rule.MaxLogCost {
 				t.Errorf("%d events were charged", charged)
 			}
 		})
@@ -182,7 +184,7 @@ func TestPackedBroken(t *testing.T) {
 			}
 			client.Set(t.Context(), key, value, time.Hour)
 			for _, do := range []storetest.Operation{peek, take} {
-				if c, err := try(subject.Store, do, single(packedRule(max), key, cost)); err == nil || runtime.ClassOf(err) != runtime.ClassWrongType {
+				if c, err := try(subject.Store, do, single(packedRule(max), key, cost)); err == nil || runtime.ClassOf(err) != observe.ClassWrongType {
 					t.Errorf("%s, max %d: got %+v, %v", name, max, c.Result, err)
 				}
 				if got, _ := client.Get(t.Context(), key).Bytes(); !bytes.Equal(got, value) {

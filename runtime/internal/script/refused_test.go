@@ -16,6 +16,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A deed is something that is done to a key, of which Redis may refuse a command.
@@ -74,7 +75,7 @@ func (s *keyState) takes(cost int64) func(bool) error {
 
 // period returns how long charges of a rule count.
 func period(r *runtime.Rule) time.Duration {
-	if r.Period != runtime.NoPeriod {
+	if r.Period != rule.NoPeriod {
 		return 24 * time.Hour
 	}
 	return r.Window

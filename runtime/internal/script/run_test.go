@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestRuns has one trip decide calls of which several in a row share their
@@ -95,20 +96,20 @@ func TestLongScript(t *testing.T) {
 func TestBucketRounding(t *testing.T) {
 	client := ownRedis(t)
 	store := newStore(client)
-	const most, unit = runtime.MaxCount, 1_000_000
+	const most, unit = rule.MaxCount, 1_000_000
 	cost := int64(1)
 	for int64(float64((most-cost)*unit)) <= (most-cost)*unit {
 		cost++
 	}
 	level := int64(float64((most - cost) * unit))
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: most, Algorithm: runtime.TokenBucket}
+	declared := &runtime.Rule{Name: "r", Window: time.Hour, Max: most, Algorithm: runtime.TokenBucket}
 	now, err := client.Time(t.Context()).Result()
 	ok(t, err)
 	// The level as it is when the charge is decided: time does not pass before
 	// this moment in the future.
 	at := now.Add(time.Minute).UnixMicro()
 	ok(t, client.Set(t.Context(), "rounding", packedBucket(at, level), time.Hour).Err())
-	if r := must(t, store, take, single(rule, "rounding", cost)); !r.Allowed || r.Remaining != 0 || r.RetryAfter != 0 {
+	if r := must(t, store, take, single(declared, "rounding", cost)); !r.Allowed || r.Remaining != 0 || r.RetryAfter != 0 {
 		t.Errorf("got %+v, want it admitted with nothing left", r)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestTrim keeps a limit busy for so long that its key never expires, and
@@ -202,25 +203,25 @@ func TestTrimInPieces(t *testing.T) {
 	const max, gone, window = 40_000, 25_000, time.Second
 	const trims = 128                                                                // events more than it adds that a charge removes at most
 	sets := func(r *runtime.Rule) bool { return r.Storage != runtime.StoragePacked } // packed ones overwrite what has left
-	eachLog(t, logRules(window, max), sets, func(t *testing.T, log *log, rule *runtime.Rule) {
-		longer := *rule
+	eachLog(t, logRules(window, max), sets, func(t *testing.T, log *log, declared *runtime.Rule) {
+		longer := *declared
 		longer.Window = time.Hour // counts what is stored
-		log.fill(rule, gone)
+		log.fill(declared, gone)
 		log.subject.Advance(window / 2)
-		log.fill(rule, 3)
+		log.fill(declared, 3)
 		log.subject.Advance(window / 2)
-		inside, before := int64(3), log.stored(rule)
-		for cost := int64(1); before > inside; cost = cost*7%runtime.MaxLogCost + 1 {
+		inside, before := int64(3), log.stored(declared)
+		for cost := int64(1); before > inside; cost = cost*7%rule.MaxLogCost + 1 {
 			if max-inside < cost {
 				t.Fatalf("%d events have not gone when the log is full", before-inside)
 			}
 			inside += cost
-			log.take(rule, cost, max-inside)
-			after := log.stored(rule)
+			log.take(declared, cost, max-inside)
+			after := log.stored(declared)
 			if removed := before + cost - after; removed > cost+trims || removed <= cost && after > inside && cost > 16 {
 				t.Fatalf("cost %d: %d of %d events were removed, %d are stored", cost, removed, before, after)
 			}
-			log.peek(&longer, runtime.MaxLogCost)
+			log.peek(&longer, rule.MaxLogCost)
 			before = after
 		}
 	})

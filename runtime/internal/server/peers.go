@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime/internal/background"
-	"github.com/rategen/rategen/runtime/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/rediswire"
 )

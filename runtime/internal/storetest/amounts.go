@@ -1,13 +1,13 @@
 package storetest
 
 import (
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // amounts wants the largest max to be counted to the last unit, in costs of any size.
 func amounts(t *trial) {
-	const most, half = runtime.MaxAmount, runtime.MaxAmount / 2
+	const most, half = rule.MaxAmount, rule.MaxAmount / 2
 	t.rule.Max = most
 	t.admit(t.charge("k", 1), most-1)
 	c := t.charge("k", half)
@@ -44,7 +44,7 @@ func amounts(t *trial) {
 // amountOwed wants a count that settled costs would take above the largest max to stop
 // there, and to be exact from there on.
 func amountOwed(t *trial) {
-	const most = runtime.MaxAmount
+	const most = rule.MaxAmount
 	t.rule.Max = most
 	c := t.charge("k", most-2)
 	first := t.admit(c, 2)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // blocked takes one charge, which a block must deny, and returns its RetryAfter.
@@ -67,7 +68,7 @@ func blockEdge(t *trial) {
 		{"shorter", time.Hour, time.Minute},
 		{"longer", time.Second, time.Hour},
 		{"shortest", time.Second, time.Millisecond},
-		{"longest", time.Second, runtime.MaxWindow},
+		{"longest", time.Second, rule.MaxWindow},
 	} {
 		t.rule.Window, t.rule.Block = c.window, c.block
 		t.admit(t.charge(c.name, 9), 1)
@@ -261,7 +262,7 @@ func blockOfChangedLimit(t *trial) {
 		if rest := t.blocked(c); rest > time.Hour {
 			t.Errorf("retry after %v, want no more than the block that began", rest)
 		}
-		if c.Rule.Buckets == runtime.LayeredBuckets(6, 10) {
+		if c.Rule.Buckets == rule.LayeredBuckets(6, 10) {
 			continue // its keys name the window
 		}
 		c.Rule.Window *= 2

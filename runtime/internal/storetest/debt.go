@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A debtor is a trial of a rule that carries debts, of one key.
@@ -21,9 +21,9 @@ func (t *trial) debtors() (all []debtor) {
 			if !isCalendar(&t.rule) && keep > 0 {
 				continue
 			}
-			t.rule.Debt, t.rule.Reserve, t.rule.Keep = runtime.DebtCarry, reserve, keep
+			t.rule.Debt, t.rule.Reserve, t.rule.Keep = rule.DebtCarry, reserve, keep
 			if t.rule.Window = 0; isCalendar(&t.rule) {
-				t.rule.Period, t.rule.Anchor = runtime.Month, 1
+				t.rule.Period, t.rule.Anchor = rule.Month, 1
 			} else {
 				t.rule.Window = 24 * time.Hour
 			}

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 func longestWindow(t *trial) {
-	t.rule.Window = runtime.MaxWindow
+	t.rule.Window = rule.MaxWindow
 	c := t.charge("k", 10)
 	charged := t.admit(c, 0)
 	leave := t.leaves(c, charged)
@@ -21,7 +22,7 @@ func longestWindow(t *trial) {
 }
 
 func longestWindowEnds(t *trial) {
-	t.rule.Window = runtime.MaxWindow
+	t.rule.Window = rule.MaxWindow
 	c := t.charge("k", 10)
 	for range 2 {
 		t.Advance(12345 * time.Microsecond)
@@ -38,10 +39,10 @@ func longestWindowEnds(t *trial) {
 func largeCost(t *trial) {
 	largest := int64(10_000)
 	if isLog(&t.rule) {
-		largest = runtime.MaxLogCost
+		largest = rule.MaxLogCost
 	}
 	t.rule.Max = 2 * largest
-	t.rule.Window = runtime.MaxWindow // so that a bucket drains less than one in a test
+	t.rule.Window = rule.MaxWindow // so that a bucket drains less than one in a test
 	c := t.charge("k", largest)
 	first := t.admit(c, largest)
 	t.Advance(20 * time.Millisecond) // into another slice
@@ -56,9 +57,9 @@ func largeCost(t *trial) {
 }
 
 func largeMax(t *trial) {
-	const most = runtime.MaxCount
+	const most = rule.MaxCount
 	t.rule.Max = most
-	t.rule.Window = runtime.MaxWindow // so that a bucket drains less than one in a test
+	t.rule.Window = rule.MaxWindow // so that a bucket drains less than one in a test
 	slack := int64(0)
 	if isBucket(&t.rule) && !t.Exact {
 		slack = most / 1000
@@ -120,9 +121,9 @@ func ids(t *trial) {
 // slowDrain wants a limit that was lowered a million million times over to deny for years, and
 // neither to overflow nor to look for the end step by step.
 func slowDrain(t *trial) {
-	t.rule.Window = runtime.MaxWindow
-	t.rule.Max = runtime.MaxCount
-	t.admit(t.charge("k", runtime.MaxCount), 0)
+	t.rule.Window = rule.MaxWindow
+	t.rule.Max = rule.MaxCount
+	t.admit(t.charge("k", rule.MaxCount), 0)
 	for _, max := range []int64{1, 3, 1000, 1_000_003} {
 		c := t.charge("k", 1)
 		c.Max = max

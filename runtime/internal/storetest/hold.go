@@ -3,8 +3,8 @@ package storetest
 import (
 	"time"
 
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // hold holds a key for d; 0 releases it.
@@ -76,7 +76,7 @@ func holdWhenClockStepsBack(t *trial) {
 // holdEdge wants a hold to end to the microsecond, and what was counted to count then.
 func holdEdge(t *trial) {
 	t.rule.Hold = true
-	for _, d := range []time.Duration{time.Microsecond, time.Millisecond, 2 * time.Second, 30 * time.Hour, runtime.MaxWindow} {
+	for _, d := range []time.Duration{time.Microsecond, time.Millisecond, 2 * time.Second, 30 * time.Hour, rule.MaxWindow} {
 		name := d.String()
 		t.admit(t.charge(name, 10), 0)
 		t.hold(name, d)

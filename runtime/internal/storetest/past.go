@@ -10,6 +10,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A keeper is a trial of a rule that keeps the counts of former periods, of one key.
@@ -23,10 +24,10 @@ type keeper struct {
 func (t *trial) keepers() (all []keeper) {
 	for name, change := range map[string]func(*runtime.Rule){
 		"plain": func(*runtime.Rule) {}, "reserves": func(r *runtime.Rule) { r.Reserve = time.Hour }, "blocks": func(r *runtime.Rule) { r.Block = time.Hour },
-		"carries": func(r *runtime.Rule) { r.Debt = runtime.DebtCarry }, "shadow": func(r *runtime.Rule) { r.Mode = runtime.ModeShadow },
+		"carries": func(r *runtime.Rule) { r.Debt = rule.DebtCarry }, "shadow": func(r *runtime.Rule) { r.Mode = runtime.ModeShadow },
 	} {
 		r := t.rule
-		r.Prefix, r.Window, r.Period, r.Anchor, r.Zone, r.Keep = Prefix(t.T)+name+":", 0, runtime.Month, 1, "Europe/Berlin", 3
+		r.Prefix, r.Window, r.Period, r.Anchor, r.Zone, r.Keep = Prefix(t.T)+name+":", 0, rule.Month, 1, "Europe/Berlin", 3
 		change(&r)
 		all = append(all, keeper{t, &r, runtime.New(t.Store, runtime.WithFailurePolicy(runtime.FailClosed), runtime.WithLogger(slog.New(slog.DiscardHandler)))})
 	}
@@ -185,7 +186,7 @@ func pastOfDebts(t *trial) {
 		k.advanceTo(k.ends())
 		k.past(13, 0, 0)
 		owed := int64(0)
-		if k.rule.Debt == runtime.DebtCarry {
+		if k.rule.Debt == rule.DebtCarry {
 			owed = 3
 		}
 		k.use(1, 9-owed)

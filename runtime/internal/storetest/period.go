@@ -6,6 +6,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // periods are rules of every period, in zones that differ by up to a day, and where clocks
@@ -13,7 +14,7 @@ import (
 func (t *trial) periods() (all []runtime.Rule) {
 	zones := []string{"", "Europe/Berlin", "America/Sao_Paulo", "Asia/Kolkata", "Pacific/Kiritimati", "Australia/Lord_Howe", "America/St_Johns"}
 	for i := 0; i < len(zones); i += t.every(3) {
-		for period, anchors := range map[runtime.Period][]int{runtime.Day: {0}, runtime.Week: {1, 7}, runtime.Month: {1, 31}, runtime.Year: {229, 1001}} {
+		for period, anchors := range map[rule.Period][]int{rule.Day: {0}, rule.Week: {1, 7}, rule.Month: {1, 31}, rule.Year: {229, 1001}} {
 			for _, anchor := range anchors {
 				of := t.rule
 				of.Period, of.Zone, of.Anchor = period, zones[i], anchor
@@ -37,15 +38,15 @@ func end(r *runtime.Rule, now int64) int64 {
 		last := at.AddDate(0, 0, 1).Month() != at.Month()
 		on := func(day int) bool { return at.Day() == day || last && at.Day() < day }
 		switch r.Period {
-		case runtime.Week:
+		case rule.Week:
 			if int(at.Weekday()+6)%7+1 != r.Anchor {
 				continue
 			}
-		case runtime.Month:
+		case rule.Month:
 			if !on(r.Anchor) {
 				continue
 			}
-		case runtime.Year:
+		case rule.Year:
 			if int(at.Month()) != r.Anchor/100 || !on(r.Anchor%100) {
 				continue
 			}
@@ -106,7 +107,7 @@ func periodEdge(t *trial) {
 // periodOfChangedAnchor wants a period that runs to end as it was to, whatever the anchor
 // and the zone of calls become, and the new ones to hold from then on.
 func periodOfChangedAnchor(t *trial) {
-	t.rule.Period, t.rule.Anchor = runtime.Month, 1
+	t.rule.Period, t.rule.Anchor = rule.Month, 1
 	old := t.charge("k", 10)
 	ends := end(old.Rule, t.Now())
 	t.admit(old, 0)

@@ -3,9 +3,9 @@ package storetest
 import (
 	"time"
 
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // renew renews the permits of a charge that was made at a time, which the next renewal
@@ -179,7 +179,7 @@ func permitsAfterAStep(t *trial) {
 func lapsedPermitsGo(t *trial) {
 	t.rule.Window, t.rule.Max = time.Second, 2000
 	for range 8 {
-		t.take(t.charge("k", runtime.MaxLogCost))
+		t.take(t.charge("k", rule.MaxLogCost))
 	}
 	t.deny(t.charge("k", 1), 0)
 	t.Advance(time.Second)

@@ -3,9 +3,9 @@ package storetest
 import (
 	"time"
 
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // reserving has charges of the trial's rule lapse after 100 ms.
@@ -159,8 +159,8 @@ func reservationsAreReset(t *trial) {
 // reservationsOfThePast have counted in their period.
 func reservationsOfThePast(t *trial) {
 	t.reserving()
-	if t.rule.Period != runtime.NoPeriod {
-		t.rule.Period, t.rule.Anchor = runtime.Day, 0
+	if t.rule.Period != rule.NoPeriod {
+		t.rule.Period, t.rule.Anchor = rule.Day, 0
 	} else {
 		t.rule.Window = time.Hour
 	}
@@ -184,9 +184,9 @@ func reservationsOfThePast(t *trial) {
 
 // debts wants what calls cost beyond the max to go where the rule says.
 func debts(t *trial) {
-	for _, debt := range []runtime.Debt{runtime.DebtRefuse, runtime.DebtCarry, runtime.DebtForgive} {
+	for _, debt := range []rule.Debt{rule.DebtRefuse, rule.DebtCarry, rule.DebtForgive} {
 		for _, reserve := range []time.Duration{0, 100 * time.Millisecond} {
-			if !isFixed(&t.rule) && (debt != runtime.DebtForgive || reserve > 0) {
+			if !isFixed(&t.rule) && (debt != rule.DebtForgive || reserve > 0) {
 				continue
 			}
 			for _, cost := range []int64{9, 10, 13, 25} {
@@ -194,7 +194,7 @@ func debts(t *trial) {
 				if t.rule.Window = 0; !isCalendar(&t.rule) {
 					t.rule.Window = 24 * time.Hour
 				} else {
-					t.rule.Period, t.rule.Anchor = runtime.Day, 0
+					t.rule.Period, t.rule.Anchor = rule.Day, 0
 				}
 				name := debt.String() + reserve.String() + time.Duration(cost).String()
 				c, other := t.charge(name, 4), t.charge(name, 2)
@@ -202,7 +202,7 @@ func debts(t *trial) {
 				also := t.admit(other, 4)
 				t.settle(c, r, cost)
 				t.settle(other, also, 0)
-				if debt == runtime.DebtForgive {
+				if debt == rule.DebtForgive {
 					cost = min(cost+2, 10) - 2 // what came back makes room
 				}
 				t.left(name, max(0, 10-cost))
@@ -215,7 +215,7 @@ func debts(t *trial) {
 				}
 				for n := int64(1); over > 0 && n <= 10; n++ {
 					want := t.peek(t.charge(name, n))[0].ResetAfter
-					if debt == runtime.DebtCarry && n > 10-over {
+					if debt == rule.DebtCarry && n > 10-over {
 						want += 24 * time.Hour // there is no room in the next period either
 					}
 					if r := t.deny(t.charge(name, n), 0); r.RetryAfter != want {
@@ -226,7 +226,7 @@ func debts(t *trial) {
 				t.Advance(reset - time.Microsecond)
 				t.left(name, max(0, 10-cost))
 				t.Advance(time.Microsecond)
-				if debt != runtime.DebtCarry {
+				if debt != rule.DebtCarry {
 					over = 0
 				}
 				t.left(name, 10-min(over, 10))

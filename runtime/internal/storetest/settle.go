@@ -5,6 +5,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 func settleForLess(t *trial) {
@@ -56,7 +57,7 @@ func settleIntoDebt(t *trial) {
 // settleIntoEndlessDebt has calls cost more than the limit admits in centuries. Nobody
 // is let through for it, whatever the window is by then, and a reset ends it.
 func settleIntoEndlessDebt(t *trial) {
-	for i, window := range []time.Duration{runtime.MinWindow, time.Second, time.Hour, runtime.MaxWindow} {
+	for i, window := range []time.Duration{rule.MinWindow, time.Second, time.Hour, rule.MaxWindow} {
 		if t.rule.Window = window; isQueue(&t.rule) {
 			t.rule.Wait = time.Second
 		}
@@ -64,10 +65,10 @@ func settleIntoEndlessDebt(t *trial) {
 		c := t.charge(name, 1)
 		first := t.take(c)[0]
 		if c.Rule.Algorithm != runtime.SlidingCounter { // its keys name the window
-			c.Rule.Window = runtime.MaxWindow
+			c.Rule.Window = rule.MaxWindow
 		}
 		for range 3 {
-			t.settle(c, first, runtime.MaxCount)
+			t.settle(c, first, rule.MaxCount)
 			denied := t.peek(c)[0]
 			if denied.Allowed || denied.Remaining != 0 || denied.RetryAfter <= 0 || denied.RetryAfter > 143*366*24*time.Hour {
 				if window >= time.Second || c.Rule.Algorithm != runtime.SlidingCounter { // else it may have left the window

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A listener is a limiter that hears of shares, and what it has heard.
@@ -18,7 +20,7 @@ type listener struct {
 
 func (k *keeper) listener() *listener {
 	l := new(listener)
-	l.Limiter = runtime.New(k.Store, runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithObserver(&runtime.Observer{Threshold: func(ev runtime.ThresholdEvent) {
+	l.Limiter = runtime.New(k.Store, runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithObserver(&observe.Observer{Threshold: func(ev observe.ThresholdEvent) {
 		l.heard = append(l.heard, fmt.Sprint(ev.Percent, "% of ", ev.Limit, ": ", ev.Used, ", ", ev.ResetAfter, " left"))
 	}}))
 	return l
@@ -67,7 +69,7 @@ func sharesAreTold(t *trial) {
 				want = append(want, k.reached(80, 12), k.reached(100, 12))
 				k.call(hears.Limiter, 1, 10)
 				k.advanceTo(k.ends())
-				if k.rule.Debt == runtime.DebtCarry {
+				if k.rule.Debt == rule.DebtCarry {
 					k.call(deaf, 6, 6)
 				}
 				k.advanceTo(k.ends())

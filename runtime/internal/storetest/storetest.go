@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Subject is a store under test and its clock.
@@ -198,10 +199,10 @@ func Rules() []runtime.Rule {
 		{Name: "zset in slices", Resolution: 10 * time.Millisecond},
 		{Name: "packed in slices", Resolution: 10 * time.Millisecond, Storage: runtime.StoragePacked},
 		{Name: "equal buckets", Algorithm: runtime.SlidingCounter},
-		{Name: "layered buckets", Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},
-		{Name: "adaptive buckets", Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
+		{Name: "layered buckets", Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10)},
+		{Name: "adaptive buckets", Algorithm: runtime.SlidingCounter, Buckets: rule.AdaptiveBuckets()},
 		{Name: "fixed window", Algorithm: runtime.FixedWindow},
-		{Name: "calendar", Algorithm: runtime.FixedWindow, Period: runtime.Year, Anchor: farFrom(time.Now())},
+		{Name: "calendar", Algorithm: runtime.FixedWindow, Period: rule.Year, Anchor: farFrom(time.Now())},
 		{Name: "token bucket", Algorithm: runtime.TokenBucket},
 		{Name: "leaky bucket", Algorithm: runtime.LeakyBucket},
 		{Name: "queue", Algorithm: runtime.LeakyBucket, Wait: 366 * 24 * time.Hour},
@@ -219,7 +220,7 @@ func Rules() []runtime.Rule {
 // farFrom returns an anchor of years that do not end soon.
 func farFrom(now time.Time) int { return 100*(int(now.AddDate(0, 6, 0).Month())) + 1 }
 
-func isCalendar(r *runtime.Rule) bool { return r.Period != runtime.NoPeriod }
+func isCalendar(r *runtime.Rule) bool { return r.Period != rule.NoPeriod }
 
 func isLog(r *runtime.Rule) bool { return r.Algorithm == runtime.SlidingLog || isPermits(r) }
 

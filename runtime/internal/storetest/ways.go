@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Ways returns a rule for every way of counting, with all that changes how it counts. All
@@ -20,22 +21,22 @@ func Ways() map[string]*runtime.Rule {
 		"log packed":   {Window: window, Storage: runtime.StoragePacked},
 		"zset slice":   {Window: window, Resolution: 7 * time.Millisecond},
 		"packed slice": {Window: window, Resolution: 7 * time.Millisecond, Storage: runtime.StoragePacked},
-		"equal":        {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(7)},
-		"layered":      {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(4, 5)},
-		"one layer":    {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(1, 9)},
-		"adaptive":     {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
+		"equal":        {Window: window, Algorithm: runtime.SlidingCounter, Buckets: rule.EqualBuckets(7)},
+		"layered":      {Window: window, Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(4, 5)},
+		"one layer":    {Window: window, Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(1, 9)},
+		"adaptive":     {Window: window, Algorithm: runtime.SlidingCounter, Buckets: rule.AdaptiveBuckets()},
 		"fixed":        {Window: window, Algorithm: runtime.FixedWindow},
-		"calendar":     {Period: runtime.Day, Algorithm: runtime.FixedWindow},
-		"keeps":        {Period: runtime.Day, Algorithm: runtime.FixedWindow, Keep: 2},
-		"keeps lent":   {Period: runtime.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: runtime.DebtCarry, Keep: 3},
+		"calendar":     {Period: rule.Day, Algorithm: runtime.FixedWindow},
+		"keeps":        {Period: rule.Day, Algorithm: runtime.FixedWindow, Keep: 2},
+		"keeps lent":   {Period: rule.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: rule.DebtCarry, Keep: 3},
 		"token":        {Window: window, Algorithm: runtime.TokenBucket},
 		"burst":        {Window: window, Algorithm: runtime.TokenBucket, Burst: 5},
 		"leaky":        {Window: window - time.Microsecond, Algorithm: runtime.LeakyBucket, Burst: 17}, // drains by fractions
 		"permits":      {Window: window, Algorithm: runtime.Concurrency},
 		"reserved":     {Window: window, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond},
-		"reserved day": {Period: runtime.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: runtime.DebtForgive},
-		"carries":      {Window: window, Algorithm: runtime.FixedWindow, Debt: runtime.DebtCarry},
-		"carries day":  {Period: runtime.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: runtime.DebtCarry},
+		"reserved day": {Period: rule.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: rule.DebtForgive},
+		"carries":      {Window: window, Algorithm: runtime.FixedWindow, Debt: rule.DebtCarry},
+		"carries day":  {Period: rule.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: rule.DebtCarry},
 		"queue":        {Window: window, Algorithm: runtime.LeakyBucket, Wait: 40 * time.Millisecond},
 	}
 }
@@ -44,13 +45,13 @@ func Ways() map[string]*runtime.Rule {
 // without waiting. That with reservations can have no block.
 func WaysOf(window time.Duration, max int64) map[string]*runtime.Rule {
 	rules := Ways()
-	for name, rule := range rules {
-		rule.Name, rule.Prefix = name, strings.ReplaceAll(name, " ", "_")+":"
-		rule.Window, rule.Max, rule.Burst, rule.Wait = window, max, 0, 0
-		if rule.Reserve > 0 {
-			rule.Reserve = time.Hour // nothing lapses in a test
+	for name, r := range rules {
+		r.Name, r.Prefix = name, strings.ReplaceAll(name, " ", "_")+":"
+		r.Window, r.Max, r.Burst, r.Wait = window, max, 0, 0
+		if r.Reserve > 0 {
+			r.Reserve = time.Hour // nothing lapses in a test
 		}
-		if name == "queue" || rule.Period != runtime.NoPeriod || rule.Debt != runtime.DebtDefault { // which has no such window
+		if name == "queue" || r.Period != rule.NoPeriod || r.Debt != rule.DebtDefault { // which has no such window
 			delete(rules, name)
 		}
 	}

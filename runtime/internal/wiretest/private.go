@@ -18,6 +18,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faults"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // caller is the part of a key that nobody is to read in an error, an event or a log.
@@ -40,9 +41,9 @@ func (n *notes) Write(p []byte) (int, error) {
 func (n *notes) use(t *testing.T, store *runtime.RedisStore, happens func()) (failed int) {
 	limiter := runtime.New(store, runtime.WithFailurePolicy(runtime.FailClosed),
 		runtime.WithLogger(slog.New(slog.NewTextHandler(n, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-		runtime.WithObserver(&runtime.Observer{
-			Failure: func(_ context.Context, ev runtime.FailureEvent) { fmt.Fprintf(n, "%+v\n", ev) },
-			Memory:  func(ev runtime.MemoryEvent) { fmt.Fprintf(n, "%+v\n", ev) },
+		runtime.WithObserver(&observe.Observer{
+			Failure: func(_ context.Context, ev observe.FailureEvent) { fmt.Fprintf(n, "%+v\n", ev) },
+			Memory:  func(ev observe.MemoryEvent) { fmt.Fprintf(n, "%+v\n", ev) },
 		}))
 	ctx, rule := t.Context(), &runtime.Rule{Name: "r", Prefix: "private:", Window: time.Minute, Max: 100}
 	limit := rule.Limit(runtime.NewKey().AddString(caller))

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 const (
@@ -71,9 +72,9 @@ const Year = 365 * 24 * time.Hour
 
 // Windows returns an option that gives rules another window.
 func Windows(window time.Duration, rules ...string) runtime.Option {
-	set := runtime.Overrides{Rules: map[string]runtime.Override{}}
+	set := runtime.Overrides{Rules: map[string]rule.Override{}}
 	for _, name := range rules {
-		set.Rules[name] = runtime.Override{Window: &window}
+		set.Rules[name] = rule.Override{Window: &window}
 	}
 	return runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 		return set, nil

@@ -1,0 +1,48 @@
+// Package bridge is how packages of this module reach what package runtime keeps to itself: what only
+// adapters, clients, pages and commands of this module need. Package runtime sets its functions when
+// it is loaded.
+package bridge
+
+import (
+	"context"
+	"time"
+
+	"github.com/rategen/rategen/internal/peerstate"
+	"github.com/rategen/rategen/runtime/rediswire"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+var (
+	// LimiterOf returns what a *runtime.Limiter does for this module.
+	LimiterOf func(limiter any) Limiter
+	// WithExceeded returns a context in which a runtime.Limiter keeps the limits in soft mode that
+	// have no room for the call.
+	WithExceeded func(context.Context) context.Context
+	// NewRedisStore returns a *runtime.RedisStore on a client. The options are a []runtime.RedisOption.
+	NewRedisStore func(client rediswire.Client, opts any) any
+)
+
+// A Limiter is what a runtime.Limiter does for this module, and for nobody else.
+type Limiter interface {
+	// Measure records that a call which a rule admitted began at start and ends now. A rule that
+	// does not adapt to latency, or nil, is passed over.
+	Measure(r *rule.Rule, start time.Time)
+	// Factor returns the factor that multiplies the max of a rule now: 1 if it is not adaptive.
+	Factor(*rule.Rule) float64
+	// HoldOff is runtime.Limiter.Hold for the results of a call, see package wrapper.
+	HoldOff(context.Context, rule.Limit, time.Duration)
+
+	// Waits tells the observers that a call waits for its turn, by a rule, in a line that is not
+	// the limiter's. over is called once, when that is over.
+	Waits(context.Context, *rule.Rule) (over func(admitted bool))
+	// TooLate is the denial of a call whose turn in such a line comes later than it can wait,
+	// after a time at the soonest. It is logged, reaches the observers as one that is recalled,
+	// and returns the error of runtime.Limiter.Take.
+	TooLate(ctx context.Context, limit rule.Limit, after time.Duration) error
+	// PeerRefused tells the observers that the peer of a rule has refused a call that went out. It
+	// holds nothing back.
+	PeerRefused(context.Context, *rule.Rule)
+	// Peer notes what the peer of a rule with a Hold has said about a key, and returns what it
+	// has said to all who share the store, as of a second ago at most.
+	Peer(context.Context, rule.Limit, *peerstate.Limit, peerstate.Said) peerstate.State
+}

@@ -1,0 +1,39 @@
+// Package recording keeps functions in contexts, which hear of what happens under them.
+package recording
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// A List is a function of a type F, and those that the context had before.
+type List[F any] struct {
+	Func  F
+	Outer *List[F] // or nil
+}
+
+type key[F any] struct{}
+
+// anyone is true once any context has a function. Calls of programs without one pay for no lookup
+// in the context.
+var anyone atomic.Bool
+
+// Anyone reports whether any context may have a function.
+func Anyone() bool { return anyone.Load() }
+
+// With returns a context that has a function, too.
+func With[F any](ctx context.Context, f F) context.Context {
+	if !anyone.Load() {
+		anyone.Store(true)
+	}
+	return context.WithValue(ctx, key[F]{}, &List[F]{f, Of[F](ctx)})
+}
+
+// Of returns the functions of a type in a context, the innermost first, or nil.
+func Of[F any](ctx context.Context) *List[F] {
+	if !anyone.Load() {
+		return nil
+	}
+	list, _ := ctx.Value(key[F]{}).(*List[F])
+	return list
+}

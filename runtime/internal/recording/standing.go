@@ -1,0 +1,63 @@
+package recording
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+)
+
+// maxStanding is how many refusals are looked at that an admission may lift: a stream that lasts for
+// days must not grow.
+const maxStanding = 8
+
+// Refusals is a function that hears of refusals R, and those that count.
+type Refusals[R any] struct {
+	Record   func(R)
+	Standing Standing
+}
+
+// A Standing has the refusals of a request that count for its answer. The zero value has none.
+type Standing struct {
+	some     atomic.Bool // so that requests which are refused nothing cost one load
+	mu       sync.Mutex
+	refusals []*Refused // the latest last
+}
+
+// A Refused is a refusal while it counts.
+type Refused struct {
+	Caller uint64        // whose call it was
+	Until  time.Duration // an instant
+	lifted atomic.Bool
+}
+
+// Stands reports whether the refusal counts.
+func (r *Refused) Stands() bool { return !r.lifted.Load() && clock.Now() < r.Until }
+
+// Any reports whether there may be a refusal.
+func (s *Standing) Any() bool { return s.some.Load() }
+
+// Add adds a refusal.
+func (s *Standing) Add(r *Refused) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.refusals) == maxStanding {
+		s.refusals = slices.Delete(s.refusals, 0, 1)
+	}
+	s.refusals = append(s.refusals, r)
+	s.some.Store(true)
+}
+
+// Lift lifts the refusals of a caller, whose call was admitted.
+func (s *Standing) Lift(caller uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusals = slices.DeleteFunc(s.refusals, func(r *Refused) bool {
+		if r.Caller == caller {
+			r.lifted.Store(true)
+		}
+		return r.Caller == caller
+	})
+}

@@ -1,0 +1,41 @@
+// Package wrapper: code that rategen generates and adapters import it. You need not.
+//
+// An adapter of a framework learns of refusals by observe.WithRefusalRecorder, and reports those
+// that its client is not told of by observe.RefusedCall. One of a Redis client returns
+// [NewRedisStore].
+package wrapper
+
+import (
+	"context"
+	"time"
+
+	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rediswire"
+)
+
+// Measure records that a call which r admitted began at start and ends now. Generated code defers
+// it for rules that adapt to latency. Another rule, or nil, is passed over.
+func Measure(l *runtime.Limiter, r *runtime.Rule, start time.Time) {
+	bridge.LimiterOf(l).Measure(r, start)
+}
+
+// HoldOff is [runtime.Limiter.Hold] for the results of a call, which say for how long nobody is to
+// make another one: what hold= in a directive evaluates to. It does nothing at 0 or less. More than
+// an hour counts as an hour, or as the rule's Window or the longest of its Period if that is longer.
+// The hold does not end with ctx, and takes one trip. It is logged, a line a second for each rule,
+// and what keeps the store from it reaches the observers, too.
+func HoldOff(ctx context.Context, l *runtime.Limiter, limit runtime.Limit, d time.Duration) {
+	bridge.LimiterOf(l).HoldOff(ctx, limit, d)
+}
+
+// WithExceeded returns a context in which [runtime.Limiter.Take] keeps the limits in
+// [runtime.ModeSoft] mode that have no room for the call. Generated code takes limits under it, and
+// passes it on to the method, which asks [runtime.Exceeded].
+func WithExceeded(ctx context.Context) context.Context { return bridge.WithExceeded(ctx) }
+
+// NewRedisStore returns a store on a client that is not go-redis. It is for modules that bring
+// one. Programs call their functions.
+func NewRedisStore(client rediswire.Client, opts ...runtime.RedisOption) *runtime.RedisStore {
+	return bridge.NewRedisStore(client, opts).(*runtime.RedisStore)
+}
