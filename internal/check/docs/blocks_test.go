@@ -41,7 +41,6 @@ var shownBlocks = []shown{
 	{page: "docs/grpc.md", has: "grpc-status-details-bin", reason: "the time in the details differs in every run"},
 	{page: "docs/grpc.md", has: `"resource_exhausted"`, reason: "the time in the details differs in every run"},
 	{page: "docs/grpc.md", has: "rpc Buy", file: "testdata/proto.txtar"},
-	{page: "docs/migrating.md", has: "@RateLimiter(", reason: "Java, to compare with"},
 	{page: "docs/choosing.md", has: "AT-MOST", reason: "TestChoosing of cmd/ratectl compares it with what the commands print"},
 	{page: "docs/choosing.md", has: "DELAYED", reason: "TestChoosing of cmd/ratectl compares it with what the commands print"},
 	{page: "docs/choosing.md", has: "newly refused", reason: "TestChoosing of cmd/ratectl compares it with what the commands print"},
