@@ -153,6 +153,12 @@ func (p *Policies) Lookup(rule string, outgoing bool) Policy {
 	return p.add(r)
 }
 
+// ReportUnmet reports a limit that is for a method, or a service, which the program has not. It is
+// logged once, and a finding.
+func (p *Policies) ReportUnmet(rule, method string) {
+	p.lines.Find(report.MethodUnmet, rule, method, slog.String("method", method))
+}
+
 func (p *Policies) add(r named) Policy {
 	policy, rule := p.form(r), r.rule
 	p.mu.Lock()

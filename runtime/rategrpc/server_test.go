@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,5 +132,48 @@ func TestCheckLimits(t *testing.T) {
 the limit of method "/grpc.testing.TestService/StreamingInputCall" charges what is sent, and no method that it fits sends a stream: leave OnSend out`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want\n%s", err, want)
+	}
+}
+
+// TestUnmetMethods limits what no server can have: a method that its service has not is refused, and a
+// misspelt service is told with the first call. Services of which nothing is known are left alone.
+func TestUnmetMethods(t *testing.T) {
+	limits := func(methods ...string) (limits []raterpc.MethodLimit) {
+		for _, m := range methods {
+			limits = append(limits, raterpc.MethodLimit{Method: m, Rule: rule(5, time.Minute)})
+		}
+		return limits
+	}
+	excepting := limits("/grpc.testing.TestService/*")
+	excepting[0].Except = []string{"/grpc.testing.TestService/Unary"}
+	for want, limits := range map[string][]raterpc.MethodLimit{
+		`raterpc.WithLimits: method "/grpc.testing.TestService/unarycall": the service has no method of that name: did you mean "/grpc.testing.TestService/UnaryCall"?`: limits("/grpc.testing.TestService/unarycall"),
+		`raterpc.WithLimits: method "/grpc.testing.TestService/Unary": the service has no method of that name`:                                                          excepting,
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != want {
+					t.Errorf("panic %v, want %s", got, want)
+				}
+			}()
+			raterpc.WithLimits(limiter(t), limits...)
+		}()
+	}
+	l := limiter(t)
+	s := &service{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) { return &pb.SimpleResponse{}, nil }}
+	client := dial(t, s, options(raterpc.WithLimits(l, limits("*", "/grpc.testing.TestService/UnaryCall", "/grpc.testing.testService/UnaryCall", "/testing.TestService/*", "/other.v1.Things/Do")...)))
+	unmet := func() (details []string) {
+		for _, f := range l.Findings() {
+			if f.Code == "method_unmet" {
+				details = append(details, f.Detail)
+			}
+		}
+		return details
+	}
+	limittest.Equal(t, "before a call", len(unmet()), 0)
+	for range 2 {
+		call(t, client)
+		limittest.Equal(t, "unmet", strings.Join(unmet(), "\n"), `/grpc.testing.testService/UnaryCall: did you mean "/grpc.testing.TestService/UnaryCall"?
+/testing.TestService/*: did you mean "/grpc.testing.TestService/*"?`)
 	}
 }

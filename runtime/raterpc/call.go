@@ -24,6 +24,7 @@ type Server struct {
 	silent   bool          // no fields
 	draft    ratefield.Draft
 	limited  []limited
+	checked  sync.Once
 
 	overruling ratefield.Overruling
 }
@@ -68,6 +69,7 @@ type held struct {
 // In a request that has passed [ratehttp.Middleware] the client is the one that the
 // middleware has found, and the limits that the call meets are told by the call alone.
 func (s *Server) Begin(ctx context.Context, method string, peer ratehttp.Peer) (context.Context, *Call) {
+	s.checked.Do(s.checkServices)
 	c := &Call{server: s, method: method, peer: peer}
 	c.seen.Holds = &s.holds
 	ratehttp.Claim(ctx)

@@ -71,6 +71,11 @@ func (l *MethodLimit) check() {
 	case l.On > OnOpen|OnReceive|OnSend:
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: unknown event %d", l.Method, l.On))
 	}
+	for _, pattern := range append([]string{l.Method}, l.Except...) {
+		if meantBy, yes := lacks(pattern); yes {
+			panic(fmt.Sprintf("raterpc.WithLimits: method %q: the service has no method of that name%s", pattern, meantBy))
+		}
+	}
 	for _, except := range l.Except {
 		if service, method, ok := splitMethod(except); !ok || service == "" || method == "" || !fits(l.Method, except) {
 			panic(fmt.Sprintf("raterpc.WithLimits: method %q: it has no methods %q to except: want %q or %q", l.Method, except, "/package.Service/Method", "/package.Service/*"))

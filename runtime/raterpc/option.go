@@ -94,7 +94,8 @@ func WithoutFields() Option {
 // WithLimits applies limits to methods by their names, with no directive. Of the
 // limits that one WithLimits has for a call, all are charged or none. The option may
 // be given several times; they then decide in their order, and the first refusal
-// counts. It panics if the limiter is nil or a limit is malformed, see [MethodLimit].
+// counts. It panics if the limiter is nil, a limit is malformed, see [MethodLimit], or is for a
+// method that its service has not. One for a service that is spelt like another is a finding.
 func WithLimits(limiter *runtime.Limiter, limits ...MethodLimit) Option {
 	if limiter == nil {
 		panic("raterpc.WithLimits: the limiter is nil, so nothing would be limited")

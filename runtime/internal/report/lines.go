@@ -183,6 +183,9 @@ var (
 	PolicyUnmet = finding(slog.LevelWarn, "policy_unmet",
 		"a policy is for a rule whose name differs in case: it has no effect",
 		"write the name as the rule has it")
+	MethodUnmet = finding(slog.LevelWarn, "method_unmet",
+		"a limit is for a service that the program has not: no call is ever charged for it",
+		"write the method as the .proto file has it, /package.Service/Method")
 	PartitionPanicked = finding(slog.LevelWarn, "partition_key_panic",
 		"the function of ratehttp.WithPartitionKey panicked: the fields have no partition key",
 		"return an empty string for requests without one")
