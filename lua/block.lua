@@ -144,10 +144,10 @@ end
 end
 --- looked
 --- reads algorithm limit looks
-limit.room, limit.retry, limit.reset, limit.charge, limit.blocked, limit.begin = looks[algorithm](limit.key, limit.cost)
+limit.room, limit.retry, limit.reset, limit.turn, limit.charge, limit.blocked, limit.begin = looks[algorithm](limit.key, limit.cost)
 --- peeked
 --- reads algorithm limit looks
-limit.room, limit.retry, limit.reset, limit.charge, limit.blocked = looks[algorithm](limit.key, limit.cost)
+limit.room, limit.retry, limit.reset, limit.turn, limit.charge, limit.blocked = looks[algorithm](limit.key, limit.cost)
 --- spared
 --- reads limit
 if limit.cost == 0 and not limit.retry then

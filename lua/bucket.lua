@@ -58,8 +58,8 @@ end
 local mark = 0
 --- look
 --- reads ceil charging clock cost halvings max more param rest since stored window
---- sets at begun empty expires halvings held level mark most reset rest retry
---- sets room since stored
+--- sets at begun delay empty expires halvings held level mark most reset rest
+--- sets retry room since stored
 --- insert open
 at = clock
 local level, held = 0, stored
@@ -124,6 +124,8 @@ if level > most or more >= 0 or not charging then
       free = free - 1
     end
     retry = free - clock
+  elseif more >= 0 and empty > at then
+    delay = empty - clock
   end
 end
 --- charge

@@ -12,6 +12,7 @@
 --     retry   if cost does not fit: microseconds until it will
 --     reset   microseconds until the limit is whole again, unless it is. It may
 --             be left out when charging is true and cost fits
+--     delay   of a queue that cost fits in: microseconds until the turn, unless that is now
 --     at      the time now, never before the newest event
 --   charge   writes what look found to fit, and sets
 --     reset   as above

@@ -5,7 +5,7 @@
 --- several
 --- reads arg key place replies shadow terms
 --- sets act arg cost decide_call each finish heal look looks operation peek peek_all
---- sets place reply take_all tell use
+--- sets place reply take_all tell use wait_all
 local operation, looks = ARGV[1], {}
 --- insert blocked
 
@@ -40,7 +40,7 @@ end
 
 local function finish(limit, admitted)
   --- insert spared
-  if admitted and not limit.retry then
+  if admitted and not limit.retry and not limit.waits then
     limit.reset, limit.at, limit.delay, limit.mark, limit.more = limit.charge()
     limit.room = limit.room - limit.cost
   else
@@ -78,9 +78,31 @@ local function tell(limits)
   end
 end
 
+-- A call that has to wait for its turn in a queue is charged to the other limits then. They deny
+-- it now only if they would at its turn, if nobody else came; permits may be back by then.
+local function wait_all(limits)
+  local turn = 0
+  for _, limit in ipairs(limits) do
+    if limit.times > 0 and not limit.shadow then
+      turn = math.max(turn, limit.turn or 0)
+    end
+  end
+  for _, limit in ipairs(limits) do
+    if turn > 0 and limit.times < 1 and not limit.err then
+      limit.waits = true
+      if limit.times < 0 or limit.retry and limit.retry <= turn then
+        limit.retry = nil
+      end
+    end
+  end
+end
+
 local function take_all(limits)
   each(limits, look)
   local admitted = true
+  if limits.wait then
+    wait_all(limits)
+  end
   for _, limit in ipairs(limits) do
     admitted = admitted and (limit.shadow or not limit.retry)
   end
@@ -101,8 +123,10 @@ local function decide_call()
   repeat
     arg = arg + 4
     which = ARGV[arg] + 0
+    local times = ARGV[arg + 2] + 0
     limits[#limits + 1] = { key = KEYS[place], terms = math.abs(which),
-      cost = ARGV[arg + 1] + 0 }
+      cost = ARGV[arg + 1] + 0, times = times }
+    limits.wait = limits.wait or times < 1
     place = place + 1
   until which > 0
   act(limits)
@@ -116,7 +140,7 @@ looks.ALGORITHM = function(key, cost)
   --- insert look
   --- insert recall
   --- insert see
-  return room, retry, reset, function()
+  return room, retry, reset, delay, function()
     --- insert lift
     --- insert charge
     --- insert keep
@@ -129,7 +153,7 @@ end
 return reset, at, delay, nil, retry
 --- looked
 --- reads algorithm limit looks
-limit.room, limit.retry, limit.reset, limit.charge = looks[algorithm](limit.key, limit.cost)
+limit.room, limit.retry, limit.reset, limit.turn, limit.charge = looks[algorithm](limit.key, limit.cost)
 --- peeked
 --- reads algorithm limit looks
 limit.room, limit.retry, limit.reset = looks[algorithm](limit.key, limit.cost)

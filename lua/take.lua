@@ -15,7 +15,8 @@
 --          cost   to settle, what to charge however little room there is; below
 --                 0, what to give back of a charge
 --          times  how many calls in a row this stands for, each of that cost:
---                 only for a call with one limit. To settle, the time that the
+--                 only for a call with one limit. 0: beside a queue, charged at the call's turn
+--                 if that is not now, and -1 the same of permits. To settle, the time that the
 --                 charge counts as, if it is given back; and to renew. To hold, for
 --                 how long from now on a block denies everybody, unless one does for
 --                 longer; 0 ends any
@@ -38,7 +39,7 @@
 --                   all had room and left is 0, until one more has, if known
 --          reset
 --          at       the time that the charge counts as: its own, or that of
---                   its slice; 0 if there was none
+--                   its slice; 0 if there is none yet
 --          delay    microseconds that the caller must wait for its turn
 --        and the mark of the charge, if that is above 0: at is then sent as -at.
 --        That begins with -3 if a block denies the caller, from now on at the

@@ -171,16 +171,30 @@ func (l *Limiter) takeAll(ctx context.Context, limits []Limit, paid *paidCap, d 
 
 // take has a call decided, and answers it when it is the call's turn.
 func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Decision) error {
-	err := l.finish(ctx, &req.Call, limits, l.decide(ctx, req, limits), d)
+	err := l.decide(ctx, req, limits)
+	if req.LeftQueue() {
+		l.leaveQueue(ctx, req, limits, Decision{})
+	}
+	err = l.finish(ctx, &req.Call, limits, err, d)
 	if err == nil && req.Delay() > 0 {
 		if err = req.AwaitTurn(ctx, slices.Clone(limits)); err != nil {
-			d.leftQueue = true
-			_ = l.Refund(ctx, *d)
+			l.leaveQueue(ctx, req, limits, *d)
 			*d = Decision{}
 		}
 	}
 	req.reportEnd(ctx, l, err)
 	return err
+}
+
+// leaveQueue gives back the place in a queue, and all else, of a call that has left it. It was decided,
+// or it was to be at its turn.
+func (l *Limiter) leaveQueue(ctx context.Context, req *request, limits []Limit, d Decision) {
+	if d.page == nil {
+		req.Prove()
+		d.keep(l, limits, &req.Call)
+	}
+	d.leftQueue = true
+	_ = l.Refund(ctx, d)
 }
 
 // decide has a call tried until it is decided: once, or again after each wait that its rules allow.
@@ -196,6 +210,9 @@ func (l *Limiter) decide(ctx context.Context, req *request, limits []Limit) (err
 	for waits := true; waits && err == nil; {
 		if err = l.try(ctx, req, limits, since); err == nil {
 			waits, err = req.Await(ctx, limits)
+		}
+		if err == nil && !waits && req.Deferred() {
+			waits, err = l.engine.TakeTurn(ctx, &req.Call, slices.Clone(limits), since)
 		}
 	}
 	req.Decided(err != nil)

@@ -155,8 +155,13 @@ type entry struct {
 }
 
 // prompt reports whether an entry was made as soon as it was begun: among those of one moment
-// the turns then say which was the first.
-func (e entry) prompt() bool { return e.settles || e.start == e.from }
+// the turns then say which was the first. A call may have waited for no time.
+func (o *oracle) prompt(e entry) bool { return e.settles || e.start == e.from && !o.waits(e.asked) }
+
+// waits reports whether a rule of a call lets it wait.
+func (o *oracle) waits(a *asked) bool {
+	return slices.ContainsFunc(a.uses, func(u use) bool { return o.program.Rules[u.Rule].Wait > 0 })
+}
 
 // book returns the decisions and settlements of a key, in their order, up to the first one after
 // which nobody knows what is counted.
@@ -186,7 +191,7 @@ func (o *oracle) book(key use) (all []entry, until time.Duration) {
 	}
 	slices.SortStableFunc(all, func(x, y entry) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.turn, y.turn)) })
 	for i, e := range all {
-		if i > 0 && e.from <= all[i-1].to && !(o.still && e.prompt() && all[i-1].prompt()) {
+		if i > 0 && e.from <= all[i-1].to && !(o.still && o.prompt(e) && o.prompt(all[i-1])) {
 			return all[:i-1], all[i-1].from // nobody knows which was the first
 		}
 		if e.to >= until || e.to > e.from && o.still {

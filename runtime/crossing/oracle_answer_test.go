@@ -66,8 +66,7 @@ func (o *oracle) troubled(a *asked) bool {
 // answer in time: one that was answered meanwhile, and did not wait, took half as long.
 func (o *oracle) stalled(a *asked) bool {
 	return !o.exact && slices.ContainsFunc(o.asked, func(b *asked) bool {
-		waits := slices.ContainsFunc(b.uses, func(u use) bool { return o.program.Rules[u.Rule].Wait > 0 })
-		return b.start <= a.end && b.end >= a.start && b.d.Source == rule.SourceStore && !waits && b.end-b.start > patience/2
+		return b.start <= a.end && b.end >= a.start && b.d.Source == rule.SourceStore && !o.waits(b) && b.end-b.start > patience/2
 	})
 }
 

@@ -17,13 +17,14 @@ import (
 // A Charge is a charge to a limit of a rule. Tests say by it in the words of rules what
 // they ask of a store.
 type Charge struct {
-	Rule    *runtime.Rule
-	Key     []byte
-	Max     int64
-	Cost    int64
-	Settled int64 // what Settle makes of Cost
-	Wait    time.Duration
-	Reached func(terms.Reached) // hears of shares of a rule with a Period, or is nil
+	Rule     *runtime.Rule
+	Key      []byte
+	Max      int64
+	Cost     int64
+	Settled  int64 // what Settle makes of Cost
+	Wait     time.Duration
+	Deferred bool                // beside a queue: it is made at the call's turn
+	Reached  func(terms.Reached) // hears of shares of a rule with a Period, or is nil
 
 	terms.Result
 	Err error
@@ -117,6 +118,7 @@ func execute(calls []Call, do func([]terms.Call) error) error {
 func (c *Charge) Engine() terms.Charge {
 	plain := found(c.Rule, max(1, c.Max))
 	plain.Key, plain.Cost, plain.Wait, plain.At, plain.Mark = c.Key, c.Cost, c.Wait, c.At, c.Mark
+	plain.Deferred = c.Deferred
 	if plain.Algorithm == terms.Queue {
 		plain.More = c.Wait.Microseconds()
 	}

@@ -37,7 +37,7 @@ func explainWait(s *Settings) string {
 	case wait == 0 || !s.Refuses():
 		return ""
 	case s.Algorithm() == spec.LeakyBucket:
-		return "A call waits for its turn. It is refused at once if that comes later than " + spec.DurationText(wait) + ", or than the deadline of its context."
+		return "A call waits for its turn, at which other limits count it. It is refused at once if that comes later than " + spec.DurationText(wait) + ", or than the deadline of its context."
 	}
 	return "Before that it waits for room, in order of arrival in its process, for up to " + spec.DurationText(wait) + " and no longer than its context."
 }

@@ -40,20 +40,33 @@ func (c *Call) Place(charge Charge, leftOut func(shadow, other *plan.Plan)) (sam
 }
 
 // limitWait sets how long each charge of a try may still wait when the call has waited since an
-// instant: the rest of its rule's Wait, or of the time until the context's deadline if that is
-// shorter.
+// instant.
 func (c *Call) limitWait(ctx context.Context, since time.Duration) {
-	left := Never
-	if deadline, ok := ctx.Deadline(); ok {
-		left = max(0, clock.At(deadline)-c.Arrived)
-	}
 	for i := range c.Tries {
 		t, p := &c.Tries[i], c.Charges[i].Plan
-		t.Wait = min(left, max(0, p.Wait-(c.Arrived-since)))
-		if p.Queues() {
+		if t.Wait = c.waitLeft(ctx, p, since); p.Queues() {
 			t.More = t.Wait.Microseconds()
 		}
 	}
+	for i := 0; c.enforcesQueue() && i < len(c.Tries); i++ {
+		t := &c.Tries[i]
+		t.Deferred = t.Shadow || t.Algorithm != terms.Queue
+	}
+}
+
+// waitLeft returns how long a try may wait by a plan: the rest of its Wait, or of the time until the
+// context's deadline if that is shorter.
+func (c *Call) waitLeft(ctx context.Context, p *plan.Plan, since time.Duration) time.Duration {
+	left := max(0, p.Wait-(c.Arrived-since))
+	if deadline, ok := ctx.Deadline(); ok {
+		left = min(left, max(0, clock.At(deadline)-c.Arrived))
+	}
+	return left
+}
+
+// enforcesQueue reports whether the call waits for its turn in a queue.
+func (c *Call) enforcesQueue() bool {
+	return slices.ContainsFunc(c.Tries, func(t terms.Charge) bool { return t.Algorithm == terms.Queue && !t.Shadow })
 }
 
 // Waits reports whether any rule of the call lets it wait.

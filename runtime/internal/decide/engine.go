@@ -99,7 +99,7 @@ func Unsatisfiable(charges []Charge) bool {
 func (e *Engine) lease(charges []Charge, tries []terms.Charge) bool {
 	held := 0
 	for i := range charges {
-		if p := charges[i].Plan; p.Lease > 0 && e.Leases.Use(p, &tries[i]) {
+		if p := charges[i].Plan; p.Lease > 0 && !tries[i].Deferred && e.Leases.Use(p, &tries[i]) {
 			held++
 		}
 	}
@@ -167,6 +167,7 @@ type Call struct {
 	Shelf ledger.Shelf
 
 	turn        *ledger.Turn  // in a line for room, or nil
+	leftQueue   bool          // before its turn
 	permitPause time.Duration // before it last asked for permits
 	waitStart   time.Duration // the instant at which it began to wait; 0: it has not waited
 	rule        string        // the rule that kept it for longest then
@@ -196,7 +197,7 @@ func (c *Call) Clear() {
 	clear(c.openCharges)
 	c.Charges, c.Tries, c.openCharges, c.keys, c.storeCall[0] = c.Charges[:0], c.Tries[:0], c.openCharges[:0],
 		c.keys[:0], terms.Call{}
-	c.Try = Try{Again: again}
+	c.Try, c.leftQueue = Try{Again: again}, false
 }
 
 // Key appends the key of a charge by a plan to the call's memory.

@@ -65,7 +65,7 @@ func (e *Engine) Line(ctx context.Context, c *Call, limits []rule.Limit) error {
 	}
 	for i := range c.Charges {
 		o, t := &c.Charges[i], &c.Tries[i]
-		if t.Algorithm == terms.Queue || t.Shadow || t.Wait <= 0 || t.Cost == 0 {
+		if t.Algorithm == terms.Queue || t.Deferred || t.Shadow || t.Wait <= 0 || t.Cost == 0 {
 			continue
 		}
 		if c.turn = c.Lines.JoinExisting(o.Key, o.DeclaredMax, t.Cost, t.Wait); c.turn != nil {

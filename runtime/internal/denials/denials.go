@@ -111,7 +111,7 @@ func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (denied 
 			trust = min(trust, partTime)
 		}
 		switch {
-		case c.Shadow || c.Algorithm == terms.Queue:
+		case c.Shadow || c.Algorithm == terms.Queue || c.Deferred && c.Allowed && c.At == 0:
 		case !c.Allowed:
 			denied = true
 			m.table.add(c.Key, &denial{

@@ -41,7 +41,7 @@ func (m *Memory) lookUp(charges []terms.Charge, now time.Duration, lookup Lookup
 		if c.Source != rule.SourceNone {
 			continue
 		}
-		if m.denies(c, now, lookup) {
+		if !(c.Deferred && lookup != Unanswered) && m.denies(c, now, lookup) {
 			known = true
 		} else {
 			c.Result, c.Err = terms.Result{Allowed: true, Remaining: c.Max}, nil

@@ -36,12 +36,15 @@ func (b *bucket) look(clock int64, c *terms.Charge, v *view) {
 	v.level, v.end = level(v.time), since+d.time(stored)
 	v.bound, v.mark = b.drainTo(v.level, v.time)
 	v.room = int64(math.Floor((float64(capacity*levelUnit) - v.level) / levelUnit))
-	v.retry, v.reset = 0, 0
+	v.retry, v.reset, v.delay = 0, 0, 0
 	if v.level > 0 {
 		v.reset = v.end - clock
 	}
 	highest, queues := float64((capacity-float64(c.Cost))*levelUnit), c.Algorithm == terms.Queue
 	if v.level <= highest && (!queues || v.end-v.time <= c.More) {
+		if queues && v.end > v.time {
+			v.delay = v.end - clock
+		}
 		return
 	}
 	turn := v.time + 1

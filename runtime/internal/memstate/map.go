@@ -13,6 +13,7 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"sync/atomic"
+	"time"
 
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -138,18 +139,27 @@ func (m *Map) decideAll(clock int64, charges []terms.Charge, commit bool) (confl
 	m.lock(locked)
 	defer m.unlock(locked)
 
-	admitted := true
+	var turn time.Duration
 	var v view
 	for i, hash := range hashes {
 		c := &charges[i]
 		c.Err = nil
 		switch _, ok := m.shards[hash%shardCount].look(clock, hash, c, &v); {
 		case ok:
-			admitted = admitted && (c.Allowed || c.Shadow)
+			if !c.Deferred && !c.Shadow && c.Allowed && c.Algorithm == terms.Queue {
+				turn = max(turn, terms.Micros(v.delay))
+			}
 		case c.Shadow && len(charges) > 1:
 			c.Err = errOtherState(c)
 		default:
 			return i, nil
+		}
+	}
+	admitted := true
+	for i := range charges {
+		if c := &charges[i]; c.Err == nil {
+			_ = c.AwaitsTurn(turn)
+			admitted = admitted && (c.Allowed || c.Shadow)
 		}
 	}
 	if !commit {
@@ -167,12 +177,14 @@ func (m *Map) decideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		if c.Err != nil {
 			continue
 		}
+		v.mark = 0 // which few kinds have
 		e, ok := s.look(clock, hash, c, &v)
+		waits := ok && c.AwaitsTurn(turn)
 		switch {
 		case !ok:
 			return i, all
 		case c.Allowed && c.Cost == 0:
-		case admitted && c.Allowed:
+		case admitted && c.Allowed && !waits:
 			if p := s.charge(clock, hash, c, &v, e, m); p.shares != 0 {
 				p.charge = i
 				all = append(all, p)

@@ -27,12 +27,21 @@ type part struct {
 type partKey struct {
 	slot   int
 	beside bool // it is of limits in shadow mode: nobody waits for them for long
+	looks  bool // it is of charges that are made at their call's turn, and only looked at before
+}
+
+// operation returns what is done with a part of calls for which op is.
+func (k partKey) operation(op script.Operation) script.Operation {
+	if k.looks {
+		return script.Peek
+	}
+	return op
 }
 
 // partOf returns the part of a call's j-th charge. A charge in shadow mode is beside the others
 // if no script can span it together with an enforced one.
 func (r *Router) partOf(call *terms.Call, j int, by division) partKey {
-	key, enforced := partKey{slot: r.slot(call.Charges[j].Key)}, call.Enforced()
+	key, enforced := partKey{slot: r.slot(call.Charges[j].Key), looks: call.Charges[j].Deferred}, call.Enforced()
 	if j < enforced || enforced == 0 {
 		return key
 	}
@@ -124,6 +133,12 @@ func (r *Router) decideParts(ctx context.Context, op script.Operation, calls []t
 		}
 	}
 	if op == script.Take {
+		for i := range calls {
+			turn := terms.Turn(calls[i].Charges)
+			for j := range calls[i].Charges {
+				_ = calls[i].Charges[j].AwaitsTurn(turn)
+			}
+		}
 		r.giveBack(ctx, calls)
 	}
 }

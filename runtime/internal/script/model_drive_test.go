@@ -21,6 +21,9 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
+// line is a queue beside other limits.
+var line = &runtime.Rule{Name: "line", Algorithm: runtime.LeakyBucket, Window: 100 * time.Millisecond, Max: 10, Wait: time.Hour}
+
 // drive runs one random sequence and returns the first difference.
 func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 	ctx := context.Background()
@@ -138,6 +141,16 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 					}
 				}
 			}
+			for i := range calls {
+				if op == "take" && rapid.IntRange(0, 2).Draw(t, "beside a queue") == 0 {
+					for j := range calls[i].Charges {
+						calls[i].Charges[j].Deferred = true
+					}
+					wait := time.Duration(rapid.IntRange(0, 300).Draw(t, "wait")) * time.Millisecond
+					calls[i].Charges = slices.Insert(calls[i].Charges, 0, rawstore.Charge{Rule: line, Key: []byte("line"), Max: 10, Wait: wait, Cost: 1})
+					keys = append(keys, "line")
+				}
+			}
 			answers := [2][]rawstore.Call{clone(calls), clone(calls)}
 			for i := range answers {
 				for j := range answers[i] {
@@ -155,7 +168,7 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 			}
 			for _, call := range answers[1] {
 				for _, c := range call.Charges {
-					if c.At != 0 {
+					if c.At != 0 && c.Rule != line {
 						charged = append(charged, c)
 					}
 				}

@@ -75,6 +75,9 @@ type Charge struct {
 	Charged int64
 	// Wait is how long the call may still wait for room. A queue is told by its Terms.
 	Wait time.Duration
+	// Deferred marks a charge beside a queue. To take makes it if the call's turn is now.
+	// Otherwise it denies the call only if it would at its turn, and is made then.
+	Deferred bool
 	// Label names the charge's rule. It may be nil.
 	Label *Label
 	Result
@@ -160,6 +163,28 @@ type Result struct {
 	// its rest or, if the limit has no room for longer, the time until it has;
 	// Remaining is 0.
 	Blocked bool
+}
+
+// AwaitsTurn reports whether a charge is made at its call's turn, which comes after a time. If it is,
+// and does not deny the call, it is allowed. Permits may be back by then.
+func (c *Charge) AwaitsTurn(turn time.Duration) bool {
+	if !c.Deferred || turn <= 0 {
+		return false
+	}
+	if c.Algorithm == Permits || c.RetryAfter <= turn {
+		c.Allowed, c.RetryAfter = true, 0
+	}
+	return true
+}
+
+// Turn returns after how long the turn of a call with some charges comes.
+func Turn(charges []Charge) (turn time.Duration) {
+	for i := range charges {
+		if c := &charges[i]; c.Allowed && !c.Shadow {
+			turn = max(turn, c.Delay)
+		}
+	}
+	return turn
 }
 
 // GiveBack makes a charge that was made one that gives all of it back.

@@ -1,0 +1,196 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// besideQueue are limits of 20 calls in three seconds, for which a call waits or does not.
+func besideQueue(wait time.Duration) (rules []*runtime.Rule) {
+	for _, r := range []runtime.Rule{
+		{Algorithm: runtime.SlidingLog}, {Algorithm: runtime.SlidingLog, Storage: runtime.StoragePacked}, {Algorithm: runtime.SlidingCounter},
+		{Algorithm: runtime.FixedWindow}, {Algorithm: runtime.FixedWindow, Reserve: time.Second}, {Algorithm: runtime.TokenBucket, Burst: 1},
+	} {
+		r.Name, r.Prefix, r.Window, r.Max, r.Wait = "beside", "beside:", 3*time.Second, 20, wait
+		rules = append(rules, &r)
+	}
+	return rules
+}
+
+// A limit beside a queue counts calls that go on: no window of the times at which they do has more
+// than max, and turns stay as far apart as the queue says.
+func TestWindowsBesideQueue(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []time.Duration{0, time.Minute} {
+		for _, rule := range besideQueue(wait) {
+			t.Run(fmt.Sprint(rule.Algorithm, rule.Storage, " reserve ", rule.Reserve, " wait ", wait), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					limiter := inMemory()
+					defer limiter.Close()
+					queue := (&runtime.Rule{Name: "queue", Prefix: "queue:", Algorithm: runtime.LeakyBucket, Window: time.Second, Max: 20, Wait: time.Minute}).Limit(nil)
+					done, refused := runsOf(t, limiter, 60, 0, queue, rule.Limit(nil))
+					if len(done) < 20 && rule.Burst != 1 || wait > 0 && (len(done) < 60 || refused > 0) {
+						t.Fatalf("%d went on, %d were refused", len(done), refused)
+					}
+					span := rule.Window
+					if rule.Algorithm == runtime.SlidingCounter {
+						span += rule.Window / 60 // its buckets begin somewhere
+					}
+					for i := range done {
+						if i > 0 && done[i]-done[i-1] < 50*time.Millisecond-time.Microsecond {
+							t.Errorf("call %d goes on %v after the one before", i, done[i]-done[i-1])
+						}
+						if rule.Algorithm == runtime.FixedWindow && i >= 40 && done[i]-done[i-40] < rule.Window || // twice the max across an edge
+							rule.Algorithm != runtime.FixedWindow && i >= 20 && done[i]-done[i-20] < rule.Window-time.Microsecond {
+							t.Errorf("call %d goes on at %v, and one of those before at %v", i, done[i], done[max(0, i-20)])
+						}
+					}
+					if most := time.Duration(len(done)) * span / 20; done[len(done)-1] > most+time.Second {
+						t.Errorf("the last of %d goes on at %v", len(done), done[len(done)-1])
+					}
+				})
+			})
+		}
+	}
+}
+
+// runsOf makes calls at once, and returns in order when they went on, and how many were refused. Each
+// runs for a time.
+func runsOf(t *testing.T, limiter *runtime.Limiter, n int, hold time.Duration, limits ...runtime.Limit) (runs []time.Duration, refused int) {
+	t.Helper()
+	var mu sync.Mutex
+	begin := time.Now()
+	concurrently(n, func(i int) {
+		d, err := limiter.Take(context.Background(), limits...)
+		mu.Lock()
+		if err == nil {
+			runs = append(runs, time.Since(begin))
+		} else if !errors.Is(err, runtime.ErrLimited) {
+			t.Error(err)
+		} else {
+			refused++
+		}
+		mu.Unlock()
+		if err == nil {
+			time.Sleep(hold)
+			limiter.SettleLater(context.Background(), d)
+		}
+	})
+	slices.Sort(runs)
+	return runs, refused
+}
+
+// A permit beside a queue is held by calls that run: those in line keep it from nobody, and who
+// finds none at its turn waits for one and goes on later.
+func TestPermitsBesideQueue(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		limiter := inMemory()
+		defer limiter.Close()
+		pool := waitingRule(4, time.Minute).Limit(nil)
+		tenant := func(name string) runtime.Limit {
+			return (&runtime.Rule{Name: "queue", Prefix: "queue:", Algorithm: runtime.LeakyBucket, Window: time.Second, Max: 2, Wait: time.Minute}).Limit(key(name))
+		}
+		var a []time.Duration
+		var all sync.WaitGroup
+		all.Go(func() { a, _ = runsOf(t, limiter, 20, 100*time.Millisecond, tenant("a"), pool) })
+		synctest.Wait()
+		equal(t, "tenant b waited", elapsed(func() { settled(t, limiter, taken(t, limiter, tenant("b"), pool)) }), 0)
+		time.Sleep(2 * time.Second)
+		between(t, "permits of calls that run", limiter.Permits()["r"], 0, 1)
+		held := taken(t, limiter, pool.WithCost(4))
+		time.Sleep(3 * time.Second) // the turns of six calls
+		settled(t, limiter, held)
+		all.Wait()
+		equal(t, "calls of tenant a", len(a), 20)
+		equal(t, "the last one's time", a[19], 9500*time.Millisecond)
+		equal(t, "calls in lines", limiter.Lines(), 0)
+	})
+}
+
+// A call that leaves the line before its turn, whenever that is, was charged to nothing; one that has
+// no room at its turn has used that and is refused; and what holds then decides.
+func TestLimitsAtTheTurn(t *testing.T) {
+	type test struct {
+		cancel  time.Duration
+		wait    time.Duration // of the limit beside the queue
+		raise   *int64        // its max, while the call is in line
+		off     bool          // it is switched off then
+		use     int64         // by others, while the call is in line
+		err     error
+		at      time.Duration // when the call ends
+		left    int64         // of the limit
+		nextRun time.Duration // when a call of the queue alone goes on
+	}
+	const second = time.Second
+	eachCase(t, map[string]test{
+		"goes on":                {at: second, left: 0, nextRun: 2 * second},
+		"leaves at once":         {cancel: time.Microsecond, err: context.Canceled, at: time.Microsecond, left: 1, nextRun: second},
+		"leaves before its turn": {cancel: second - time.Microsecond, err: context.Canceled, at: second - time.Microsecond, left: 1, nextRun: second},
+		"no room at its turn":    {use: 1, err: runtime.ErrLimited, at: second, left: 0, nextRun: 2 * second},
+		"room after its turn":    {use: 1, wait: time.Minute, at: 10900 * time.Millisecond, left: 0, nextRun: 11900 * time.Millisecond},
+		"leaves after its turn":  {use: 1, wait: time.Minute, cancel: 5 * second, err: context.Canceled, at: 5 * second, left: 0, nextRun: 5 * second},
+		"max raised before":      {use: 1, raise: new(int64(2)), at: second, left: 0, nextRun: 2 * second},
+		"max 0 before":           {raise: new(int64(0)), err: runtime.ErrCostExceedsLimit, at: second, left: -1, nextRun: 2 * second},
+		"switched off before":    {use: 1, off: true, at: second, left: -1, nextRun: 2 * second},
+	}, func(t *testing.T, test test) {
+		limiter, b := following(t, 10*time.Millisecond)
+		queue := (&runtime.Rule{Name: "queue", Prefix: "queue:", Algorithm: runtime.LeakyBucket, Window: second, Max: 1, Wait: time.Hour}).Limit(nil)
+		limit := (&runtime.Rule{Name: "r", Window: 10 * second, Max: 1, Wait: test.wait}).Limit(nil)
+		begin := time.Now()
+		taken(t, limiter, queue)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if test.cancel > 0 {
+			time.AfterFunc(test.cancel, cancel)
+		}
+		var ended sync.WaitGroup
+		ended.Go(func() {
+			_, err := limiter.Take(ctx, queue, limit)
+			if at := time.Since(begin); !errors.Is(err, test.err) || at != test.at {
+				t.Errorf("got %v at %v", err, at)
+			}
+		})
+		synctest.Wait()
+		if test.use > 0 {
+			time.Sleep(second - 100*time.Millisecond)
+			taken(t, limiter, limit.WithCost(test.use))
+		}
+		if test.raise != nil || test.off {
+			o := rule.Override{Max: test.raise}
+			if test.off {
+				o.Enabled = new(false)
+			}
+			b.set(overridesOf(o), nil)
+		}
+		ended.Wait()
+		if test.left >= 0 {
+			wantLeft(t, limiter, limit, test.left)
+		}
+		taken(t, limiter, queue)
+		equal(t, "the next call of the queue goes on at", time.Since(begin), test.nextRun)
+	})
+}
+
+// testQueueAndWindow has calls go on in a queue beside a window that others use, too, and
+// wants them to count when they do.
+func testQueueAndWindow(t *testing.T, replica replicas) {
+	limiter := replica()
+	queue := (&runtime.Rule{Name: "queue", Prefix: "queue:", Algorithm: runtime.LeakyBucket, Window: time.Second, Max: 100, Wait: time.Minute}).Limit(key("k"))
+	for _, rule := range besideQueue(time.Minute) {
+		window := *rule
+		window.Prefix, window.Max, window.Window = fmt.Sprint(rule.Algorithm, rule.Storage, rule.Reserve), 5, time.Second
+		runs, refused := runsOf(t, limiter, 11, 0, queue, window.Limit(key("k")))
+		if refused > 0 || len(runs) != 11 || runs[10] < time.Second {
+			t.Errorf("%v: %d refused, the calls went on at %v", rule.Algorithm, refused, runs)
+		}
+	}
+}
