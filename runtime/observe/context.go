@@ -56,5 +56,5 @@ func WithRefusalRecorder(ctx context.Context, record func(Refusal)) context.Cont
 	if record == nil {
 		return ctx
 	}
-	return recording.With(ctx, &recording.Refusals[Refusal]{Record: record})
+	return recording.WithRefusals(ctx, record)
 }

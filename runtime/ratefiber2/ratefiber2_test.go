@@ -134,6 +134,35 @@ func TestOwnFields(t *testing.T) {
 	}
 }
 
+// A handler that writes nothing after a refusal has not answered; one that writes anything has.
+func TestNoAnswer(t *testing.T) {
+	service := wire.NewService(t)
+	app := fiber.New()
+	app.Use(ratefiber2.Middleware())
+	for path, answer := range map[string]fiber.Handler{
+		"/nothing": func(*fiber.Ctx) error { return nil },
+		"/body":    func(c *fiber.Ctx) error { return c.SendString("cached") },
+		"/status":  func(c *fiber.Ctx) error { return c.SendStatus(204) },
+		"/stream":  func(c *fiber.Ctx) error { return c.SendStream(strings.NewReader("cached")) },
+	} {
+		app.Get(path, func(c *fiber.Ctx) error {
+			_, _ = service.Show(c.UserContext(), path)
+			_, _ = service.Show(c.UserContext(), path)
+			return answer(c)
+		})
+	}
+	for path, want := range map[string]int{"/nothing": 429, "/body": 200, "/status": 204, "/stream": 200} {
+		resp, err := app.Test(httptest.NewRequest("GET", path, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want || resp.Header.Get("RateLimit") == "" {
+			t.Errorf("%s: %d %v", path, resp.StatusCode, resp.Header)
+		}
+	}
+}
+
 func TestStreams(t *testing.T) {
 	var log strings.Builder
 	app := fiber.New(fiber.Config{StreamRequestBody: true, BodyLimit: 1 << 10})

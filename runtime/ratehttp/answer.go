@@ -49,8 +49,8 @@ func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 			delete(h, name)
 		}
 	}
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
+	values := [...]string{"no-store", "nosniff"} // in one piece
+	h["Cache-Control"], h["X-Content-Type-Options"] = values[:1:1], values[1:]
 	if a.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(a.RetryAfter, 10))
 	} else {

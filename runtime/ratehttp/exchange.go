@@ -95,48 +95,55 @@ func (e *exchange) end() {
 	if e.returned && !e.writer.started.Load() {
 		e.overrule(0)
 	}
-	if by, told := e.reply(e.writer.status); told || e.overruled {
-		if refusal, ok := e.record.Refusal(e.config.policies); ok {
-			e.config.policies.Report(e, refusal, by, e.overruled, e.request.Pattern)
-		}
-	}
+	e.report(e.writer.status)
 	if e.writer.start(http.StatusOK); e.answered.Load() {
 		deleteTrailers(e.writer.inner.Header())
 	}
 }
 
-// reply returns what an answer of the handler's is beside a refusal, and whether it says anything of
-// that: a connection that is the handler's own does not, nor does the status of a procedure call, but
-// for a failure. Status 0 is an answer that the handler has not written.
-func (e *exchange) reply(status int) (by ratefield.Reply, told bool) {
-	switch {
-	case e.answered.Load(), status == http.StatusSwitchingProtocols:
-		return by, false
-	case status == 0, status == http.StatusInternalServerError:
-		return ratefield.ReplyUnknown, true
-	case protocolOf(e.request) != nil:
-		return by, false
-	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
-		return ratefield.ReplyRefusal, true
-	case status >= 400:
-		return ratefield.ReplyError, true
+// report reports what a client got whose request was refused.
+func (e *exchange) report(status int) {
+	if e.answered.Load() && !e.overruled {
+		return // by the program
 	}
-	return ratefield.ReplySuccess, true
+	refusal, ok := e.record.Refusal(e.config.policies)
+	if ok && (e.overruled || e.tells(status)) {
+		e.config.policies.Report(e, refusal, replyOf(status), e.overruled, e.request.Pattern)
+	}
+}
+
+// replyOf returns what an answer of a handler's is beside a refusal. Status 0 is one that it has not written.
+func replyOf(status int) ratefield.Reply {
+	switch {
+	case status == 0, status == http.StatusInternalServerError:
+		return ratefield.ReplyUnknown
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
+		return ratefield.ReplyRefusal
+	case status >= 400:
+		return ratefield.ReplyError
+	}
+	return ratefield.ReplySuccess
+}
+
+// tells reports whether a status says what a client gets: that of a connection that is the handler's own
+// does not, nor does that of a procedure call, but for a failure.
+func (e *exchange) tells(status int) bool {
+	return status != http.StatusSwitchingProtocols && (replyOf(status) == ratefield.ReplyUnknown || protocolOf(e.request) == nil)
 }
 
 // overrule answers the request with a refusal in place of an answer with a status, if the handler hides
 // the one by the other, and reports whether it has.
 func (e *exchange) overrule(status int) bool {
-	by, told := e.reply(status)
-	if !told || !e.config.overruling.Overrules(by) || e.writer.started.Load() {
+	if !e.config.overruling.Overrules(replyOf(status)) || e.answered.Load() || e.writer.started.Load() {
 		return false
 	}
 	refusal, ok := e.record.Refusal(e.config.policies)
-	if ok {
-		e.overruled = true
-		respond(&e.writer, e.request, e, answerTo(e, e.request, refusal.Err))
+	if !ok || !e.tells(status) {
+		return false
 	}
-	return ok
+	e.overruled = true
+	respond(&e.writer, e.request, e, answerTo(e, e.request, refusal.Err))
+	return true
 }
 
 // unwritten returns the status that the client gets if its handler writes nothing.

@@ -23,10 +23,15 @@ func Anyone() bool { return anyone.Load() }
 
 // With returns a context that has a function, too.
 func With[F any](ctx context.Context, f F) context.Context {
+	return with(ctx, &List[F]{Func: f})
+}
+
+func with[F any](ctx context.Context, l *List[F]) context.Context {
 	if !anyone.Load() {
 		anyone.Store(true)
 	}
-	return context.WithValue(ctx, key[F]{}, &List[F]{f, Of[F](ctx)})
+	l.Outer = Of[F](ctx)
+	return context.WithValue(ctx, key[F]{}, l)
 }
 
 // Of returns the functions of a type in a context, the innermost first, or nil.

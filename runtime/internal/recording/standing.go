@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,11 +20,22 @@ type Refusals[R any] struct {
 	Standing Standing
 }
 
+// WithRefusals returns a context that has a function which hears of refusals.
+func WithRefusals[R any](ctx context.Context, record func(R)) context.Context {
+	both := new(struct { // in one piece: most requests are not refused
+		List[*Refusals[R]]
+		Refusals[R]
+	})
+	both.Record, both.Func = record, &both.Refusals
+	return with(ctx, &both.List)
+}
+
 // A Standing has the refusals of a request that count for its answer. The zero value has none.
 type Standing struct {
 	some     atomic.Bool // so that requests which are refused nothing cost one load
 	mu       sync.Mutex
 	refusals []*Refused // the latest last
+	room     [1]*Refused
 }
 
 // A Refused is a refusal while it counts.
@@ -43,6 +55,9 @@ func (s *Standing) Any() bool { return s.some.Load() }
 func (s *Standing) Add(r *Refused) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.refusals == nil {
+		s.refusals = s.room[:0]
+	}
 	if len(s.refusals) == maxStanding {
 		s.refusals = slices.Delete(s.refusals, 0, 1)
 	}
