@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
@@ -17,7 +18,7 @@ import (
 type request struct {
 	decide.Call
 	peek          bool            // nothing is decided
-	tentative     bool            // of a Meter: without room it has [meter.ErrNoRoom], of which nobody else is told
+	patience      time.Duration   // a denial for no longer than that is [meter.ErrNoRoom], of which nobody else is told; 0: none is
 	unsatisfiable []decide.Charge // of limits in shadow mode that are left out since they never fit
 }
 
@@ -31,8 +32,8 @@ func (r *request) free() {
 	r.Clear()
 	clear(r.unsatisfiable)
 	r.unsatisfiable = r.unsatisfiable[:0]
-	r.peek, r.tentative, r.Again = false, false, false
-	r.Setting = decide.Setting{}
+	r.peek, r.patience, r.Again = false, 0, false
+	r.Setting, r.WaitedBefore = decide.Setting{}, 0
 	if !r.Large() {
 		requestPool.Put(r)
 	}

@@ -89,7 +89,7 @@ func (l lent) Waits(ctx context.Context, rule *Rule) (over func(admitted bool)) 
 	}
 }
 
-func (l lent) TooLate(ctx context.Context, limit Limit, after time.Duration) error {
+func (l lent) TooLate(ctx context.Context, limit Limit, waited, after time.Duration) error {
 	p, on, err := l.plans.Plan(&limit)
 	if err != nil {
 		return l.refusalError(ctx, err)
@@ -102,5 +102,5 @@ func (l lent) TooLate(ctx context.Context, limit Limit, after time.Duration) err
 	tries := make([]terms.Charge, 1)
 	p.Charge(&tries[0], charges[0].Key, limit.Cost)
 	tries[0].Source, tries[0].RetryAfter = rule.SourceRecalled, after
-	return l.refusalError(ctx, l.answer(ctx, charges, tries, clock.Now(), 0, new(Decision)))
+	return l.refusalError(ctx, l.answer(ctx, charges, tries, clock.Now(), waited, new(Decision)))
 }

@@ -158,6 +158,11 @@ func (l *Limiter) askOne(ctx context.Context, limits []Limit, p *plan.Plan, try 
 func (l *Limiter) takeAll(ctx context.Context, limits []Limit, paid *paidCap, d *Decision) error {
 	req := newRequest()
 	defer req.free()
+	return l.takeFor(ctx, req, limits, paid, d)
+}
+
+// takeFor is takeAll in memory that its caller has.
+func (l *Limiter) takeFor(ctx context.Context, req *request, limits []Limit, paid *paidCap, d *Decision) error {
 	if err := req.fill(ctx, l, limits); err != nil {
 		return err
 	}
@@ -200,7 +205,7 @@ func (l *Limiter) leaveQueue(ctx context.Context, req *request, limits []Limit, 
 // decide has a call tried until it is decided: once, or again after each wait that its rules allow.
 func (l *Limiter) decide(ctx context.Context, req *request, limits []Limit) (err error) {
 	var since time.Duration
-	if req.Waits() && !req.tentative {
+	if req.Waits() && req.patience == 0 {
 		since = clock.Now()
 	}
 	if since != 0 && l.ledger.Lines.Waiting() {
@@ -239,7 +244,7 @@ func (l *Limiter) try(ctx context.Context, req *request, limits []Limit, since t
 	if !l.engine.Known(ctx, &req.Call) {
 		err = l.engine.Ask(ctx, &req.Call)
 	}
-	if err == nil && req.tentative && !terms.Admitted(req.Tries) {
+	if err == nil && req.patience > 0 && !terms.Admitted(req.Tries) && req.Tries[decide.Tightest(req.Tries)].RetryAfter <= req.patience {
 		return meter.ErrNoRoom
 	}
 	return err

@@ -196,7 +196,9 @@ func (m *metered) takePart(wants []meter.Want, try bool) (err error) {
 	}
 	req := newRequest()
 	defer req.free()
-	req.tentative = try
+	if try {
+		req.patience = Never
+	}
 	var d Decision
 	if err = req.fill(ctx, l, limits); err == nil {
 		err = l.take(ctx, req, limits, &d)

@@ -35,10 +35,18 @@ type Limiter interface {
 	// Waits tells the observers that a call waits for its turn, by a rule, in a line that is not
 	// the limiter's. over is called once, when that is over.
 	Waits(context.Context, *rule.Rule) (over func(admitted bool))
-	// TooLate is the denial of a call whose turn in such a line comes later than it can wait,
-	// after a time at the soonest. It is logged, reaches the observers as one that is recalled,
-	// and returns the error of runtime.Limiter.Take.
-	TooLate(ctx context.Context, limit rule.Limit, after time.Duration) error
+	// Try is runtime.Limiter.Take, into a *runtime.Decision, for a call that has waited for a time in
+	// such a line, and may wait longer. Of a denial that ends within patience nobody is told, and
+	// the result is true: the call comes again, or ends by TooLate or Refuse.
+	Try(ctx context.Context, into any, waited, patience time.Duration, limits ...rule.Limit) (again bool, err error)
+	// TooLate is the denial of a call that has waited in such a line, and whose turn comes later than
+	// it can wait, after a time at the soonest. It is logged, reaches the observers as one that is
+	// recalled, and returns the error of runtime.Limiter.Take.
+	TooLate(ctx context.Context, limit rule.Limit, waited, after time.Duration) error
+	// Refuse returns the error of runtime.Limiter.Take for one that ends a wait in such a line.
+	Refuse(ctx context.Context, err error) error
+	// Closed is closed when no call is to wait any more.
+	Closed() <-chan struct{}
 	// PeerRefused tells the observers that the peer of a rule has refused a call that went out. It
 	// holds nothing back.
 	PeerRefused(context.Context, *rule.Rule)

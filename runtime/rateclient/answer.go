@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/limitfields"
 )
 
 // An Answer is what a peer says about its limits, in one answer to a request.
@@ -43,16 +45,12 @@ type Quota struct {
 	gradual bool // Reset is when all of the quota is back, and some of it is sooner
 }
 
-// requests is the unit of quotas that name none.
-const requests = "requests"
-
 // concurrent is the unit of limits on requests in flight, which no time resets.
 const concurrent = "concurrent-requests"
 
 const (
-	maxQuotas = 16
-	// maxTime is the longest time that an answer can name.
-	maxTime = 366 * 24 * time.Hour
+	maxQuotas = limitfields.MaxQuotas
+	maxTime   = limitfields.MaxTime // the longest that an answer can name
 )
 
 // refusals are the statuses that refuse a request, if [Peer.Refusals] names no others.
@@ -88,10 +86,9 @@ func ReadAnswer(status int, header http.Header, now time.Time) Answer {
 
 func readAnswer(status int, header http.Header, now time.Time, refusals []int) Answer {
 	a := Answer{Status: status}
-	r := reader{header: header, now: now}
-	wait, said := r.retryAfter()
-	if age := header["Age"]; len(age) == 0 || age[0] == "0" {
-		a.Quotas = r.quotas()
+	wait, said, quotas := limitfields.Read(header, now)
+	for _, q := range quotas {
+		a.Quotas = append(a.Quotas, Quota{q.Name, q.Unit, q.Limit, q.Window, q.Remaining, q.Reset, q.Gradual})
 	}
 	spent, other := a.spent(false), a.spent(true)
 	if slices.Contains(refusals, status) {

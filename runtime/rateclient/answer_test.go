@@ -4,12 +4,10 @@ import (
 	"bufio"
 	"net/http"
 	"net/textproto"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/dunglas/httpsfv"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -245,8 +243,7 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// FuzzAnswer wants every answer to be within its bounds, and lists to be understood as
-// RFC 9651 has them.
+// FuzzAnswer wants every answer to be within its bounds.
 func FuzzAnswer(f *testing.F) {
 	f.Add(429, "Retry-After", "5", "X-Ratelimit-Reset", "1777863751")
 	f.Add(200, "Ratelimit-Policy", `"a";q=5;w=60;pk=:aGk=:, "b";q=7`, "Ratelimit", `"a";r=3;t=2`)
@@ -265,31 +262,6 @@ func FuzzAnswer(f *testing.F) {
 		for _, q := range a.Quotas {
 			if q.Limit < -1 || q.Remaining < -1 || q.Unit == "" || q.Window < 0 || q.Reset < 0 || q.Window > maxTime || q.Reset > maxTime {
 				t.Fatalf("%v: %+v", h, q)
-			}
-		}
-		if len(value) > maxField {
-			return
-		}
-		list, err := httpsfv.UnmarshalList([]string{value})
-		if err != nil {
-			return
-		}
-		got := members([]string{value})
-		for i, m := range list {
-			item, ok := m.(httpsfv.Item)
-			if !ok || i >= maxQuotas || slices.ContainsFunc(list, func(m httpsfv.Member) bool { _, ok := m.(httpsfv.InnerList); return ok }) {
-				return
-			}
-			if i >= len(got) {
-				t.Fatalf("%q: %d of %d members", value, len(got), len(list))
-			}
-			if name, ok := item.Value.(string); ok && name != got[i].name {
-				t.Fatalf("%q: name %q, want %q", value, got[i].name, name)
-			}
-			if q, ok := item.Params.Get("q"); ok {
-				if n, ok := q.(int64); ok && n >= 0 && n != got[i].q {
-					t.Fatalf("%q: q %d, want %d", value, got[i].q, n)
-				}
 			}
 		}
 	})

@@ -2,7 +2,6 @@ package rateclient
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -42,7 +41,7 @@ func WithCall(ctx context.Context) (context.Context, *Call) {
 func (c *Call) Answered(ctx context.Context, a Answer) {
 	if c != nil && c.transport != nil {
 		c.readBody(&a, []byte(a.Message))
-		c.heed(ctx, a, time.Now())
+		c.obey(ctx, a, time.Now())
 	}
 }
 
@@ -60,36 +59,38 @@ func (c *Call) Settle(ctx context.Context, costs ...int64) {
 	c.transport.limiter.SettleLater(ctx, d, costs[:min(len(costs), len(c.peer.limits))]...)
 }
 
-// take charges the limits of the request once.
-func (c *Call) take(r *http.Request) (runtime.Decision, error) {
+// take charges the limits of a request that has waited for a time. If again is true it may wait for
+// longer, and nobody was told that the limits have no room.
+func (c *Call) take(r *http.Request, waited time.Duration) (d runtime.Decision, again bool, err error) {
 	var all [rule.MaxLimits]runtime.Limit
 	limits := all[:0]
 	for i := range c.peer.limits {
 		limits = append(limits, c.limit(r, i))
 	}
 	c.charged = time.Now()
-	l := c.peer.limits[0]
+	l, patience := c.peer.limits[0], c.deadline.Sub(c.charged)
 	if c.charged.Before(c.paced) {
 		pace := l.pace.Limit(&c.keys[0]).WithCost(min(max(c.cost, 0), l.pace.Burst))
 		if l.Most > 0 || c.maxes[0] > 0 {
 			pace = pace.WithMax(l.max(c.maxes[0], 1))
 		}
-		limits = append(limits, pace)
+		limits, patience = append(limits, pace), runtime.Never
 	}
-	d, err := c.transport.limiter.Take(r.Context(), limits...)
+	again, err = c.transport.engine.Try(r.Context(), &d, waited, patience, limits...)
 	c.least, c.left = d.Rule, d.Remaining
-	if err == nil && c.settle != nil {
+	if !again && err == nil && c.settle != nil {
 		*c.settle = d
 	}
 	if d.Blocked && d.Source == rule.SourceStore { // perhaps another replica, or somebody else, has begun the hold
 		c.say(r.Context(), 0, peerstate.Said{Evenly: l.evenly(d.RetryAfter)})
 	}
-	if limited := (*runtime.LimitedError)(nil); d.Rule == l.pace.Name && errors.As(err, &limited) {
-		// After that calls need not go on evenly.
+	if again && d.Rule == l.pace.Name { // after that calls need not go on evenly
 		d.RetryAfter = min(d.RetryAfter, max(time.Until(c.paced), time.Microsecond))
-		limited.RetryAfter = d.RetryAfter
 	}
-	return d, err
+	if again && d.RetryAfter > time.Until(c.deadline) {
+		return d, false, c.transport.engine.TooLate(r.Context(), limits[0], waited, d.RetryAfter)
+	}
+	return d, again, err
 }
 
 // limit returns the i-th limit of the request as it is now.
@@ -111,10 +112,8 @@ func (c *Call) limit(r *http.Request, i int) runtime.Limit {
 	return limit
 }
 
-// hold blocks the first key in the store.
-func (c *Call) hold(ctx context.Context, d time.Duration) error {
-	return c.transport.limiter.Hold(ctx, c.rule().Limit(&c.keys[0]), d)
-}
-
 // rule returns the rule of the first limit, which answers hold back and calls wait by.
 func (c *Call) rule() *runtime.Rule { return &c.peer.limits[0].rule }
+
+// accounts returns those of the first limit.
+func (c *Call) accounts() *accounts { return &c.peer.limits[0].accounts }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -35,8 +34,8 @@ type waiter struct {
 	late     bool
 }
 
-// admit charges the limits of a request, and waits in line for that if need be. If a function of
-// the peer's limits panics the request is not sent.
+// admit charges the limits of a request, and waits in line for that if need be. That is one decision,
+// whatever it takes. If a function of the peer's limits panics the request is not sent.
 func (c *Call) admit(r *http.Request) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -52,86 +51,62 @@ func (c *Call) admit(r *http.Request) (err error) {
 		c.share = min(c.share, l.share(r))
 	}
 	c.name = c.keys[0].String()
-	first, now := &c.peer.limits[0].keys, time.Now()
-	s := first.find(c.name, now)
-	if !s.busy(c.share, now) {
-		d, err := c.take(r)
-		if err == nil || d.RetryAfter == 0 {
-			return err // nothing to wait for
-		}
-		now = time.Now()
-		if s == nil && (d.Blocked || c.inTime(now, d.RetryAfter)) {
-			s = first.get(c.name, now)
-		}
-		if !c.inTime(now, d.RetryAfter) {
+	now := time.Now()
+	a := c.accounts().find(c.name, now)
+	if !a.busy(c.share, now) {
+		if _, again, err := c.take(r, 0); !again {
 			return err
 		}
+		a = c.accounts().get(c.name, time.Now())
 	}
-	over, admitted := bridge.LimiterOf(c.transport.limiter).Waits(r.Context(), c.rule()), false
+	over, admitted := c.transport.engine.Waits(r.Context(), c.rule()), false
 	defer func() { over(admitted) }()
-	err = c.wait(r, s)
-	if late, ok := err.(tooLate); ok {
-		err = bridge.LimiterOf(c.transport.limiter).TooLate(r.Context(), c.limit(r, 0), time.Duration(late))
+	late, err := c.wait(r, a, now)
+	if late > 0 {
+		err = c.transport.engine.TooLate(r.Context(), c.limit(r, 0), time.Since(now), late)
 	}
 	admitted = err == nil
 	return err
 }
 
-// tooLate is the error of a request whose turn comes too late: after that time at the soonest.
-type tooLate time.Duration
-
-func (tooLate) Error() string { return "" }
-
-// inTime reports whether a request may still be sent after a time.
-func (c *Call) inTime(now time.Time, d time.Duration) bool {
-	return d < maxTime && !now.Add(d).After(c.deadline)
-}
-
-// wait has a request wait for its turn in a line, and charges its limits then.
-func (c *Call) wait(r *http.Request, s *keyState) error {
-	w, ok := s.enter(c.share, c.deadline)
-	if !ok {
-		return c.late(s)
+// wait has a request that came at a time wait for its turn in a line, and charges its limits then. If
+// that is too late it returns the time until then, at the soonest.
+func (c *Call) wait(r *http.Request, a *account, came time.Time) (late time.Duration, err error) {
+	w := a.enter(c.share, c.deadline)
+	if w == nil {
+		return c.late(a), nil
 	}
-	defer s.leave(w)
-	ctx := r.Context()
+	defer a.leave(w)
 	timer := time.NewTimer(time.Until(c.deadline))
 	defer timer.Stop()
-	select {
-	case <-w.called:
-	case <-timer.C:
-		return c.late(s)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if w.late {
-		return c.late(s)
-	}
-	l := c.peer.limits[0]
-	for tries := 0; ; tries++ {
+	for called, tries := w.called, 0; ; tries++ {
+		select {
+		case <-called:
+			called = nil
+		case <-timer.C:
+		case <-r.Context().Done():
+			return 0, r.Context().Err()
+		case <-c.transport.engine.Closed():
+			return 0, c.transport.engine.Refuse(r.Context(), runtime.ErrClosed)
+		}
+		if called != nil || w.late {
+			return c.late(a), nil
+		}
 		now := time.Now()
-		pause := s.holdLeft(now)
+		pause := a.heldBack(now)
 		if pause == 0 {
-			d, err := c.take(r)
-			if err == nil || d.RetryAfter == 0 {
-				return err
+			d, again, err := c.take(r, now.Sub(came))
+			if !again {
+				return 0, err
 			}
 			now = time.Now()
-			if !c.inTime(now, d.RetryAfter) {
-				return err
-			}
-			pause = min(l.aim(&d, now.Sub(c.charged), tries), c.deadline.Sub(now))
+			pause = min(c.peer.limits[0].aim(&d, now.Sub(c.charged), tries), c.deadline.Sub(now))
 		}
-		if !c.inTime(now, pause) {
-			return c.late(s)
+		if now.Add(pause).After(c.deadline) {
+			return c.late(a), nil
 		}
-		s.delay(w, now.Add(pause))
+		a.delay(w, now.Add(pause))
 		timer.Reset(min(pause, longPause))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 	}
 }
 
@@ -154,20 +129,20 @@ func (l *limit) aim(d *runtime.Decision, trip time.Duration, tries int) time.Dur
 }
 
 // late returns the time until the turn of a request that does not come in time.
-func (c *Call) late(s *keyState) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l, before := &c.peer.limits[0].Rule, 0
-	wait := max(time.Until(s.until), time.Millisecond)
-	if line := s.line(c.share); line != nil {
+func (c *Call) late(a *account) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l, before := c.rule(), 0
+	wait := max(a.heldFor(time.Now()), time.Millisecond)
+	if line := a.line(c.share); line != nil {
 		before, wait = max(0, len(line.waiting)-1), max(wait, time.Until(line.next))
 	}
-	return tooLate(wait + time.Duration(float64(before)/float64(l.Max)*float64(l.Window)))
+	return wait + time.Duration(float64(before)/float64(l.Max)*float64(l.Window))
 }
 
 // line returns where requests wait that may fill a share, or nil.
-func (s *keyState) line(share float64) *line {
-	for _, l := range s.lines {
+func (a *account) line(share float64) *line {
+	for _, l := range a.lines {
 		if l.share == share {
 			return l
 		}
@@ -176,57 +151,63 @@ func (s *keyState) line(share float64) *line {
 }
 
 // busy reports whether requests that may fill a share have to stand in line.
-func (s *keyState) busy(share float64, now time.Time) bool {
-	if s == nil {
+func (a *account) busy(share float64, now time.Time) bool {
+	if a == nil {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.line(share) != nil || now.Before(s.until)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.line(share) != nil || a.heldFor(now) > 0
 }
 
-// enter adds a request to the end of its line, unless it is too late for it already.
-func (s *keyState) enter(share float64, deadline time.Time) (w *waiter, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.line(share)
-	if l != nil && deadline.Before(l.next) || deadline.Before(s.until) {
-		return nil, false
+// heldBack returns for how long this process holds calls back by itself.
+func (a *account) heldBack(now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.heldFor(now)
+}
+
+// enter adds a request to the end of its line. It returns nil if it is too late for it already.
+func (a *account) enter(share float64, deadline time.Time) *waiter {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l, now := a.line(share), time.Now()
+	if l != nil && deadline.Before(l.next) || deadline.Before(now.Add(a.heldFor(now))) {
+		return nil
 	}
 	if l == nil {
 		l = &line{share: share}
-		s.lines = append(s.lines, l)
+		a.lines = append(a.lines, l)
 	}
-	w = &waiter{line: l, deadline: deadline, called: make(chan struct{})}
+	w := &waiter{line: l, deadline: deadline, called: make(chan struct{})}
 	if l.waiting = append(l.waiting, w); len(l.waiting) == 1 {
 		close(w.called)
 	}
-	return w, true
+	return w
 }
 
 // leave takes a request out of its line, and calls the next one if it was the first.
-func (s *keyState) leave(w *waiter) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (a *account) leave(w *waiter) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	l := w.line
 	i := slices.Index(l.waiting, w)
 	if i < 0 {
 		return // it was called since it is too late
 	}
 	l.waiting = slices.Delete(l.waiting, i, i+1)
-	switch {
-	case len(l.waiting) == 0:
-		s.lines = slices.DeleteFunc(s.lines, func(other *line) bool { return other == l })
-	case i == 0:
+	if len(l.waiting) == 0 {
+		a.lines = slices.DeleteFunc(a.lines, func(other *line) bool { return other == l })
+	} else if i == 0 {
 		close(l.waiting[0].called)
 	}
 }
 
 // delay has the line of its first request stand still until a time. Those leave it whose
 // turn cannot come before their deadline.
-func (s *keyState) delay(first *waiter, until time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (a *account) delay(first *waiter, until time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	l := first.line
 	l.next = until
 	for i := len(l.waiting) - 1; i > 0; i-- {

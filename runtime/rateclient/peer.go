@@ -4,15 +4,13 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/rule"
@@ -129,97 +127,33 @@ func (*peer) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 func newPeer(p Peer) (*peer, error) {
 	if err := checkPattern(p.Pattern); err != nil {
-		return nil, fmt.Errorf("rateclient: peer %q: no request fits the pattern: %w", p.Pattern, err)
+		return nil, fmt.Errorf("no request fits the pattern: %w", err)
 	}
 	switch {
 	case len(p.Limits) == 0 || len(p.Limits) >= rule.MaxLimits:
-		return nil, fmt.Errorf("rateclient: peer %q: it has %d limits, and from 1 to %d are possible", p.Pattern, len(p.Limits), rule.MaxLimits-1)
+		return nil, fmt.Errorf("it has %d limits, and from 1 to %d are possible", len(p.Limits), rule.MaxLimits-1)
 	case p.Wait < 0 || p.MaxHold < 0 || p.Unsaid < 0 || p.Retries < 0:
-		return nil, fmt.Errorf("rateclient: peer %q: Wait, MaxHold, Unsaid or Retries is negative", p.Pattern)
+		return nil, errors.New("Wait, MaxHold, Unsaid or Retries is negative")
 	case p.MaxHold > rule.MaxWindow:
-		return nil, fmt.Errorf("rateclient: peer %q: MaxHold %v is above 366 days", p.Pattern, p.MaxHold)
+		return nil, fmt.Errorf("MaxHold %v is above 366 days", p.MaxHold)
 	}
 	if p.Refusals == nil {
 		p.Refusals = refusals
 	}
 	if i := slices.IndexFunc(p.Refusals, func(status int) bool { return status < 300 || status > 999 }); i >= 0 {
-		return nil, fmt.Errorf("rateclient: peer %q: status %d cannot refuse a request: leave it out", p.Pattern, p.Refusals[i])
+		return nil, fmt.Errorf("status %d cannot refuse a request: leave it out", p.Refusals[i])
 	}
 	if (p.Body.Read == nil) != (len(p.Body.Statuses) == 0) {
-		return nil, fmt.Errorf("rateclient: peer %q: its Body has no Read or no Statuses: set both", p.Pattern)
+		return nil, errors.New("its Body has no Read or no Statuses: set both")
 	}
 	p.MaxHold, p.Unsaid = cmp.Or(p.MaxHold, time.Hour), cmp.Or(p.Unsaid, time.Second)
 	ready := &peer{Peer: p}
 	for i := range p.Limits {
 		l, err := newLimit(&p.Limits[i])
 		if err != nil {
-			return nil, fmt.Errorf("rateclient: peer %q: %w", p.Pattern, err)
+			return nil, err
 		}
 		ready.limits = append(ready.limits, l)
 	}
 	return ready, nil
-}
-
-const (
-	// marginShare is the share of a window that a margin has.
-	marginShare = 64
-	// longMargin is the longest that nobody has set: later than that no request arrives but by
-	// mishap.
-	longMargin = 10 * time.Second
-)
-
-// A limit is a PeerLimit that is ready for use.
-type limit struct {
-	PeerLimit
-	rule  runtime.Rule // with the margin
-	pace  runtime.Rule // admits the same, but evenly
-	said  peerstate.Limit
-	keys  keys
-	least int64 // the bounds of the peer's max
-	most  int64
-
-	unnamed atomic.Int64 // answers in a row that name no limit, though the peer may set the max
-}
-
-func newLimit(l *PeerLimit) (*limit, error) {
-	if err := checkRule(l); err != nil {
-		return nil, err
-	}
-	r := l.Rule
-	ready := &limit{PeerLimit: *l, least: l.Least, most: l.Most}
-	ready.Unit = cmp.Or(l.Unit, requests)
-	if l.Most == 0 {
-		ready.least, ready.most = 1, r.Max
-	}
-	ready.keys.lifetime = 2*r.Window + time.Minute
-	ready.said = peerstate.Limit{First: min(r.Max, ready.most), Window: r.Window, Life: ready.keys.lifetime}
-	r.Hold, r.Outgoing = true, true
-	margin := cmp.Or(l.Margin, min(r.Window/marginShare, longMargin))
-	r.Window = min(r.Window+max(0, margin), rule.MaxWindow).Truncate(time.Microsecond)
-	margin = r.Window - l.Rule.Window
-	bucket := r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
-	if bucket && margin > 0 && (r.Burst > 0 || l.Most == 0) { // else the burst is what the peer sets
-		// The peer may receive the burst and what drains in the margin at once.
-		r.Burst = max(1, cmp.Or(r.Burst, r.Max)-int64(math.Ceil(float64(r.Max)*margin.Seconds()/l.Rule.Window.Seconds())))
-	}
-	ready.rule = r
-	ready.pace = runtime.Rule{
-		Name: r.Name + " after a hold", Algorithm: runtime.TokenBucket, Window: r.Window, Max: r.Max,
-		Burst: max(1, r.Max/marginShare), Mode: r.Mode, Fail: r.Fail, Message: r.Message, Outgoing: true,
-	}
-	if err := ready.pace.Check(); err != nil {
-		return nil, err
-	}
-	return ready, nil
-}
-
-// share returns which part of the limit a request may fill.
-func (l *limit) share(r *http.Request) float64 {
-	if l.Share == nil {
-		return 1
-	}
-	if share := l.Share(r); share > 0 { // NaN is not
-		return min(share, 1)
-	}
-	return 0
 }

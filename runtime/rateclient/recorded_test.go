@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/limitfields"
 )
 
 // bodies are the ready functions for bodies.
@@ -115,7 +117,7 @@ func FuzzBody(f *testing.F) {
 				t.Fatalf("%s: %+v", name, a)
 			}
 			for _, q := range a.Quotas {
-				if q.Limit < -1 || q.Limit >= maxCount || q.Remaining < -1 || q.Remaining > q.Limit || q.Unit == "" || q.Window < 0 || q.Window > maxTime || q.Reset < 0 || q.Reset > maxTime {
+				if q.Limit < -1 || q.Limit >= limitfields.MaxCount || q.Remaining < -1 || q.Remaining > q.Limit || q.Unit == "" || q.Window < 0 || q.Window > maxTime || q.Reset < 0 || q.Reset > maxTime {
 					t.Fatalf("%s: %+v", name, q)
 				}
 			}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/limitfields"
 )
 
 // GoogleBody reads the google.rpc.RetryInfo of Google's APIs, and the reasons by which the older
@@ -49,7 +51,7 @@ func TelegramBody() Body {
 			RetryAfter float64 `json:"retry_after"`
 		}
 	}) {
-		a.HoldOff = max(a.HoldOff, duration(b.Parameters.RetryAfter, time.Second))
+		a.HoldOff = max(a.HoldOff, limitfields.Duration(b.Parameters.RetryAfter, time.Second))
 	}, http.StatusTooManyRequests)
 }
 
@@ -61,7 +63,7 @@ func KrakenBody() Body {
 			at, service := strings.CutPrefix(text, "EService:")
 			if at, throttled := strings.CutPrefix(strings.TrimSpace(at), "Throttled:"); service && throttled {
 				a.Refused = true
-				if unix, ok := number(at); ok && unix < 1e11 {
+				if unix, ok := limitfields.Number(at); ok && unix < 1e11 {
 					a.HoldOff = max(a.HoldOff, time.Until(time.Unix(int64(unix), 0)))
 				}
 			}
@@ -84,16 +86,16 @@ func ShopifyBody() Body {
 	}) {
 		cost := &b.Extensions.Cost
 		has := &cost.ThrottleStatus
-		if has.MaximumAvailable > 0 && has.MaximumAvailable < maxCount && has.RestoreRate > 0 {
+		if has.MaximumAvailable > 0 && has.MaximumAvailable < limitfields.MaxCount && has.RestoreRate > 0 {
 			left := max(0, min(has.CurrentlyAvailable, has.MaximumAvailable))
 			a.Quotas = append(a.Quotas, Quota{Unit: "points", Limit: int64(has.MaximumAvailable), Remaining: int64(left), gradual: true,
-				Window: duration(has.MaximumAvailable/has.RestoreRate, time.Second), Reset: duration((has.MaximumAvailable-left)/has.RestoreRate, time.Second)})
+				Window: limitfields.Duration(has.MaximumAvailable/has.RestoreRate, time.Second), Reset: limitfields.Duration((has.MaximumAvailable-left)/has.RestoreRate, time.Second)})
 		}
 		for _, e := range b.Errors {
 			if e.Extensions.Code == "THROTTLED" {
 				a.Refused = true
 				if has.RestoreRate > 0 {
-					a.HoldOff = max(a.HoldOff, duration((cost.RequestedQueryCost-has.CurrentlyAvailable)/has.RestoreRate, time.Second))
+					a.HoldOff = max(a.HoldOff, limitfields.Duration((cost.RequestedQueryCost-has.CurrentlyAvailable)/has.RestoreRate, time.Second))
 				}
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/report"
@@ -18,12 +19,13 @@ import (
 // concurrent use.
 type Transport struct {
 	limiter *runtime.Limiter
+	engine  bridge.Limiter // the limiter as well
 	next    http.RoundTripper
 	peers   *http.ServeMux
 	byName  map[string]*peer
 	logger  *slog.Logger // nil: slog.Default
-	others  others
-	unmet   atomic.Bool // a request met no peer, and that was told
+	others  *bool        // whether requests that no peer fits are sent; nil: they are, and it is told
+	unmet   atomic.Bool  // a request met no peer, and that was told
 	lines   report.Lines
 }
 
@@ -41,30 +43,15 @@ func WithLogger(logger *slog.Logger) Option { return func(t *Transport) { t.logg
 // ErrNoPeer is the error of a request that no pattern fits, with [WithOthers](false).
 var ErrNoPeer = errors.New("no peer's pattern fits the request")
 
-// others is what becomes of requests that no pattern fits.
-type others uint8
-
-const (
-	othersTold others = iota // sent, and told once
-	othersSent
-	othersRefused
-)
-
 // WithOthers says what becomes of requests that no pattern fits. True: they are sent as they
 // are. False: they are not sent, and their error is [ErrNoPeer]. Without the option they are
 // sent, and the first one is logged and a finding, see [runtime.Limiter.Findings].
-func WithOthers(sent bool) Option {
-	return func(t *Transport) {
-		if t.others = othersRefused; sent {
-			t.others = othersSent
-		}
-	}
-}
+func WithOthers(sent bool) Option { return func(t *Transport) { t.others = &sent } }
 
 // New returns a Transport that has the limiter decide when requests to peers are sent. The
 // error says what is wrong with a peer.
 func New(limiter *runtime.Limiter, peers []Peer, opts ...Option) (*Transport, error) {
-	t := &Transport{limiter: limiter, peers: http.NewServeMux(), byName: map[string]*peer{}}
+	t := &Transport{limiter: limiter, engine: bridge.LimiterOf(limiter), peers: http.NewServeMux(), byName: map[string]*peer{}}
 	for _, opt := range opts {
 		opt(t)
 	}
@@ -76,40 +63,28 @@ func New(limiter *runtime.Limiter, peers []Peer, opts ...Option) (*Transport, er
 	for _, p := range peers {
 		ready, err := newPeer(p)
 		if err == nil {
-			err = t.handle(ready)
+			err = t.add(ready)
 		}
 		if err != nil {
-			return nil, err
-		}
-		for _, l := range ready.limits {
-			if err := register(limiter, &l.rule); err != nil {
-				return nil, fmt.Errorf("rateclient: peer %q: %w", p.Pattern, err)
-			}
+			return nil, fmt.Errorf("rateclient: peer %q: %w", p.Pattern, err)
 		}
 	}
 	return t, nil
 }
 
-// register registers a rule. The error says which other one it cannot go together with.
-func register(limiter *runtime.Limiter, r *runtime.Rule) (err error) {
+// add makes a peer known under its pattern, and its rules to the limiter. The error says which other
+// pattern or rule one cannot go together with.
+func (t *Transport) add(p *peer) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("%v", reason)
 		}
 	}()
-	limiter.Register(r)
-	return nil
-}
-
-// handle makes a peer known under its pattern.
-func (t *Transport) handle(p *peer) (err error) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			err = fmt.Errorf("rateclient: peer %q: %v", p.Pattern, reason)
-		}
-	}()
 	t.peers.Handle(p.Pattern, p)
 	t.byName[p.Pattern] = p
+	for _, l := range p.limits {
+		t.limiter.Register(&l.rule)
+	}
 	return nil
 }
 
@@ -146,7 +121,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		now := time.Now()
-		again := c.heed(r.Context(), c.read(response, now), now)
+		again := c.obey(r.Context(), c.read(response, now), now)
 		if tries >= c.peer.Retries || !again.Before(c.deadline) {
 			return response, nil
 		}
@@ -193,10 +168,10 @@ func (t *Transport) Admit(r *http.Request) (*Call, error) {
 func (t *Transport) call(r *http.Request) (*Call, error) {
 	p := t.peer(r)
 	if p == nil {
-		switch {
-		case t.others == othersRefused:
+		if t.others != nil && !*t.others {
 			return nil, fmt.Errorf("%w %s %s: add a peer for it, or rateclient.WithOthers(true)", ErrNoPeer, cmp.Or(r.Method, http.MethodGet), hostOf(r))
-		case t.others == othersTold && !t.unmet.Swap(true):
+		}
+		if t.others == nil && !t.unmet.Swap(true) {
 			t.lines.Find(report.NoPeer, "", "")
 		}
 		return nil, nil

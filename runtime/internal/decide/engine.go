@@ -165,6 +165,8 @@ type Call struct {
 	book        terms.ReceiptBook
 	// Shelf has what decisions keep of calls with several limits.
 	Shelf ledger.Shelf
+	// WaitedBefore is how long it had waited elsewhere before it came here.
+	WaitedBefore time.Duration
 
 	turn        *ledger.Turn  // in a line for room, or nil
 	leftQueue   bool          // before its turn
@@ -240,9 +242,9 @@ func (c *Call) Begin(ctx context.Context, since, arrived time.Duration) {
 // Waited returns how long the call had waited when its last try began.
 func (c *Call) Waited() time.Duration {
 	if c.waitStart == 0 {
-		return 0
+		return c.WaitedBefore
 	}
-	return max(0, c.Arrived-c.waitStart)
+	return c.WaitedBefore + max(0, c.Arrived-c.waitStart)
 }
 
 // enforces reports whether any of the charges may deny the call.

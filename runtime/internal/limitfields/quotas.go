@@ -1,4 +1,4 @@
-package rateclient
+package limitfields
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A reader reads the header of one answer.
+// A reader reads the fields of one answer.
 type reader struct {
 	header http.Header
 	now    time.Time
@@ -22,28 +22,28 @@ type family struct {
 	period                  string // the field that has the window, or empty
 	unit                    string
 	window                  time.Duration
-	gradual                 bool
+	Gradual                 bool
 }
 
 // families are those that are known.
 var families = slices.Concat(
 	[]family{
-		{"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", "", requests, 0, false},
-		{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Ratelimit-Period", requests, 0, false},
-		{"X-Rate-Limit-Limit", "X-Rate-Limit-Remaining", "X-Rate-Limit-Reset", "", requests, 0, false},
-		{"X-Sentry-Rate-Limit-Limit", "X-Sentry-Rate-Limit-Remaining", "X-Sentry-Rate-Limit-Reset", "", requests, 0, false},
-		{"X-App-Limit-24hour-Limit", "X-App-Limit-24hour-Remaining", "X-App-Limit-24hour-Reset", "", requests, 24 * time.Hour, false},
-		{"X-User-Limit-24hour-Limit", "X-User-Limit-24hour-Remaining", "X-User-Limit-24hour-Reset", "", requests, 24 * time.Hour, false},
-		{"X-Hubspot-Ratelimit-Daily", "X-Hubspot-Ratelimit-Daily-Remaining", "", "", requests, 24 * time.Hour, false},
-		{"X-Hubspot-Ratelimit-Max", "X-Hubspot-Ratelimit-Remaining", "", "X-Hubspot-Ratelimit-Interval-Milliseconds", requests, 0, false},
-		{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests", "", requests, 0, true},
+		{"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", "", Requests, 0, false},
+		{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Ratelimit-Period", Requests, 0, false},
+		{"X-Rate-Limit-Limit", "X-Rate-Limit-Remaining", "X-Rate-Limit-Reset", "", Requests, 0, false},
+		{"X-Sentry-Rate-Limit-Limit", "X-Sentry-Rate-Limit-Remaining", "X-Sentry-Rate-Limit-Reset", "", Requests, 0, false},
+		{"X-App-Limit-24hour-Limit", "X-App-Limit-24hour-Remaining", "X-App-Limit-24hour-Reset", "", Requests, 24 * time.Hour, false},
+		{"X-User-Limit-24hour-Limit", "X-User-Limit-24hour-Remaining", "X-User-Limit-24hour-Reset", "", Requests, 24 * time.Hour, false},
+		{"X-Hubspot-Ratelimit-Daily", "X-Hubspot-Ratelimit-Daily-Remaining", "", "", Requests, 24 * time.Hour, false},
+		{"X-Hubspot-Ratelimit-Max", "X-Hubspot-Ratelimit-Remaining", "", "X-Hubspot-Ratelimit-Interval-Milliseconds", Requests, 0, false},
+		{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests", "", Requests, 0, true},
 		{"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens", "", "tokens", 0, true},
-		{"X-Ratelimit-Requests-Limit", "X-Ratelimit-Requests-Remaining", "X-Ratelimit-Requests-Reset", "", requests, 0, true},
+		{"X-Ratelimit-Requests-Limit", "X-Ratelimit-Requests-Remaining", "X-Ratelimit-Requests-Reset", "", Requests, 0, true},
 		{"X-Ratelimit-Complexity-Limit", "X-Ratelimit-Complexity-Remaining", "X-Ratelimit-Complexity-Reset", "", "complexity", 0, true},
 	},
 	windowed("X-Ratelimit-Limit-%", "X-Ratelimit-Remaining-%", "Second", "Minute", "Hour", "Day"),
 	windowed("X-Contentful-Ratelimit-%-Limit", "X-Contentful-Ratelimit-%-Remaining", "Second", "Hour"),
-	anthropic("Requests", requests), anthropic("Tokens", "tokens"), anthropic("Input-Tokens", "input-tokens"), anthropic("Output-Tokens", "output-tokens"),
+	anthropic("Requests", Requests), anthropic("Tokens", "tokens"), anthropic("Input-Tokens", "input-tokens"), anthropic("Output-Tokens", "output-tokens"),
 )
 
 // windows are the windows that fields name in words.
@@ -52,7 +52,7 @@ var windows = map[string]time.Duration{"Second": time.Second, "Minute": time.Min
 // windowed returns fields whose names have the window in place of %.
 func windowed(limit, remaining string, names ...string) (all []family) {
 	for _, w := range names {
-		all = append(all, family{strings.Replace(limit, "%", w, 1), strings.Replace(remaining, "%", w, 1), "", "", requests, windows[w], false})
+		all = append(all, family{strings.Replace(limit, "%", w, 1), strings.Replace(remaining, "%", w, 1), "", "", Requests, windows[w], false})
 	}
 	return all
 }
@@ -64,19 +64,19 @@ func anthropic(what, unit string) []family {
 
 // quotas returns what the fields say about the peer's limits.
 func (r *reader) quotas() []Quota {
-	for _, m := range members(r.lines("Ratelimit-Policy")) {
-		if q := m.policy(); q.Limit >= 0 {
+	for _, m := range r.members("Ratelimit-Policy") {
+		if q := policyOf(&m); q.Limit >= 0 {
 			r.add(q)
 		}
 	}
-	r.limits(members(r.lines("Ratelimit")))
+	r.limits(r.members("Ratelimit"))
 	for i := range families {
 		r.family(&families[i])
 	}
 	if used, limit, ok := strings.Cut(r.first("X-Shopify-Shop-Api-Call-Limit"), "/"); ok {
-		used, known := number(used)
-		if limit, ok := number(limit); ok && known && limit < maxCount {
-			r.add(Quota{Unit: requests, Limit: int64(limit), Remaining: max(0, int64(limit-used)), gradual: true})
+		used, known := Number(used)
+		if limit, ok := Number(limit); ok && known && limit < MaxCount {
+			r.add(Quota{Unit: Requests, Limit: int64(limit), Remaining: max(0, int64(limit-used)), Gradual: true})
 		}
 	}
 	return r.found
@@ -89,7 +89,7 @@ func (r *reader) family(f *family) {
 	if f.reset == "X-Ratelimit-Reset" { // Discord's other one is in seconds, and needs no clock
 		reset = cmp.Or(r.first("X-Ratelimit-Reset-After"), reset)
 	}
-	q := Quota{Unit: f.unit, Limit: r.count(f.limit), Remaining: r.count(f.remaining), Window: f.window, gradual: f.gradual}
+	q := Quota{Unit: f.unit, Limit: r.count(f.limit), Remaining: r.count(f.remaining), Window: f.window, Gradual: f.Gradual}
 	if q.Limit < 0 && q.Remaining < 0 && reset == "" {
 		return
 	}
@@ -118,23 +118,23 @@ func (r *reader) window(f *family, limit int64) time.Duration {
 		if strings.HasSuffix(f.period, "-Milliseconds") {
 			unit = time.Millisecond
 		}
-		if n, ok := number(value); ok {
-			return duration(n, unit)
+		if n, ok := Number(value); ok {
+			return Duration(n, unit)
 		}
 		if d, ok := span(value); ok {
 			return d
 		}
 	}
-	for _, m := range members(r.lines(f.limit)) {
-		if m.value == limit && m.w > 0 {
-			return duration(float64(m.w), time.Second)
+	for _, m := range r.members(f.limit) {
+		if w := m.number("w", "window"); m.value == limit && w > 0 {
+			return seconds(w)
 		}
 	}
 	return 0
 }
 
 func (r *reader) add(q Quota) {
-	if len(r.found) < maxQuotas {
+	if len(r.found) < MaxQuotas {
 		r.found = append(r.found, q)
 	}
 }
@@ -142,7 +142,7 @@ func (r *reader) add(q Quota) {
 // limits adds what the members of RateLimit say to the policies of their names. Draft 7
 // has a dictionary in which each member is one number of the one limit.
 func (r *reader) limits(limits []member) {
-	one := Quota{Unit: requests, Limit: -1, Remaining: -1}
+	one := Quota{Unit: Requests, Limit: -1, Remaining: -1}
 	for _, m := range limits {
 		if m.dictionary {
 			switch m.name {
@@ -151,22 +151,22 @@ func (r *reader) limits(limits []member) {
 			case "remaining":
 				one.Remaining = m.value
 			case "reset":
-				one.Reset = duration(float64(m.value), time.Second)
+				one.Reset = seconds(m.value)
 			}
 			continue
 		}
-		left, effective := m.r, m.t
+		left, effective := m.number("r"), m.number("t")
 		if left < 0 {
-			left, effective = m.a, m.w
+			left, effective = m.number("a"), m.number("w", "window")
 		}
 		if left < 0 {
 			continue // it does not say what the time is for
 		}
-		reset := duration(float64(effective), time.Second)
+		reset := seconds(effective)
 		if known := r.policy(m.name, -1); known != nil {
 			known.Remaining, known.Reset = left, reset
 		} else {
-			r.add(Quota{Name: m.name, Unit: requests, Limit: -1, Remaining: left, Reset: reset})
+			r.add(Quota{Name: m.name, Unit: Requests, Limit: -1, Remaining: left, Reset: reset})
 		}
 	}
 	if one.Limit >= 0 {
@@ -191,6 +191,22 @@ func (r *reader) policy(name string, limit int64) *Quota {
 	return nil
 }
 
+// policyOf returns what a member of RateLimit-Policy says. Before draft 8 it was an Integer.
+func policyOf(m *member) Quota {
+	q := Quota{Name: m.name, Unit: cmp.Or(m.params["qu"], Requests), Limit: m.number("q"), Window: seconds(m.number("w", "window")), Remaining: -1}
+	if q.Limit < 0 && !m.dictionary {
+		q.Limit = m.value
+	}
+	return q
+}
+
+func seconds(n int64) time.Duration { return Duration(float64(n), time.Second) }
+
+// members returns the members of a list.
+func (r *reader) members(field string) []member {
+	return members(r.lines(field), MaxQuotas)
+}
+
 // lines returns the lines of a field, as far as they are read.
 func (r *reader) lines(field string) []string {
 	lines := r.header[field]
@@ -204,14 +220,11 @@ func (r *reader) first(field string) string {
 	return ""
 }
 
-// maxCount is above all numbers that fields can have: RFC 9651, section 3.3.1.
-const maxCount = 1e15
-
 // count returns the number that a field begins with, or -1.
 func (r *reader) count(field string) int64 {
 	value, _, _ := strings.Cut(r.first(field), ",")
 	value, _, _ = strings.Cut(value, ";")
-	if n, ok := number(value); ok && n < maxCount {
+	if n, ok := Number(value); ok && n < MaxCount {
 		return int64(n)
 	}
 	return -1

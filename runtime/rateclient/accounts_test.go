@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// TestKeys wants what is known of keys to be bounded, whatever is asked for, and what is in
+// TestAccounts wants what is known of keys to be bounded, whatever is asked for, and what is in
 // use not to be forgotten.
-func TestKeys(t *testing.T) {
+func TestAccounts(t *testing.T) {
 	t.Parallel()
-	k, at := keys{lifetime: time.Minute}, now
+	k, at := accounts{lifetime: time.Minute}, now
 	held := k.get("held", at)
-	held.hold(at.Add(2 * time.Hour))
+	held.hold(&Answer{HoldOff: 2 * time.Hour}, &Peer{MaxHold: 3 * time.Hour}, at)
 	waits := k.get("waits", at)
-	if _, ok := waits.enter(1, at.Add(100*time.Hour)); !ok {
+	if waits.enter(1, at.Add(100*365*24*time.Hour)) == nil {
 		t.Fatal("no line")
 	}
 	for round := range 4 {
-		for i := range maxKeys {
+		for i := range maxAccounts {
 			s := k.get(strconv.Itoa(round)+"/"+strconv.Itoa(i), at)
 			s.served() // it can be used, whether it stays known or not
 		}
-		if n := len(k.known); n > maxKeys {
+		if n := len(k.known); n > maxAccounts {
 			t.Fatalf("%d keys are known", n)
 		}
 		if k.find("held", at) != held || k.find("waits", at) != waits {

@@ -1,68 +1,68 @@
-package rateclient
+package limitfields
 
 import (
 	"strconv"
 	"strings"
-	"time"
 )
 
-// A member is one of a list or a dictionary of RFC 9651, with the parameters that the
-// drafts of RateLimit and RateLimit-Policy know. Numbers are -1 where there are none.
+// MaxCount is above all numbers that fields can have: RFC 9651, section 3.3.1.
+const MaxCount = 1e15
+
+const (
+	// maxField is how long a list may be that is read, in bytes.
+	maxField = 8 << 10
+	// maxWord is how long a number, a duration or a date may be.
+	maxWord = 64
+)
+
+// A member is one of a list or a dictionary.
 type member struct {
 	name       string // of a String or Token, or the key in a dictionary
-	value      int64  // of an Integer, or of the key
+	value      int64  // of an Integer, or of the key; -1: none
 	dictionary bool
-	q, w, r, t int64
-	a          int64 // what r is called in the proposal of 2026, where w is t in RateLimit, too
-	unit       string
+	params     map[string]string
 }
 
-// policy returns what a member of RateLimit-Policy says. Before draft 8 it was an Integer.
-func (m *member) policy() Quota {
-	q := Quota{Name: m.name, Unit: m.unit, Limit: m.q, Window: duration(float64(m.w), time.Second), Remaining: -1}
-	if q.Limit < 0 && !m.dictionary {
-		q.Limit = m.value
+// number returns the Integer of the first parameter that is there, or -1.
+func (m *member) number(params ...string) int64 {
+	for _, p := range params {
+		if text, ok := m.params[p]; ok {
+			return integer(text)
+		}
 	}
-	if q.Unit == "" {
-		q.Unit = requests
-	}
-	return q
+	return -1
 }
 
-// members returns the members of a field, maxQuotas at most, or none if it is malformed or
-// longer than maxField.
-func members(values []string) []member {
+// members returns the members of a field, so many at most, or none if it is malformed or too long.
+func members(lines []string, most int) []member {
 	var all []member
-	for _, text := range values {
+	for _, text := range lines {
 		if len(text) > maxField {
 			return nil
 		}
 		for text = trim(text); text != ""; {
-			var m member
-			var ok bool
-			if m, text, ok = cutMember(text); !ok {
+			m, rest, ok := cutmember(text)
+			if !ok {
 				return nil
 			}
-			if len(all) < maxQuotas {
+			if len(all) < most {
 				all = append(all, m)
 			}
-			if text = trim(text); text == "" {
+			if text = trim(rest); text == "" {
 				break
 			}
-			if text[0] != ',' {
+			rest, ok = strings.CutPrefix(text, ",")
+			if text = trim(rest); !ok || text == "" { // a comma at the end is malformed
 				return nil
-			}
-			if text = trim(text[1:]); text == "" {
-				return nil // a comma at the end
 			}
 		}
 	}
 	return all
 }
 
-// cutMember reads the first member of a text.
-func cutMember(text string) (m member, rest string, ok bool) {
-	m = member{value: -1, q: -1, w: -1, r: -1, t: -1, a: -1}
+// cutmember reads the first member of a text.
+func cutmember(text string) (m member, rest string, ok bool) {
+	m.value = -1
 	name, rest, ok := cutItem(text)
 	if !ok {
 		return m, text, false
@@ -71,9 +71,8 @@ func cutMember(text string) (m member, rest string, ok bool) {
 		m.value, name = n, ""
 	}
 	m.name = name
-	if strings.HasPrefix(rest, "=") {
-		var value string
-		if value, rest, ok = cutItem(rest[1:]); !ok {
+	if value, is := strings.CutPrefix(rest, "="); is {
+		if value, rest, ok = cutItem(value); !ok {
 			return m, text, false
 		}
 		m.dictionary, m.value = true, integer(value)
@@ -88,26 +87,12 @@ func cutMember(text string) (m member, rest string, ok bool) {
 				return m, text, false
 			}
 		}
-		m.set(key, value)
+		if m.params == nil {
+			m.params = map[string]string{}
+		}
+		m.params[key] = value
 	}
 	return m, rest, true
-}
-
-func (m *member) set(key, value string) {
-	switch key {
-	case "q":
-		m.q = integer(value)
-	case "w", "window": // as gateways spell it
-		m.w = integer(value)
-	case "r":
-		m.r = integer(value)
-	case "t":
-		m.t = integer(value)
-	case "a":
-		m.a = integer(value)
-	case "qu":
-		m.unit = value
-	}
 }
 
 // cutItem reads a String, without its quotes and escapes, or what else comes before the

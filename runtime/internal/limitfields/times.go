@@ -1,4 +1,4 @@
-package rateclient
+package limitfields
 
 import (
 	"cmp"
@@ -10,58 +10,28 @@ import (
 	"unicode"
 )
 
-const (
-	// maxList is how many lines of a field are read, and numbers of one that has several.
-	maxList = 16
-	// maxField is how long a list may be that is read, in bytes.
-	maxField = 8 << 10
-	// maxWord is how long a number or a date may be.
-	maxWord = 64
-)
+// MaxTime is the longest time that is read.
+const MaxTime = 366 * 24 * time.Hour
 
-// retryAfter returns the longest time that a Retry-After says, and whether one says any.
-func (r *reader) retryAfter() (wait time.Duration, said bool) {
-	for _, field := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
-		for _, value := range r.lines(field) {
-			if ms, ok := number(value); ok {
-				wait, said = max(wait, duration(ms, time.Millisecond)), true
-			}
-		}
-	}
-	if said {
-		return wait, true // it is the exact one of the two
-	}
-	for _, value := range r.lines("Retry-After") {
-		d, ok := r.until(value)
-		for i, rest := 0, value; !ok && rest != "" && i < maxList; i++ { // 30, 30
-			var one string
-			if one, rest, _ = strings.Cut(rest, ","); strings.Trim(one, " .0123456789") == "" {
-				each, known := r.until(one)
-				d, said = max(d, each), said || known
-			}
-		}
-		wait, said = max(wait, d), said || ok
-	}
-	return wait, said
-}
-
-// until returns the time until a moment, and 0 if it is over. It is false for what is none.
-func (r *reader) until(value string) (d time.Duration, ok bool) {
+// until returns the time from now, by a clock, until what a value names: a number of seconds, a Unix time, a
+// duration or a date. It is 0 if that is over, and false for what is none.
+func until(value string, clock func() time.Time) (d time.Duration, ok bool) {
 	if value = strings.TrimSpace(value); len(value) > maxWord {
 		return 0, false
 	}
-	if n, ok := number(value); ok {
+	from := func(at time.Time) time.Duration { return min(max(0, at.Sub(clock())), MaxTime) }
+	if n, ok := Number(value); ok {
 		switch {
 		case n < 1e9: // seconds from now; as a Unix time it would be before 2001
-			return duration(n, time.Second), true
+			return Duration(n, time.Second), true
 		case n < 1e11:
-			return r.timeUntil(time.UnixMilli(int64(n * 1000))), true
+			return from(time.UnixMilli(int64(n * 1000))), true
 		case n < 1e14:
-			return r.timeUntil(time.UnixMilli(int64(n))), true
+			return from(time.UnixMilli(int64(n))), true
 		case n < 1e17:
-			return r.timeUntil(time.UnixMicro(int64(n))), true
+			return from(time.UnixMicro(int64(n))), true
 		case n < 9e18:
-			return r.timeUntil(time.Unix(0, int64(n))), true
+			return from(time.Unix(0, int64(n))), true
 		}
 		return 0, false
 	}
@@ -69,21 +39,9 @@ func (r *reader) until(value string) (d time.Duration, ok bool) {
 		return d, true
 	}
 	if at, ok := date(value); ok {
-		return r.timeUntil(at), true
+		return from(at), true
 	}
 	return 0, false
-}
-
-// reset returns the time until a reset: 0 if it is over or unknown.
-func (r *reader) reset(value string) time.Duration {
-	value, _, _ = strings.Cut(value, ";")
-	d, ok := r.until(value)
-	if !ok { // 30, 30: the first, as of the limit and what remains
-		if first, _, list := strings.Cut(value, ","); list {
-			d, _ = r.until(first)
-		}
-	}
-	return d
 }
 
 // units are those of durations, as people, Go and ISO 8601 write them, in lower case.
@@ -105,7 +63,7 @@ func span(text string) (d time.Duration, ok bool) {
 	}
 	for text != "" {
 		word := strings.TrimLeft(text, "0123456789.")
-		n, isNumber := number(text[:len(text)-len(word)])
+		n, isNumber := Number(text[:len(text)-len(word)])
 		word = strings.TrimLeft(word, " ")
 		text = strings.TrimLeftFunc(word, unicode.IsLetter)
 		name := word[:len(word)-len(text)]
@@ -113,21 +71,9 @@ func span(text string) (d time.Duration, ok bool) {
 		if !isNumber || unit == 0 {
 			return 0, false
 		}
-		d, text, ok = min(d+duration(n, unit), maxTime), strings.TrimLeft(text, " "), true
+		d, text, ok = min(d+Duration(n, unit), MaxTime), strings.TrimLeft(text, " "), true
 	}
 	return d, ok
-}
-
-// timeUntil returns the time until a moment by the peer's clock, if the answer has that, and
-// 0 if it is over.
-func (r *reader) timeUntil(at time.Time) time.Duration {
-	now := r.now
-	if value := r.first("Date"); len(value) <= maxWord {
-		if date, err := http.ParseTime(value); err == nil {
-			now = date
-		}
-	}
-	return min(max(0, at.Sub(now)), maxTime)
 }
 
 // layouts are the forms of dates that services send beside those of RFC 9110. A time without a
@@ -140,6 +86,9 @@ var layouts = []string{
 
 // date reads a date.
 func date(value string) (time.Time, bool) {
+	if len(value) > maxWord {
+		return time.Time{}, false
+	}
 	if at, err := http.ParseTime(value); err == nil {
 		return at, true
 	}
@@ -153,8 +102,8 @@ func date(value string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// number reads a decimal number that is not negative.
-func number(text string) (float64, bool) {
+// Number reads a decimal number that is not negative.
+func Number(text string) (float64, bool) {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) > 30 || strings.Trim(text, "0123456789.") != "" {
 		return 0, false // ParseFloat would take "1e9", "0x1p3", "inf" and "nan"
@@ -163,10 +112,10 @@ func number(text string) (float64, bool) {
 	return n, err == nil
 }
 
-// duration returns n units, up to maxTime. It is 0 for a negative n.
-func duration(n float64, unit time.Duration) time.Duration {
-	if n >= float64(maxTime/unit) {
-		return maxTime
+// Duration returns n units, up to MaxTime. It is 0 for a negative n.
+func Duration(n float64, unit time.Duration) time.Duration {
+	if n >= float64(MaxTime/unit) {
+		return MaxTime
 	}
 	return time.Duration(math.Round(max(0, n) * float64(unit)))
 }

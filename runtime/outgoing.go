@@ -1,0 +1,31 @@
+package runtime
+
+import (
+	"context"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/meter"
+)
+
+func (l lent) Try(ctx context.Context, into any, waited, patience time.Duration, limits ...Limit) (again bool, err error) {
+	d := into.(*Decision)
+	if !l.Enabled() || anyExempt.Load() && isExempt(ctx) {
+		d.Allowed = true
+		return false, nil
+	}
+	req := newRequest()
+	defer req.free()
+	req.WaitedBefore, req.patience = waited, max(0, patience)
+	var paid paidCap
+	if err = l.takeFor(ctx, req, limits, &paid, d); err != nil {
+		l.processCap.giveBack(&paid)
+	}
+	if err == meter.ErrNoRoom {
+		return true, nil
+	}
+	return false, l.refusalError(ctx, err)
+}
+
+func (l lent) Closed() <-chan struct{} { return l.closed }
+
+func (l lent) Refuse(ctx context.Context, err error) error { return l.refusalError(ctx, err) }
