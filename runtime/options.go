@@ -178,11 +178,12 @@ func (l *Limiter) completePlan(p *plan.Plan) {
 	}
 }
 
-// Close ends the waits of all calls with [ErrClosed]. It settles
+// Close ends the waits of all calls, those of package rateclient too, with [ErrClosed]. It settles
 // what [Limiter.SettleLater] has left, refunds leases, and ends the renewal of permits, the polling
-// of the override source and the calls of scalers. It returns when they have ended. The error is non-nil if and only if something is not settled, or a permit may not
-// be returned, after two seconds, the override source still runs a second after its context has
-// ended, or a [rule.Scaler] after another second. A second Close waits for the same.
+// of the override source and the calls of scalers. It returns when they have ended. The error is
+// non-nil if and only if something is not settled, or a permit may not be returned, after two
+// seconds, the override source still runs a second after its context has ended, or a [rule.Scaler]
+// after another second. A second Close waits for the same.
 //
 // Permits that calls still hold lapse within their window unless they are returned before.
 // Calls are still decided, with the overrides and factors as they are, but events of the store

@@ -44,7 +44,7 @@ func TestClientIPAdvisories(t *testing.T) {
 		{"a zone, which makes an address that is in no prefix",
 			proxy, []string{"X-Forwarded-For: 203.0.113.7, 2001:db8:ffff::1%x"}, []ratehttp.Option{proxies(xff)}, "203.0.113.7"},
 		{"a zone of a client's choice, which makes a new key",
-			proxy, []string{"X-Forwarded-For: fe80::1%a"}, []ratehttp.Option{proxies(xff)}, "fe80::/56"},
+			proxy, []string{"X-Forwarded-For: fe80::1%a"}, []ratehttp.Option{proxies(xff)}, "fe80::1"},
 		{"addresses of one IPv6 line, each with a limit of its own",
 			"[2001:db8:1:2345:6789::1]:1", nil, nil, "2001:db8:1:2300::/56"},
 		{"an opened quote, which swallows what the proxy has added",

@@ -17,7 +17,8 @@ type clientKey struct{}
 
 // ClientIP returns the client of a call as a part of a key: its IPv4 address, or the
 // network that its IPv6 address is in, which has 56 bits unless [WithIPv6Prefix] says
-// otherwise. ctx is the context of a request that has passed [Middleware] or a [RequestLimit],
+// otherwise. An address of a local network, fe80::/10 or fc00::/7, stands for itself unless that
+// is given, since all of the network's have the same bits. ctx is the context of a request that has passed [Middleware] or a [RequestLimit],
 // or of a call of gRPC or Connect that has passed the interceptors of this library; in a
 // directive it is written key=ratehttp.ClientIP(#ctx).
 //
@@ -228,7 +229,13 @@ func (c *clients) group(addr netip.Addr) string {
 	if !addr.IsValid() {
 		return unknownClient
 	}
-	if network, err := addr.Prefix(c.bits); addr.Is6() && c.bits < 128 && err == nil {
+	bits := c.bits
+	if bits == 0 {
+		if bits = defaultIPv6; addr.IsLinkLocalUnicast() || addr.IsPrivate() {
+			bits = 128
+		}
+	}
+	if network, err := addr.Prefix(bits); addr.Is6() && bits < 128 && err == nil {
 		return network.String()
 	}
 	return addr.String()

@@ -49,6 +49,8 @@ func TestClientIP(t *testing.T) {
 		{"[2001:db8:1::1]:4711", "2001:db8:1::/56"},
 		{"2001:db8:1::1", "2001:db8:1::/56"},
 		{"[2001:db8:1::1%eth0]:_hidden", "2001:db8:1::/56"},
+		{"[fe80::1%eth0]:4711", "fe80::1"},
+		{"fd7a:115c:a1e0::7", "fd7a:115c:a1e0::7"},
 		{"203.0.113.7, 10.0.0.2, 192.168.3.4 ,2001:db8:ffff::1", "203.0.113.7"},
 		{"203.0.113.7|10.0.0.2|192.168.3.4", "203.0.113.7"},
 		{"203.0.113.7, , 10.0.0.2,,|,|", "203.0.113.7"},
@@ -174,7 +176,7 @@ func TestIPv6Prefix(t *testing.T) {
 // A program may find the client in a way of its own.
 func TestWithClientIP(t *testing.T) {
 	for addr, want := range map[string]string{
-		"203.0.113.7": "203.0.113.7", "::ffff:203.0.113.7": "203.0.113.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1::/56", "fe80::1%eth0": "fe80::/56",
+		"203.0.113.7": "203.0.113.7", "::ffff:203.0.113.7": "203.0.113.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1::/56", "fe80::1%eth0": "fe80::1",
 	} {
 		limittest.Equal(t, addr, ratehttp.ClientIP(ratehttp.WithClientIP(t.Context(), netip.MustParseAddr(addr))), want)
 	}

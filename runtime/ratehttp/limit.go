@@ -31,7 +31,8 @@ type RequestLimit struct {
 	Skip func(*http.Request) bool
 	// Refund returns true if an answer with this status gives the charge back: to
 	// count failed log-ins only, it returns status != 401. A handler that has
-	// panicked has the status 500. A nil Refund is false for all.
+	// panicked has the status 500, and one that has written nothing 200, also if its client has
+	// left. A nil Refund is false for all.
 	//
 	// The charge stands until the answer is complete, and the field RateLimit is
 	// sent before that.

@@ -13,7 +13,8 @@ import "net/http"
 // shadow mode, the cap of the process and what no store has counted are not shown.
 //
 // The writer that handlers get can flush, hijack and push if the one below can, and
-// has a method Unwrap for [http.ResponseController].
+// has a method Unwrap for [http.ResponseController]. [http.MaxBytesReader] closes the connection of a
+// body that is too large by the server's own writer alone: put [http.MaxBytesHandler] around the middleware.
 func Middleware(opts ...Option) func(http.Handler) http.Handler {
 	c := newConfig(opts)
 	return func(next http.Handler) http.Handler {

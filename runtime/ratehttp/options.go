@@ -52,7 +52,7 @@ type clients struct {
 	hops     int
 	header   string // that the trusted proxies write
 	unix     bool
-	bits     int
+	bits     int // 0: the default
 	networks *Networks
 }
 
@@ -61,7 +61,7 @@ type clients struct {
 const defaultIPv6 = 56
 
 func newConfig[O Option](opts []O) *config {
-	c := &config{clients: clients{checks: newChecks(), bits: defaultIPv6}, declared: map[string]ratefield.Policy{}}
+	c := &config{clients: clients{checks: newChecks()}, declared: map[string]ratefield.Policy{}}
 	for _, opt := range opts {
 		opt.apply(c)
 	}
@@ -239,7 +239,7 @@ func WithMessages(messages ratefield.Messages) Option {
 }
 
 // WithIPv6Prefix sets how many bits of an IPv6 address tell clients apart, from 1 to
-// 128. The default is 56. It panics if bits is out of bounds.
+// 128. The default is 56, and 128 for local networks. It panics if bits is out of bounds.
 func WithIPv6Prefix(bits int) ClientOption {
 	if bits < 1 || bits > 128 {
 		panic("ratehttp: the bits of WithIPv6Prefix must be from 1 to 128")
