@@ -70,7 +70,7 @@ func (q Quota) isSpent() bool {
 //     and -Reset as of drafts 0 to 6;
 //   - X-RateLimit-Limit, -Remaining and -Reset, also with a unit, as OpenAI and Linear send
 //     them, or a window, as Kong and Contentful do, or with X-RateLimit-Period;
-//   - the fields of Anthropic, Discord, HubSpot, Sentry, Shopify, X and Zendesk.
+//   - the fields of Anthropic, Brevo, Bybit, Discord, HubSpot, Sentry, Shopify, X and Zendesk.
 //
 // A time is a number of seconds, with a fraction or not; a Unix time in seconds, milliseconds,
 // microseconds or nanoseconds, which differ by their magnitudes; a duration such as 6m0s, PT6M or 6

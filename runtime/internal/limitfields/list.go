@@ -12,7 +12,7 @@ const (
 	// maxField is how long a list may be that is read, in bytes.
 	maxField = 8 << 10
 	// maxWord is how long a number, a duration or a date may be.
-	maxWord = 64
+	maxWord = 96
 )
 
 // A member is one of a list or a dictionary.

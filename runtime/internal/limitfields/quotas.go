@@ -31,6 +31,8 @@ var families = slices.Concat(
 		{"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", "", Requests, 0, false},
 		{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Ratelimit-Period", Requests, 0, false},
 		{"X-Rate-Limit-Limit", "X-Rate-Limit-Remaining", "X-Rate-Limit-Reset", "", Requests, 0, false},
+		{"X-Sib-Ratelimit-Limit", "X-Sib-Ratelimit-Remaining", "X-Sib-Ratelimit-Reset", "", Requests, 0, false},
+		{"X-Bapi-Limit", "X-Bapi-Limit-Status", "X-Bapi-Limit-Reset-Timestamp", "", Requests, 0, false},
 		{"X-Sentry-Rate-Limit-Limit", "X-Sentry-Rate-Limit-Remaining", "X-Sentry-Rate-Limit-Reset", "", Requests, 0, false},
 		{"X-App-Limit-24hour-Limit", "X-App-Limit-24hour-Remaining", "X-App-Limit-24hour-Reset", "", Requests, 24 * time.Hour, false},
 		{"X-User-Limit-24hour-Limit", "X-User-Limit-24hour-Remaining", "X-User-Limit-24hour-Reset", "", Requests, 24 * time.Hour, false},

@@ -21,7 +21,11 @@ func (r *reader) retryAfter() (wait time.Duration, said bool) {
 	if said {
 		return wait, true // it is the exact one of the two
 	}
-	for _, value := range r.lines("Retry-After") {
+	lines := r.lines("Retry-After")
+	if len(lines) == 0 {
+		lines = r.lines("X-Ratelimit-Retry-After")
+	}
+	for _, value := range lines {
 		d, ok := until(value, r.clock)
 		for i, rest := 0, value; !ok && rest != "" && i < maxList; i++ { // 30, 30
 			var one string

@@ -82,6 +82,7 @@ var layouts = []string{
 	time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02T15:04",
 	"2006-01-02 15:04:05", "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05 -0700 MST",
 	"Mon, 2 Jan 2006 15:04:05 MST", "Mon, 2 Jan 2006 15:04:05 -0700",
+	"Mon Jan 2 2006 15:04:05 GMT-0700", // of JavaScript, without the name of its zone
 }
 
 // date reads a date.
@@ -92,6 +93,7 @@ func date(value string) (time.Time, bool) {
 	if at, err := http.ParseTime(value); err == nil {
 		return at, true
 	}
+	value, _, _ = strings.Cut(value, " (")
 	for _, layout := range layouts {
 		at, err := time.Parse(layout, value)
 		// time.Parse gives the name of any other zone an offset of 0, or the machine's.
