@@ -49,7 +49,8 @@ var alone = map[string]func(*testing.T, redis.UniversalClient, []*redistest.Serv
 // aloneOnCluster is what else is tried while nobody else uses the cluster.
 var aloneOnCluster = map[string]func(*testing.T, *redistest.Cluster){
 	"reserved share": testReservedShare, "survey": testSurveyEach, "block in parts": testBlockInParts, "share kept": testShareKept,
-	"one trip": testOneTripOnCluster, "concurrent": testClusterConcurrent, "refund once": testClusterRefundOnce,
+	"calls that leave": testCallsThatLeave,
+	"one trip":         testOneTripOnCluster, "concurrent": testClusterConcurrent, "refund once": testClusterRefundOnce,
 }
 
 // TestEverywhere tries it on a store in memory, on a Redis, on a cluster, and on a store that

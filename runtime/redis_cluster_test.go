@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
@@ -150,6 +152,49 @@ func testClusterRefundOnce(t *testing.T, cluster *redistest.Cluster) {
 	}
 	// The client also asks for the topology, since a master does not answer.
 	equal(t, "scripts for refunds on 3 masters", count.scripts(), 3)
+}
+
+// testCallsThatLeave has calls on limits in several slots leave at every moment. What stays charged
+// is that of calls that were admitted.
+func testCallsThatLeave(t *testing.T, cluster *redistest.Cluster) {
+	const most = 10_000
+	limiter := runtime.New(runtime.NewRedisStore(cluster.Client(t), patient), quiet, closed)
+	var all []runtime.Limit
+	for i := range 4 {
+		rule := perHour(most)
+		rule.Name, rule.Prefix = fmt.Sprint("leave", i), fmt.Sprintf("leave%d:", i)
+		all = append(all, rule.Limit(nil))
+	}
+	taken(t, limiter, all...)
+	var admitted, left atomic.Int64
+	concurrently(32, func(caller int) {
+		random := rand.New(rand.NewPCG(uint64(caller), 4))
+		for range effort.Choose(25, 200) {
+			ctx, cancel := context.WithCancel(t.Context())
+			timer := time.AfterFunc(time.Duration(random.Int64N(int64(500*time.Microsecond))), cancel)
+			switch _, err := limiter.Take(ctx, all...); {
+			case err == nil:
+				admitted.Add(1)
+			case errors.Is(err, context.Canceled):
+				left.Add(1)
+			default:
+				t.Error(err)
+			}
+			timer.Stop()
+			cancel()
+		}
+	})
+	if left.Load() == 0 {
+		t.Error("nobody has left")
+	}
+	for _, limit := range all {
+		var d runtime.Decision
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && d.Remaining != most-1-admitted.Load(); time.Sleep(5 * time.Millisecond) {
+			d, _ = limiter.Peek(t.Context(), limit)
+		}
+		equal(t, fmt.Sprintf("left of %s after %d have left", limit.Rule.Name, left.Load()), d.Remaining, most-1-admitted.Load())
+	}
+	ok(t, limiter.Close())
 }
 
 // testReservedShare has one process find no room, since another has reserved it as a part

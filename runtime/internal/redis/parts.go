@@ -161,10 +161,10 @@ func (r *Router) retryHalfMoved(ctx context.Context, op script.Operation, calls 
 	return nil
 }
 
-// giveBack gives back what was charged for calls that are not admitted. It has the
-// timeout to itself, since the context may have ended. If Redis fails just now
-// the part stays charged until it leaves the window, as its Remaining says; the
-// decisions stand. It is not tried again, since it may have been given back.
+// giveBack gives back what was charged for calls that are not admitted. Where the context has
+// ended it does not wait for that. If Redis fails just now the part stays charged until it leaves
+// the window, as its Remaining says; the decisions stand. It is not tried again, since it may
+// have been given back.
 func (r *Router) giveBack(ctx context.Context, calls []terms.Call) {
 	var settled []terms.Call
 	var parts []*terms.Charge
@@ -176,8 +176,11 @@ func (r *Router) giveBack(ctx context.Context, calls []terms.Call) {
 			if c := &calls[i].Charges[j]; c.At != 0 {
 				back := *c
 				back.GiveBack()
-				settled, parts = append(settled, terms.Call{Charges: []terms.Charge{back}}), append(parts, c)
 				c.At, c.Mark, c.Delay = 0, 0, 0
+				if ctx.Err() != nil && r.Return(&back, forgotten{}) {
+					continue
+				}
+				settled, parts = append(settled, terms.Call{Charges: []terms.Charge{back}}), append(parts, c)
 			}
 		}
 	}

@@ -186,6 +186,35 @@ func refund(key string) terms.Charge {
 	return terms.Charge{Terms: limit, Key: []byte(key), Cost: -1, Charged: 1, Result: terms.Result{At: 1}}
 }
 
+// What was charged for callers whose contexts have ended comes back, whenever that was.
+func TestLeftIsReturned(t *testing.T) {
+	for _, leaves := range []time.Duration{1, 6, 10, 19, 20, 21, 39, 60} {
+		synctest.Test(t, func(t *testing.T) {
+			waiters = newWaiters()
+			took := 0
+			l := &ledger{returned: map[string]int{}, delay: func() time.Duration { return 20 * time.Millisecond }}
+			l.taken = func(int, string) { took++ }
+			cfg := quiet(t)
+			cfg.Timeout = time.Second
+			b := New(l, cfg).only
+			limit := terms.Terms{Algorithm: terms.FixedWindow, Window: window, Max: 1e6}
+			told := 0
+			for range 5 {
+				w := waiterOf(script.Take, 0, []terms.Call{{Charges: []terms.Charge{{Terms: limit, Key: []byte("k"), Cost: 1}}}}, clock.Now())
+				ctx, cancel := context.WithTimeout(t.Context(), leaves*time.Millisecond)
+				if b.Do(ctx, w) == nil {
+					told++
+				}
+				cancel()
+			}
+			time.Sleep(2 * time.Second)
+			if took-l.returned["k"] != told {
+				t.Errorf("leaving after %d ms: %d are charged and %d come back, and %d callers are told", leaves, took, l.returned["k"], told)
+			}
+		})
+	}
+}
+
 // A return is settled within a timeout of any length, by itself and behind others.
 func TestReturnsOfEveryTimeout(t *testing.T) {
 	for _, timeout := range []time.Duration{

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,37 +46,45 @@ func (s *fakeServer) client(tb testing.TB) *redis.Client {
 }
 
 func (*fakeServer) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (*fakeServer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+func (s *fakeServer) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return s.execute
 }
 func (s *fakeServer) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if cmd.Name() == "ping" {
 			return nil
 		}
-		s.batches.Add(1)
-		n := s.inFlight.Add(1)
-		for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
-		}
-		err := s.wait(ctx)
-		s.inFlight.Add(-1)
-		if err != nil {
-			cmd.SetErr(err)
-			return err
-		}
-		keys := int(*cmd.Args()[2].(*int64))
-		s.calls.Add(int64(keys))
-		s.mu.Lock()
-		reply := s.reply
-		s.mu.Unlock()
-		if reply == nil {
-			reply = admit
-		}
-		numbers, err := reply(keys)
-		cmd.(interface{ SetVal([]int64) }).SetVal(numbers)
-		cmd.SetErr(err)
-		return err
+		return s.execute(ctx, []redis.Cmder{cmd})
 	}
+}
+
+// execute answers what came together, and returns the last error.
+func (s *fakeServer) execute(ctx context.Context, commands []redis.Cmder) error {
+	s.batches.Add(1)
+	n := s.inFlight.Add(1)
+	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
+	}
+	err := s.wait(ctx)
+	s.inFlight.Add(-1)
+	s.mu.Lock()
+	reply := s.reply
+	s.mu.Unlock()
+	if reply == nil {
+		reply = admit
+	}
+	var failed error
+	for _, cmd := range commands {
+		keys, numbers, err := int(*cmd.Args()[2].(*int64)), []int64{1}, err
+		if err == nil && !strings.HasSuffix(*cmd.Args()[3+keys].(*string), "settle") {
+			s.calls.Add(int64(keys))
+			numbers, err = reply(keys)
+		}
+		cmd.(interface{ SetVal([]int64) }).SetVal(numbers)
+		if cmd.SetErr(err); err != nil {
+			failed = err
+		}
+	}
+	return failed
 }
 
 // admit is the reply of take.lua that admits a call on each of so many keys.

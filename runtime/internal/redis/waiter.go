@@ -48,6 +48,7 @@ type waiter struct {
 const (
 	pending = iota // the caller has been told nothing and has not given up
 	claimed        // the caller is about to be told, or has given up
+	left           // the caller has given up since its context has ended, and goes nowhere
 	finished
 )
 
@@ -130,13 +131,15 @@ func (w *waiter) tell(err error) {
 }
 
 // unwanted appends a call for each charge that has to be given back because the caller has given
-// up: permits and reservations, which nobody would renew, and what limits in shadow mode have
-// counted, since the caller takes these for undecided.
+// up: all of a caller whose context has ended; and of one whose time was over, and whom a policy
+// may have admitted, permits and reservations, which nobody would renew, and what limits in
+// shadow mode have counted, since the caller takes these for undecided.
 func (w *waiter) unwanted(calls []terms.Call) []terms.Call {
+	all := w.state.Load() == left
 	for i := range w.Calls {
 		for j := range w.Calls[i].Charges {
 			c := &w.Calls[i].Charges[j]
-			if (c.Lapses() || c.Shadow) && c.At != 0 && w.Calls[i].Err == nil {
+			if (all || c.Lapses() || c.Shadow) && c.At != 0 && w.Calls[i].Err == nil {
 				calls = append(calls, terms.Call{Charges: []terms.Charge{*c}})
 			}
 		}
@@ -164,7 +167,7 @@ func (w *waiter) wait(ctx context.Context, b *breaker) error {
 		select {
 		case <-w.done:
 		case <-end:
-			if w.state.CompareAndSwap(pending, claimed) {
+			if w.state.CompareAndSwap(pending, left) {
 				b.Cancel(w.permission)
 				return ctx.Err()
 			}
