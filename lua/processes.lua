@@ -1,25 +1,28 @@
 -- Processes report here what they have in force, and whom they have refused. Each report is
 -- written to one of two hashes, which take turns. A hash expires when its next turn begins, so the
--- report of a process that has ended is gone after two turns at the latest. Refusals since the
--- last report of a process are added to those of the present minute.
+-- report of a process that has ended is gone after two turns at the latest. Rules are kept once for
+-- all processes that have the same. Refusals since the last report of a process are added to those
+-- of the present minute. A process that has nothing to report says that it lives.
 --
--- KEYS    both hashes; the refusals; all in one slot
--- ARGV    how long a turn is, in seconds; the process; its report, or "" if it ends; how long
---         refusals are kept, in seconds; how many callers a minute has at most; then for each
---         caller who was refused: the rule, a tab and the key, and a tab and the max if the call brought one,
---         and how often. "" is all others
--- reply   0
--- state   field process: its report. Of the refusals: a member for each minute, with the minute
---         since 1970 as its score, which is also its first line; then a line for each caller,
---         with a tab before the number
--- cost    O(callers log callers + log minutes)
-local now, turn = tonumber(redis.call('TIME')[1]), tonumber(ARGV[1])
+-- KEYS    both hashes; the refusals; who lives; the rules of the process; all in one slot
+-- ARGV    how long a turn is, in seconds; the process; its report, "" if it ends, or "." if it only
+--         lives; how long refusals are kept, in seconds; how many callers a minute has at most; the
+--         rules, or "" if they should be there; then for each caller who was refused: the rule, a tab
+--         and the key, and a tab and the max if the call brought one, and how often. "" is all others
+-- reply   1 if the rules are not there, or else 0; the time, as TIME returns it
+-- state   field process: its report. Of who lives: a member for each process, with the second of its
+--         last sign. Of the refusals: a member for each minute, with the minute since 1970 as its
+--         score, which is also its first line; then a line for each caller, with a tab before the number
+-- cost    O(callers log callers + log minutes + log processes)
+local time, turn = redis.call('TIME'), tonumber(ARGV[1])
+local now = tonumber(time[1])
 local begun = now - now % turn
-local hash = KEYS[1 + begun / turn % 2]
+local hash, lives = KEYS[1 + begun / turn % 2], string.format('%d', 2 * turn * 1000)
 local begins = redis.call('PTTL', hash) < 0
+local gone = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', string.format('%d', now - 2 * turn), 'LIMIT', '0', '1000')
 local refused, minute, kept = KEYS[3], string.format('%d', (now - now % 60) / 60), tonumber(ARGV[4])
 local before, old, after
-if #ARGV > 5 then
+if #ARGV > 6 then
   before = redis.call('ZRANGEBYSCORE', refused, minute, minute)[1]
   old = redis.call('ZRANGEBYSCORE', refused, '-inf', '(' .. string.format('%d', minute - kept / 60), 'LIMIT', '0', '1000')
   local counts, callers = {}, {}
@@ -32,7 +35,7 @@ if #ARGV > 5 then
   for caller, n in string.gmatch(before or '', '([^\n]*)\t(%d+)\n') do
     add(caller, tonumber(n))
   end
-  for i = 6, #ARGV, 2 do
+  for i = 7, #ARGV, 2 do
     add(ARGV[i], tonumber(ARGV[i + 1]))
   end
   local most = tonumber(ARGV[5])
@@ -70,13 +73,27 @@ if #ARGV > 5 then
   end
   after = table.concat(lines)
 end
+local missing = 0
 if ARGV[3] == '' then
   redis.call('HDEL', KEYS[1], ARGV[2])
   redis.call('HDEL', KEYS[2], ARGV[2])
+  redis.call('ZREM', KEYS[4], ARGV[2])
 else
+  for _, process in ipairs(gone) do
+    redis.call('ZREM', KEYS[4], process)
+  end
+  redis.call('ZADD', KEYS[4], time[1], ARGV[2])
+  redis.call('PEXPIRE', KEYS[4], lives)
+end
+if ARGV[3] ~= '' and ARGV[3] ~= '.' then
   redis.call('HSET', hash, ARGV[2], ARGV[3])
   if begins then
-    redis.call('PEXPIRE', hash, (begun + 2 * turn - now) * 1000)
+    redis.call('PEXPIRE', hash, string.format('%d', (begun + 2 * turn - now) * 1000))
+  end
+  if ARGV[6] ~= '' then
+    redis.call('SET', KEYS[5], ARGV[6], 'PX', lives)
+  else
+    missing = 1 - redis.call('PEXPIRE', KEYS[5], lives)
   end
 end
 if after then
@@ -89,4 +106,4 @@ if after then
   redis.call('ZADD', refused, minute, after)
   redis.call('PEXPIRE', refused, string.format('%d', kept * 1000))
 end
-return 0
+return {missing, time[1], time[2]}

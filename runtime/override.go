@@ -106,8 +106,8 @@ func WithOverrides(source OverrideSource, interval time.Duration) Option {
 		l.follower = &plan.Follower[Overrides]{
 			Interval: interval,
 			Read:     func(ctx context.Context) (Overrides, error) { return source.Overrides(ctx) },
-			Apply: func(o Overrides, again bool) error {
-				if err := l.override(o, again); err != nil {
+			Apply: func(o Overrides, fresh, again bool) error {
+				if err := l.override(o, fresh, again); err != nil {
 					return private.InvalidOverrides(err)
 				}
 				l.events.log.OverridesUnmet(l.plans.Overrides().Unmet(&unmet))
@@ -140,9 +140,9 @@ func (l *Limiter) followOverrides() {
 }
 
 // override puts overrides in force if they differ from those that are, are valid, and fit every
-// rule that the limiter knows. It reports them if they differ, or if it is to report them
+// rule that the limiter knows. It reports them if they differ, or if fresh ones are to be reported
 // again.
-func (l *Limiter) override(o Overrides, again bool) error {
+func (l *Limiter) override(o Overrides, fresh, again bool) error {
 	current := l.plans.Overrides()
 	numbers, err := o.numbers(&current.Overrides)
 	if err != nil {
@@ -154,11 +154,13 @@ func (l *Limiter) override(o Overrides, again bool) error {
 	}
 	if next != current {
 		l.plans.Override(next)
-		l.reports.schedule(reportSoon)
+		l.reports.soon(reportSoon)
 	}
-	l.events.log.Over(report.Rejected)
-	l.events.log.Over(report.Unread)
-	if next != current || again {
+	if fresh {
+		l.events.log.Over(report.Rejected)
+		l.events.log.Over(report.Unread)
+	}
+	if next != current || fresh && again {
 		l.events.log.OverridesInForce(!next.Off, next.Names())
 		l.observeOverrides(nil)
 	}

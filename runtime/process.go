@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -26,31 +29,48 @@ import (
 const (
 	reportFirst = 10 * time.Second // after the start: what ends before that reports nothing
 	reportEvery = time.Minute
-	reportSoon  = time.Second // after a change of overrides
+	reportSoon  = time.Second     // after a change of overrides
+	aliveEvery  = 5 * time.Second // a sign that the process lives
 )
 
-// MaxReported is how many rules, and how many findings, a [Process] has at most.
+// AliveFor is after how long without a sign a process is taken to have ended.
+const AliveFor = 3 * aliveEvery
+
+// MaxReported is how many rules a [Process] has at most.
 const MaxReported = 1_000
 
 // A Process is the report of a limiter to the Redis of its store: it says what the limiter has in
 // force. A limiter with rules reports ten seconds after its start, a second after overrides have
-// changed, and each minute. A report is a trip of its own, for which no call waits. Redis keeps
-// it for four minutes at most.
+// changed, and each minute, and tells every five seconds that it lives. A report is a trip of its own,
+// for which no call waits. Redis keeps it for four minutes at most.
 type Process struct {
 	// Name is that of the machine and something random. A process with several limiters in a
 	// namespace has several.
 	Name string `json:"name"`
-	// At is when it was told, by the clock of the process.
-	At time.Time `json:"at"`
+	// Host is the machine, and Build the version of the program, as the build has noted it.
+	Host  string `json:"host,omitempty"`
+	Build string `json:"build,omitempty"`
+	// At is when it was told, by the clock of the process, which is behind that of Redis by Behind.
+	At     time.Time     `json:"at"`
+	Behind time.Duration `json:"behind"`
+	// Alive is when it gave its last sign, by the clock of Redis. Silent says that this is longer
+	// than [AliveFor] ago.
+	Alive  time.Time `json:"-"`
+	Silent bool      `json:"-"`
 	// Overrides says where the overrides come from that it follows: "redis:" and the key of a
 	// hash, "file:" and a path, "function", or nothing.
 	Overrides string `json:"overrides,omitempty"`
-	// Version is that of the overrides in force, see [Overrides.Version].
-	Version string `json:"version,omitempty"`
+	// Version is that of the overrides in force, see [Overrides.Version], and Since when they came
+	// into force, by the clock of Redis.
+	Version string    `json:"version,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
 	// Rules are its rules, sorted by name, [MaxReported] at most.
-	Rules []ProcessRule `json:"rules"`
-	// Findings are those of [Limiter.Findings], [MaxReported] at most.
-	Findings []observe.Finding `json:"findings"`
+	Rules []ProcessRule `json:"-"`
+	// Findings are those of [Limiter.Findings], by their codes.
+	Findings []FindingGroup `json:"findings"`
+
+	Digest string `json:"rules"`  // of its rules, which processes share
+	Called []byte `json:"called"` // a bit for each
 }
 
 // A ProcessRule is a rule of a [Process].
@@ -59,7 +79,7 @@ type ProcessRule struct {
 	// Terms say how much it admits as it was declared, such as "5 in 10s, sliding-log".
 	Terms string `json:"terms"`
 	// Called reports whether a call has met the rule.
-	Called bool `json:"called"`
+	Called bool `json:"-"`
 }
 
 // WithoutReports has a limiter tell Redis nothing of itself, see [Process] and [RefusedMinute]. Then
@@ -69,18 +89,39 @@ func WithoutReports() Option { return func(l *Limiter) { l.reports.disabled = tr
 // Processes returns what limiters with a namespace have told this Redis of themselves, sorted by
 // name. Those that have ended without [Limiter.Close] are among them for up to four minutes.
 func (s *RedisStore) Processes(ctx context.Context, namespace string) ([]Process, error) {
-	texts, err := server.Processes(ctx, s.client, namespace)
+	const failed = "read the reports of processes: %w"
+	told, err := server.Processes(ctx, s.client, namespace)
 	if err != nil {
-		return nil, fmt.Errorf("read the reports of processes: %w", err)
+		return nil, fmt.Errorf(failed, err)
 	}
-	newest := map[string]Process{}
-	for _, text := range texts {
+	newest, rules := map[string]Process{}, map[string][]ProcessRule{}
+	for _, text := range told.Texts {
 		var p Process
 		if json.Unmarshal([]byte(text), &p) == nil && p.At.After(newest[p.Name].At) {
-			newest[p.Name] = p
+			newest[p.Name], rules[p.Digest] = p, nil
 		}
 	}
-	return slices.SortedFunc(maps.Values(newest), func(a, b Process) int { return cmp.Compare(a.Name, b.Name) }), nil
+	digests := slices.Sorted(maps.Keys(rules))
+	texts, err := server.ProcessRules(ctx, s.client, namespace, digests)
+	if err != nil {
+		return nil, fmt.Errorf(failed, err)
+	}
+	for i, text := range texts {
+		var shared []ProcessRule
+		if json.Unmarshal([]byte(text), &shared) == nil {
+			rules[digests[i]] = shared
+		}
+	}
+	all := slices.SortedFunc(maps.Values(newest), func(a, b Process) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range all {
+		p := &all[i]
+		p.Alive, p.Rules = told.Alive[p.Name], slices.Clone(rules[p.Digest])
+		p.Silent = told.Now.Sub(p.Alive) > AliveFor
+		for n := range p.Rules {
+			p.Rules[n].Called = n/8 < len(p.Called) && p.Called[n/8]>>(n%8)&1 == 1
+		}
+	}
+	return all, nil
 }
 
 // Processes is [RedisStore.Processes] for the store and the namespace of the limiter. A limiter on
@@ -99,19 +140,35 @@ type reports struct {
 	source   string // of overrides
 	blind    bool   // it may not read which namespaces there are
 
-	written atomic.Bool // there may be one in Redis
-
+	written atomic.Bool  // there may be one in Redis
+	ahead   atomic.Int64 // by how many nanoseconds the clock of Redis is, as far as is known
+	changed atomic.Int64 // when overrides have last changed, in nanoseconds since 1970; 0: never
 	mu      sync.Mutex
 	timer   *time.Timer // nil: there are none
+	due     time.Time   // when the next report is
 	closed  bool
 	running sync.WaitGroup
 }
 
 // processName is that of this process, and limiters counts the limiters in it.
 var (
-	processName = sync.OnceValue(func() string {
+	processName = sync.OnceValue(func() string { return hostName() + "-" + strings.ToLower(rand.Text()[:8]) })
+	hostName    = sync.OnceValue(func() string {
 		host, _ := os.Hostname()
-		return fmt.Sprintf("%.100s-%.8s", cmp.Or(host, "unknown"), strings.ToLower(rand.Text()))
+		return fmt.Sprintf("%.100s", cmp.Or(host, "unknown"))
+	})
+	buildName = sync.OnceValue(func() string {
+		info, is := debug.ReadBuildInfo()
+		if !is {
+			return ""
+		}
+		version := strings.TrimPrefix(info.Main.Version, "(devel)")
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && version == "" {
+				version = fmt.Sprintf("%.12s", s.Value)
+			}
+		}
+		return fmt.Sprintf("%.60s", version)
 	})
 	limiterCount atomic.Int64
 )
@@ -126,51 +183,101 @@ func (l *Limiter) beginReports() {
 	watched := weak.Make(l) // which a timer need not keep in memory
 	l.reports.mu.Lock()
 	defer l.reports.mu.Unlock()
+	l.reports.due = time.Now().Add(reportFirst)
 	l.reports.timer = time.AfterFunc(reportFirst, func() {
-		if l := watched.Value(); l != nil && l.reports.enter() {
-			defer l.reports.running.Done()
-			l.report()
-			l.reports.schedule(reportEvery)
+		l := watched.Value()
+		if l == nil {
+			return
 		}
+		is, due := l.reports.enter()
+		if !is {
+			return
+		}
+		defer l.reports.running.Done()
+		if due {
+			l.report()
+		} else {
+			l.live()
+		}
+		l.reports.again()
 	})
 }
 
-// enter notes that a report begins. It returns false if the reports have ended.
-func (r *reports) enter() bool {
+// enter notes that a report or a sign of life begins, and says whether a report is due. It returns
+// false if the reports have ended.
+func (r *reports) enter() (is, due bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false, false
+	}
+	r.running.Add(1)
+	due = !time.Now().Before(r.due)
+	if due { // what changes from now on is told again
+		r.due = time.Now().Add(reportEvery)
+	}
+	return true, due
+}
+
+// again has the next report made when it is due, and a sign of life before.
+func (r *reports) again() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed {
-		r.running.Add(1)
+		r.timer.Reset(min(max(time.Until(r.due), 0), aliveEvery))
 	}
-	return !r.closed
 }
 
-// schedule has the next report made after a time.
-func (r *reports) schedule(after time.Duration) {
+// soon has a report made after a time, or earlier if one is due.
+func (r *reports) soon(after time.Duration) {
+	r.changed.Store(time.Now().UnixNano() + r.ahead.Load())
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.timer != nil && !r.closed {
+	if r.timer != nil && !r.closed && time.Until(r.due) > after {
+		r.due = time.Now().Add(after)
 		r.timer.Reset(after)
+	}
+}
+
+// live tells Redis that the process lives, if it has reported.
+func (l *Limiter) live() {
+	defer l.events.contain("redis client")
+	if l.reports.written.Load() {
+		_ = l.sent(server.Report{Text: server.Lives})
 	}
 }
 
 // report tells Redis what is in force, if there are rules.
 func (l *Limiter) report() {
 	defer l.events.contain("redis client")
-	p := Process{Name: l.reports.name, At: time.Now(), Overrides: l.reports.source, Findings: l.Findings()}
+	rules := l.Rules()
+	if len(rules) == 0 {
+		return
+	}
+	if !l.reports.written.Swap(true) {
+		_ = l.sent(server.Report{Text: server.Lives}) // for the time of Redis
+	}
+	rules = rules[:min(len(rules), MaxReported)]
+	p := Process{Name: l.reports.name, Host: hostName(), Build: buildName(), At: time.Now(), Behind: time.Duration(l.reports.ahead.Load()),
+		Overrides: l.reports.source, Findings: GroupFindings(l.Findings()), Called: make([]byte, (len(rules)+7)/8)}
 	if o := l.plans.Overrides(); o != nil {
 		p.Version = o.Version()
 	}
-	for _, s := range l.Rules() {
-		p.Rules = append(p.Rules, ProcessRule{s.Rule.Name, termsOf(s.Rule), s.Called})
+	if at := l.reports.changed.Load(); at != 0 {
+		p.Since = time.Unix(0, at).UTC()
 	}
-	if len(p.Rules) == 0 {
-		return
+	shared := make([]ProcessRule, len(rules))
+	for i, s := range rules {
+		shared[i] = ProcessRule{Name: s.Rule.Name, Terms: termsOf(s.Rule)}
+		if s.Called {
+			p.Called[i/8] |= 1 << (i % 8)
+		}
 	}
-	l.reports.written.Store(true)
-	p.Rules, p.Findings = p.Rules[:min(len(p.Rules), MaxReported)], p.Findings[:min(len(p.Findings), MaxReported)]
-	text, _ := json.Marshal(p) // of texts, numbers and times
-	err := l.send(string(text))
+	told, _ := json.Marshal(shared) // of texts, numbers and times
+	sum := sha256.Sum256(told)
+	p.Digest = hex.EncodeToString(sum[:12])
+	text, _ := json.Marshal(p)
+	err := l.send(server.Report{Text: string(text), Digest: p.Digest, Rules: string(told)})
 	if err == nil {
 		l.events.log.Over(report.ReportRefused)
 		l.checkNamespaces()
@@ -197,13 +304,21 @@ func (l *Limiter) checkNamespaces() {
 }
 
 // send sends a report, and with it what was refused since the last one.
-func (l *Limiter) send(text string) error {
-	taken := l.refused.take()
-	err := server.ReportProcess(context.Background(), l.redis.client, l.plans.Namespace, server.Report{
-		Process: l.reports.name, Text: text, Refused: taken, Kept: l.refused.kept, Hidden: l.refused.hidden,
-	})
-	if err != nil && len(taken) > 0 {
-		l.refused.counter.Return(taken)
+func (l *Limiter) send(r server.Report) error {
+	r.Refused = l.refused.take()
+	err := l.sent(r)
+	if err != nil && len(r.Refused) > 0 {
+		l.refused.counter.Return(r.Refused)
+	}
+	return err
+}
+
+// sent sends a report as it is, and learns the time of Redis.
+func (l *Limiter) sent(r server.Report) error {
+	r.Process, r.Kept, r.Hidden = l.reports.name, l.refused.kept, l.refused.hidden
+	ahead, err := server.ReportProcess(context.Background(), l.redis.client, l.plans.Namespace, r)
+	if err == nil {
+		l.reports.ahead.Store(int64(ahead))
 	}
 	return err
 }
@@ -228,7 +343,7 @@ func (l *Limiter) endReports() {
 		defer close(done)
 		defer l.events.contain("redis client")
 		l.reports.running.Wait()
-		_ = l.send("")
+		_ = l.send(server.Report{})
 	}()
 	clock.Await(done, SettleTimeout)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -48,6 +49,14 @@ func testProcesses(t *testing.T, client redis.UniversalClient, _ []*redistest.Se
 	}
 	for _, p := range found {
 		same(t, "rules", []runtime.ProcessRule{{Name: "d", Terms: "9 in a day, fixed-window"}, {Name: "r", Terms: "5 in 10s, sliding-log"}}, p.Rules)
+	}
+	if n := client.Exists(t.Context(), "shop:rate_limit:{processes}:rules:"+found[0].Digest).Val(); n != 1 || found[0].Digest != found[1].Digest {
+		t.Errorf("the rules of both are kept %d times: %+v", n, found)
+	}
+	for _, p := range found {
+		if p.Silent || time.Since(p.Alive).Abs() > time.Minute || p.Host == "" || p.Behind.Abs() > time.Minute {
+			t.Errorf("it reports right now: %+v", p)
+		}
 	}
 	slices.SortFunc(found, func(a, b runtime.Process) int { return cmp.Compare(b.Overrides, a.Overrides) })
 	want, err := override.Redis(client, "limits").Overrides(t.Context())
@@ -157,21 +166,43 @@ func TestReportTimes(t *testing.T) {
 		wants(73500*time.Millisecond, 3)
 		wants(131*time.Second, 3)
 		wants(134*time.Second, 4)
+		for range 100 { // one after the other: none puts the report off
+			most.Add(1)
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		says, err := source.Overrides(t.Context())
+		ok(t, err)
+		if told := wire.last.Load(); told == nil || !strings.Contains(*told, says.Version()) {
+			t.Errorf("after two seconds the last change is not told: %v", told)
+		}
+		signs, reports := wire.signs.Load(), wire.reports.Load()
+		wants(200*time.Second, reports)
+		if n := wire.signs.Load() - signs; n < 10 || n > 12 {
+			t.Errorf("%d signs of life in 55s", n)
+		}
 		ok(t, errors.Join(l.Close(), silent.Close()))
-		wants(time.Hour, 5) // which was taken away
+		wants(time.Hour, reports+1) // which was taken away
 	})
 }
 
 // A countingClient counts reports.
 type countingClient struct {
 	rediswire.Client
-	reports atomic.Int64
+	reports, signs atomic.Int64
+	last           atomic.Pointer[string]
 }
 
 func (c *countingClient) Do(_ context.Context, commands []rediswire.Command) {
 	for i := range commands {
-		if commands[i].Value = int64(0); commands[i].Args[0] == "eval" {
+		commands[i].Value = int64(0)
+		switch args := commands[i].Args; {
+		case args[0] != "eval":
+		case args[10] == ".":
+			c.signs.Add(1)
+		default:
 			c.reports.Add(1)
+			c.last.Store(&args[10])
 		}
 	}
 }

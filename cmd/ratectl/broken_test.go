@@ -71,7 +71,7 @@ func TestWarnings(t *testing.T) {
 	b := newBench(t, server.Client(t), server.Addr)
 	b.run("block", "login.user", "a", "-for", "1h").wants(t, 0, ".*", "")
 	b.env["RATECTL_REDIS"] = ahead(t, server.Addr, 10*time.Minute)
-	b.run("block", "login.user", "b", "-for", "1h").wants(t, 0, ".*", `ratectl: the clock of Redis is 10m\d?s? ?.*from the clock here: -for counts from that of Redis.*\n`)
+	b.run("block", "login.user", "b", "-for", "1h").wants(t, 0, ".*", "")
 	b.run("block", "login.user", "c", "-until", "2999-01-01T00:00:00Z").wants(t, 0, ".*", "")
 	b.env["RATECTL_REDIS"] = server.Addr
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -46,6 +48,7 @@ func (c *doctorCommand) run(ctx context.Context, _ []string) error {
 	if err := c.examineKeys(ctx); err != nil {
 		return err
 	}
+	slices.SortStableFunc(c.found, func(a, b finding) int { return cmp.Compare(a.rank(), b.rank()) })
 	if err := printEach(&c.printer, "CHECK STATE WHERE SAYS REMEDY", c.found, finding.row); err != nil {
 		return err
 	}
@@ -126,7 +129,7 @@ func (c *doctorCommand) examineProgram(ctx context.Context) {
 	defer state.Close()
 	var answer struct {
 		Findings struct {
-			Findings []struct{ Code, Rule, Detail, Text, Help string }
+			Findings []runtime.FindingGroup
 		}
 	}
 	if err := json.NewDecoder(state).Decode(&answer); err != nil {
@@ -134,7 +137,7 @@ func (c *doctorCommand) examineProgram(ctx context.Context) {
 		return
 	}
 	for _, f := range answer.Findings.Findings {
-		c.say("program", "warn", "", f.Help, "%s: %s", strings.Join(strings.Fields(f.Code+" "+f.Rule+" "+f.Detail), " "), f.Text)
+		c.say("program", "warn", "", f.Help, "%s", operate.FindingText(f))
 	}
 	if !c.has("program") {
 		c.say("program", "ok", "", "", "all that it declares is in force, as far as it knows")

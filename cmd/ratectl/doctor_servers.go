@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,8 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/internal/operate"
 )
 
 // The doctor warns of an answer slower, clocks further apart and memory fuller than this.
@@ -34,7 +32,7 @@ func (c *doctorCommand) examine(ctx context.Context, server *redis.Client) {
 		return
 	}
 	say("latency", stateIf("warn", worst > slowAnswer), "run programs near Redis; runtime.WithTimeout bounds what a call waits", "the slowest of %d answers took %v", probes, worst.Round(10*time.Microsecond))
-	say("clock", stateIf("warn", apart > clocksApart), "synchronise the clocks by NTP: overrides end by the clocks of programs", "%v from the clock here", apart.Round(time.Millisecond))
+	say("clock", stateIf("warn", apart > clocksApart), "synchronise the clocks by NTP: windows of the calendar and -until are by both", "%v from the clock here", apart.Round(time.Millisecond))
 
 	text, err := server.Info(ctx).Result()
 	if err != nil {
@@ -109,67 +107,58 @@ func (c *doctorCommand) examineProcesses(ctx context.Context) {
 	}
 	switch {
 	case err != nil:
-		say("unknown", "give the user the right +hvals", "%v", err)
+		say("unknown", "give the user the right +hscan", "%v", err)
 		return
 	case len(processes) == 0:
 		say("unknown", "see whether one runs, in this namespace: each reports ten seconds after its start, unless it has WithoutReports", "none reports to this Redis")
 		return
 	}
-	inForce := ""
-	switch f := c.followed(ctx, processes); {
-	case c.overrides == "":
-	case f.Follow == 0:
-		say("bad", "name their hash by -overrides, or have them follow this one: runtime.WithOverrides(override.Redis(...))", "%v", f)
-	case f.inForce < f.Follow:
-		say("warn", "ask again in a minute; then see what those have found", "the overrides are in force in %d of %d that follow the hash", f.inForce, f.Follow)
-	default:
-		inForce = fmt.Sprintf(", the overrides are in force in %d of the %[1]d that follow the hash", f.Follow)
-	}
-	terms, findings, cut := map[string]map[string]int{}, map[observe.Finding]int{}, false // in how many
-	for _, p := range processes {
-		cut = cut || len(p.Rules) == runtime.MaxReported
-		for _, rule := range p.Rules {
-			if terms[rule.Name] == nil {
-				terms[rule.Name] = map[string]int{}
-			}
-			terms[rule.Name][rule.Terms]++
-		}
-		for _, f := range p.Findings {
-			f.Since = time.Time{} // which differs
-			findings[f]++
+	if c.overrides != "" {
+		switch f, err := c.following(ctx); {
+		case err != nil:
+			say("unknown", "", "who follows the overrides: %v", err)
+		case f.Follow == 0:
+			say("bad", "name their hash by -overrides, or have them follow this one: runtime.WithOverrides(override.Redis(...))", "%v", f)
+		case f.InForce < f.Follow:
+			say("warn", "see what that process has found, and ratectl processes", "the overrides are %s", f.State())
+		default:
+			say("ok", "", "the overrides are %s", f.State())
 		}
 	}
-	c.compareTerms(terms, cut, say)
-	for _, f := range slices.SortedFunc(maps.Keys(findings), func(a, b observe.Finding) int { return cmp.Compare(a.String(), b.String()) }) {
-		says := strings.Join(strings.Fields(f.Code+" "+f.Rule+" "+f.Detail), " ")
-		say("warn", f.Help, "%s: %s (in %d of %d)", says, f.Text, findings[f], len(processes))
+	s := operate.SurveyOf(processes, c.ruleNames())
+	if silent := len(processes) - len(s.Processes); silent > 0 {
+		say("warn", "they have ended without Limiter.Close, hang, or do not reach Redis: ratectl processes", "%d of %d give no sign of life", silent, len(processes))
 	}
-	if !c.has("processes") {
-		say("ok", "", "%d report%s, and all that they declare is in force, as far as they know", len(processes), inForce)
+	for _, p := range s.Apart {
+		say("warn", "synchronise its clock by NTP", "the clock of %s is %v from that of Redis", p.Name, p.Behind.Round(time.Second))
+	}
+	if len(s.Missing) > 0 {
+		say("warn", "construct the generated wrapper, or name the listing of this program", "none has constructed what limits %s", someOf(s.Missing))
+	}
+	for _, d := range s.Differ[:min(len(s.Differ), maxNamed)] {
+		say("warn", "deploy one version everywhere", "rule %s differs: %v", d.Rule, d)
+	}
+	if more := len(s.Differ) - maxNamed; more > 0 {
+		say("warn", "deploy one version everywhere", "and %d more rules differ", more)
+	}
+	for _, f := range s.Findings {
+		say("warn", f.Help, "%s", f.About(len(s.Processes)))
+	}
+	if !slices.ContainsFunc(c.found, func(f finding) bool { return f.Check == "processes" && f.State != "ok" }) {
+		say("ok", "", "%d report, and all that they declare is in force, as far as they know", len(processes))
 	}
 }
 
-// compareTerms looks at which terms of rules are in how many processes. If a process has more
-// rules than it reports, it is not known which are in none.
-func (c *doctorCommand) compareTerms(terms map[string]map[string]int, cut bool, say func(state, remedy, format string, args ...any)) {
-	var missing []string
-	for _, name := range c.ruleNames() {
-		if terms[name] == nil && !cut && !slices.Contains(missing, name) {
-			missing = append(missing, name)
-		}
+// maxNamed is how many of a kind are named.
+const maxNamed = 5
+
+// someOf names the first of some names.
+func someOf(names []string) string {
+	text := strings.Join(names[:min(len(names), 2*maxNamed)], ", ")
+	if more := len(names) - 2*maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
-	if len(missing) > 0 {
-		say("warn", "construct the generated wrapper, or name the listing of this program", "none has constructed what limits %s", strings.Join(missing, ", "))
-	}
-	for _, name := range slices.Sorted(maps.Keys(terms)) {
-		var each []string
-		for _, text := range slices.Sorted(maps.Keys(terms[name])) {
-			each = append(each, fmt.Sprintf("%s in %d", text, terms[name][text]))
-		}
-		if len(each) > 1 {
-			say("warn", "deploy one version everywhere", "rule %s differs: %s", name, strings.Join(each, "; "))
-		}
-	}
+	return text
 }
 
 // A finding is the result of one check.
@@ -184,6 +173,9 @@ type finding struct {
 func (f finding) row() []string {
 	return []string{f.Check, f.State, cmp.Or(f.Where, "-"), f.Says, cmp.Or(f.Remedy, "-")}
 }
+
+// rank orders findings by how bad they are.
+func (f finding) rank() int { return slices.Index([]string{"bad", "warn", "unknown", "ok"}, f.State) }
 
 // say adds a finding. What is ok needs no remedy.
 func (c *doctorCommand) say(check, state, where, remedy, format string, args ...any) {

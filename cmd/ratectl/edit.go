@@ -16,12 +16,12 @@ import (
 
 // An edited is an override before and after a change.
 type edited struct {
-	Before    *overrideEntry `json:"before"` // null: there was none
-	After     *overrideEntry `json:"after"`  // null: there is none any more
-	ID        int64          `json:"id"`     // of the change in the history; 0: nothing is changed
-	DryRun    bool           `json:"dry_run,omitempty"`
-	*affected                // with -n
-	Processes *following     `json:"processes,omitempty"` // without -n: who was to follow the change
+	Before    *overrideEntry     `json:"before"` // null: there was none
+	After     *overrideEntry     `json:"after"`  // null: there is none any more
+	ID        int64              `json:"id"`     // of the change in the history; 0: nothing is changed
+	DryRun    bool               `json:"dry_run,omitempty"`
+	*affected                    // with -n
+	Processes *operate.Following `json:"processes,omitempty"` // without -n: who was to follow the change
 }
 
 // An editing is what commands share that change an override.
@@ -89,9 +89,6 @@ func (c *editing) edit(ctx context.Context, e override.Edit) error {
 	return c.awaited(ctx)
 }
 
-// endsApart is how far the clock of Redis may be from the clock here before -for warns.
-const endsApart = 5 * time.Second
-
 // setExpiry sets the expiry of an edit, by the clock of Redis. Without a flag an expiry that is set
 // already stays.
 func (c *editing) setExpiry(ctx context.Context, e *override.Edit) error {
@@ -104,9 +101,6 @@ func (c *editing) setExpiry(ctx context.Context, e *override.Edit) error {
 		now, err := c.Client.Time(ctx).Result()
 		if err != nil {
 			return err
-		}
-		if apart := time.Until(now); apart.Abs() > endsApart {
-			c.logger().Printf("the clock of Redis is %v from the clock here: -for counts from that of Redis, and programs end it by their own; -until says a time", apart.Round(time.Second))
 		}
 		e.Until = now.Add(c.lasts + time.Second - 1).Truncate(time.Second) // no earlier
 	case c.until == "never":
@@ -123,7 +117,7 @@ func (c *editing) setExpiry(ctx context.Context, e *override.Edit) error {
 
 // question returns what is asked before an edit that concerns many callers, refuses all of their
 // calls, is of a hash that nobody follows, or of a key that calls may not have. It is empty if nothing is.
-func (c *editing) question(ctx context.Context, e override.Edit, f following) (string, error) {
+func (c *editing) question(ctx context.Context, e override.Edit, f operate.Following) (string, error) {
 	var all []string
 	ask := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	of, whole := describe(e.Target), !e.Keys || e.Pattern == "" || e.Pattern == "*"

@@ -67,9 +67,12 @@ func (c *findCommand) run(ctx context.Context, args []string) error {
 		return nothingf("nothing is counted for a key with %q in %s, and no override is for one; a caller for whom nothing is counted is refused by no rule, unless by a failure policy", args[0], namespaces(c.Namespace))
 	}
 	keys := make([]foundKey, len(found.Keys))
+	names := make([]string, len(found.Keys))
 	for i, k := range found.Keys {
+		names[i] = k.Rule
 		keys[i] = foundKey{k.State, k.Refused, entriesOf(k.Overrides)}
 	}
+	c.differences(ctx, names...)
 	if err := printEach(&c.printer, "RULE "+keyHead+" REFUSED OVERRIDES", keys, foundKey.row); err != nil {
 		return err
 	}

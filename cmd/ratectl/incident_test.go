@@ -24,13 +24,53 @@ import (
 // it has.
 const asService = "RATECTL_TEST_SERVICE"
 
+// asNewer is a variable by which the service is a newer version of itself.
+const asNewer = "RATECTL_TEST_NEWER"
+
+// service starts the program with the tests as a service.
+func service(t *testing.T, addrs []string, env ...string) *exec.Cmd {
+	t.Helper()
+	process := exec.Command(os.Args[0])
+	process.Env = append(append(os.Environ(), asService+"="+strings.Join(addrs, ",")), env...)
+	process.Stderr = os.Stderr
+	in, err := process.StdinPipe()
+	if err == nil {
+		err = process.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		if err := process.Wait(); err != nil && process.ProcessState.Exited() {
+			t.Error(err)
+		}
+	})
+	return process
+}
+
+// until runs a command again while something is on its way, such as a report or another master.
+func (b *bench) until(t *testing.T, line, out string) {
+	t.Helper()
+	wanted, a := regexp.MustCompile(`(?s)`+out), answer{}
+	for begin := time.Now(); time.Since(begin) < 2*time.Minute && a.code != wrongUsage; time.Sleep(100 * time.Millisecond) {
+		if a = b.run(strings.Split(line, " ")...); a.code == 0 && wanted.MatchString(a.out) {
+			return
+		}
+	}
+	t.Fatalf("%s: exit code %d, %q, %q, want %q", line, a.code, a.out, a.err, out)
+}
+
 // serve has a customer call ten times a second, until standard input ends.
 func serve(nodes string) {
 	logging.Disable() // a master dies
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(nodes, ",")})
+	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: strings.Split(nodes, ",")})
 	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(time.Second)), runtime.WithNamespace("orders"),
 		runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithOverrides(override.Redis(client, "orders:limits"), 100*time.Millisecond))
 	rule := &runtime.Rule{Name: "model.tokens", Prefix: "rate_limit:model:", Window: time.Minute, Max: 10, Algorithm: runtime.TokenBucket, Burst: 20}
+	if os.Getenv(asNewer) != "" {
+		rule.Max = 15
+	}
 	limiter.Register(rule)
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
@@ -63,34 +103,9 @@ func TestIncident(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		process := exec.Command(os.Args[0])
-		process.Env = append(os.Environ(), asService+"="+strings.Join(cluster.Addrs(), ","))
-		process.Stderr = os.Stderr
-		in, err := process.StdinPipe()
-		if err == nil {
-			err = process.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = in.Close()
-			if err := process.Wait(); err != nil {
-				t.Error(err)
-			}
-		})
+		service(t, cluster.Addrs())
 	}
-	// until runs a command again while something is on its way, such as a report or another master.
-	until := func(line, out string) {
-		t.Helper()
-		wanted, a := regexp.MustCompile(`(?s)`+out), answer{}
-		for begin := time.Now(); time.Since(begin) < 2*time.Minute && a.code != wrongUsage; time.Sleep(100 * time.Millisecond) {
-			if a = b.run(strings.Split(line, " ")...); a.code == 0 && wanted.MatchString(a.out) {
-				return
-			}
-		}
-		t.Fatalf("%s: exit code %d, %q, %q, want %q", line, a.code, a.out, a.err, out)
-	}
+	until := func(line, out string) { t.Helper(); b.until(t, line, out) }
 	until("override ls", `in force in 3 of the 3`)
 	// "Acme gets 429. Why, and since when?"
 	until("find acme", `model.tokens +acme:ann +(refused|near) +\d+/20 .* \d+, last \S+Z/\S+Z +-\n`)

@@ -38,6 +38,7 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	c.differences(ctx, d.Name)
 	i := inspected{Namespace: c.Namespace, RedisKey: c.Limiter.RedisKey(c.LimitOf(d, key)), Declared: d.Place}
 	if i.State, err = c.State(ctx, d, key); err != nil {
 		return err
@@ -119,6 +120,7 @@ func (c *usageCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	c.differences(ctx, d.Name)
 	k, err := c.State(ctx, d, key)
 	if err == nil && k.State == operate.Broken {
 		err = fmt.Errorf("%s of rule %s is broken%s", printable(k.Key), d.Name, because(k))

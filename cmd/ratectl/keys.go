@@ -49,6 +49,7 @@ func (c *keysCommand) run(ctx context.Context, args []string) error {
 	if keys.Total == 0 {
 		return c.noKeys(ctx, d)
 	}
+	c.differences(ctx, d.Name)
 	if err := printEach(&c.printer, keyHead, keys.Top, stateRow); err != nil {
 		return err
 	}

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
@@ -115,65 +113,27 @@ func (c *overrideListCommand) run(ctx context.Context, _ []string) error {
 	case f.Follow == 0:
 		c.printf("%v", f)
 	default:
-		c.printf("in force in %d of the %d processes that report and follow the hash", f.inForce, f.Follow)
+		c.printf("%s", f.State())
 	}
 	return nil
-}
-
-// A following says which of the processes that report to Redis follow the hash with overrides.
-type following struct {
-	Processes int `json:"report"` // that report
-	Follow    int `json:"follow"`
-
-	inForce int      // in how many of these it is as it is now: in none if it is rejected
-	others  []string // what the others follow
 }
 
 // processes returns what the processes report to Redis.
 func (s *session) processes(ctx context.Context) ([]runtime.Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.Store.Processes(ctx, s.Namespace)
+	return s.Processes(ctx)
 }
 
 // following asks Redis who follows the hash.
-func (s *session) following(ctx context.Context) (following, error) {
-	processes, err := s.processes(ctx)
-	return s.followed(ctx, processes), err
+func (s *session) following(ctx context.Context) (operate.Following, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return s.Following(ctx, s.overrides)
 }
 
-// followed counts the processes that follow the hash.
-func (s *session) followed(ctx context.Context, processes []runtime.Process) (f following) {
-	hash := override.NewEditor(s.Client, s.overrides).Source()
-	var versions []string // in force
-	for _, p := range processes {
-		if p.Overrides == hash {
-			versions = append(versions, p.Version)
-		} else {
-			f.others = append(f.others, cmp.Or(p.Overrides, "no overrides"))
-		}
-	}
-	slices.Sort(f.others)
-	f.Processes, f.Follow, f.others = len(processes), len(versions), slices.Compact(f.others)
-	if f.Follow > 0 {
-		says, err := s.overridesNow(ctx)
-		f.inForce = len(slices.DeleteFunc(versions, func(v string) bool { return err != nil || v != says.Version() }))
-	}
-	return f
-}
-
-// String says it in words.
-func (f following) String() string {
-	switch {
-	case f.Processes == 0:
-		return "no process reports to this Redis, in this namespace, which overrides it follows"
-	case f.Follow == 0:
-		return fmt.Sprintf("none of the %d processes that report follows the hash: they follow %s", f.Processes, strings.Join(f.others, ", "))
-	}
-	return fmt.Sprintf("%d of the %d processes that report follow the hash", f.Follow, f.Processes)
-}
-
-// awaited waits, if that is wanted, until a change is in force in all processes that follow the hash.
+// awaited waits, if that is wanted, until a change is in force in all processes that follow the hash and
+// live.
 func (c *editing) awaited(ctx context.Context) error {
 	if c.wait <= 0 || c.dry {
 		return nil
@@ -183,13 +143,13 @@ func (c *editing) awaited(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if f.inForce == f.Follow && f.Follow > 0 {
-			c.printf("in force in %d of the %[1]d processes that report and follow the hash", f.Follow)
+		if f.InForce == f.Follow && f.Follow > 0 {
+			c.printf("%s", f.State())
 			return nil
 		}
 		select {
 		case <-over:
-			return foreign{fmt.Errorf("after %v it is in force in %d of the %d processes that report and follow the hash: see ratectl doctor", c.wait, f.inForce, f.Follow)}
+			return foreign{fmt.Errorf("after %v it is %s: see ratectl processes", c.wait, f.State())}
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(200 * time.Millisecond):

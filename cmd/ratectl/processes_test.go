@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -29,8 +30,8 @@ func TestFollowing(t *testing.T) {
 	b.report(t, "b", "orders:limits", "6 in 15m0s")
 	b.run("override", "ls").wants(t, 0, `.*in force in 1 of the 1 processes that report and follow the hash\n`, "")
 	b.run("block", "login.user", "user-2").wants(t, 0, `.*1 of the 2 processes that report follow the hash\n`, "")
-	b.run("override", "ls").wants(t, 0, `.*in force in 0 of the 1 processes .*`, "")
-	b.run("block", "login.user", "user-3", "-wait", "300ms").wants(t, 1, `.*1 of the 2 processes that report follow the hash\n`, `ratectl: after 300ms it is in force in 0 of the 1 processes that report and follow the hash: see ratectl doctor\n`)
+	b.run("override", "ls").wants(t, 0, `.*in force in 0 of the 1 processes .*; not in b, which has version .*`, "")
+	b.run("block", "login.user", "user-3", "-wait", "300ms").wants(t, 1, `.*1 of the 2 processes that report follow the hash\n`, `ratectl: after 300ms it is in force in 0 of the 1 processes that report and follow the hash; not in b, which has version \w+: see ratectl processes\n`)
 	b.run("unblock", "login.user", "user-3").wants(t, 0, `.*`, "")
 	limiter := runtime.New(runtime.NewRedisStore(b.client), runtime.WithNamespace("waited"), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.WithOverrides(override.Redis(b.client, "orders:limits"), 100*time.Millisecond))
@@ -42,10 +43,10 @@ func TestFollowing(t *testing.T) {
 	waited.run("undo", "-wait", "1m").wants(t, 0, `.*in force in 1 of the 1 processes that report and follow the hash\n`, "")
 	a := b.run("doctor")
 	for _, want := range []string{
-		"the overrides are in force in 0 of 1 that follow the hash",
+		"the overrides are in force in 0 of the 1 processes that report and follow the hash; not in b, which has version",
 		"none has constructed what limits model.tokens, model.all, reports, jobs, twin",
-		"rule login.user differs: 5 in 15m0s in 1; 6 in 15m0s in 1",
-		"empty_part login.user: a part is empty (in 2 of 2)",
+		"rule login.user differs: 5 in 15m0s in 1 (host-a v1); 6 in 15m0s in 1 (host-b v1)",
+		"empty_part 7 times (login.user, x, y, …): a part is empty since",
 		"every key belongs to a rule",
 	} {
 		if !strings.Contains(a.out, want) {
@@ -62,14 +63,57 @@ func (b *bench) report(t *testing.T, name, hash, terms string) {
 		t.Fatal(err)
 	}
 	text, err := json.Marshal(runtime.Process{
-		Name: name, At: time.Now(), Overrides: "redis:" + hash, Version: says.Version(),
-		Rules:    []runtime.ProcessRule{{Name: "login.user", Terms: terms}},
-		Findings: []observe.Finding{{Code: "empty_part", Rule: "login.user", Text: "a part is empty", Help: "fill it", Since: time.Now()}},
+		Name: name, Host: "host-" + name, Build: "v1", At: time.Now(), Overrides: "redis:" + hash, Version: says.Version(), Digest: terms,
+		Findings: []runtime.FindingGroup{{Code: "empty_part", Count: 7, First: []string{"login.user", "x", "y", "z"}, Text: "a part is empty", Help: "fill it", Since: time.Now()}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.client.HSet(t.Context(), "orders:rate_limit:{processes}:1", name, text).Err(); err != nil {
+	rules, err := json.Marshal([]runtime.ProcessRule{{Name: "login.user", Terms: terms}})
+	if err != nil {
 		t.Fatal(err)
+	}
+	const reports = "orders:rate_limit:{processes}:"
+	if _, err := b.client.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
+		pipe.HSet(t.Context(), reports+"1", name, text)
+		pipe.Set(t.Context(), reports+"rules:"+terms, rules, time.Minute)
+		pipe.ZAdd(t.Context(), reports+"alive", redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: name})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestProcesses has processes of two versions, of which one is killed: who lags, lives and differs is
+// named, and a change waits for no dead one.
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	b.run("processes").wants(t, 3, "", `ratectl: no process reports to this Redis in the namespace "orders": .*\n`)
+	killed := service(t, []string{server.Addr})
+	service(t, []string{server.Addr})
+	service(t, []string{server.Addr}, asNewer+"=1")
+	b.until(t, "processes", `PROCESS +BUILD +ALIVE +CLOCK +OVERRIDES +CALLED +FINDINGS\n(\S+ +\S+ +yes +- +in force +1/1 +0\n){3}`)
+	for _, most := range []string{"11", "12", "13"} { // one right after the other
+		b.run("override", "set", "model.tokens", "-max", most, "-wait", "1m").wants(t, 0, `.*in force in 3 of the 3 processes that report and follow the hash\n`, "")
+	}
+	const differs = `ratectl: rule model.tokens differs[^\n]*: 10 in 1m0s, token-bucket in 2 \(\S+\); 15 in 1m0s, token-bucket in 1 \(\S+\)\n`
+	b.run("override", "rm", "model.tokens").wants(t, 0, ".*", "")
+	b.run("rules").wants(t, 0, `.*\nmodel.tokens +10 in 1m0s or 15 in 1m0s +.*`, differs)
+	b.run("keys", "model.tokens").wants(t, 0, `.*`, differs)
+	b.run("find", "ann").wants(t, 0, `.*`, differs)
+	b.run("inspect", "model.tokens", "acme:ann").wants(t, 0, `.*`, differs)
+	if a := b.run("doctor"); !strings.Contains(a.out, "rule model.tokens differs: 10 in 1m0s") {
+		t.Error(a.out)
+	}
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	b.run("override", "set", "model.tokens", "-max", "14", "-wait", "2m").wants(t, 0, `.*in force in 2 of the 2 processes that report and follow the hash; no sign of life from 1: \S+ since \S+Z\n`, "")
+	b.until(t, "processes", ` not since \S+Z +- +version `)
+	b.run("override", "ls").wants(t, 0, `.*in force in 2 of the 2 .*; no sign of life from 1: .*`, "")
+	if a := b.run("doctor"); !strings.Contains(a.out, "1 of 3 give no sign of life") {
+		t.Error(a.out)
 	}
 }

@@ -25,6 +25,7 @@ type ruleLine struct {
 	Mode      string   `json:"mode"`
 	Prefix    string   `json:"prefix"`
 	Override  string   `json:"override,omitempty"` // of the rule
+	Differs   string   `json:"differs,omitempty"`  // what processes have declared, if not all the same
 	Keys      int      `json:"overridden_keys"`    // patterns
 }
 
@@ -38,10 +39,14 @@ func (c *rulesCommand) about() about {
 	}
 }
 
-func (c *rulesCommand) run(context.Context, []string) error {
+func (c *rulesCommand) run(ctx context.Context, _ []string) error {
 	lines := make([]ruleLine, len(c.Rules))
+	differ := c.differences(ctx, c.ruleNames()...)
 	for i, d := range c.Rules {
 		lines[i] = c.line(d)
+		if of, is := differ[d.Name]; is {
+			lines[i].Differs = of.Limits()
+		}
 	}
 	return printEach(&c.printer, "RULE LIMIT MODE ALGORITHM OVERRIDE KEYS DECLARED", lines, ruleLine.row)
 }
@@ -84,8 +89,11 @@ func (l ruleLine) row() []string {
 	if l.Burst > 0 && (l.Max == nil || l.Burst != *l.Max) {
 		limit += fmt.Sprintf(", %d at once", l.Burst)
 	}
-	if !l.Enabled {
+	switch {
+	case !l.Enabled:
 		limit = "off"
+	case l.Differs != "":
+		limit = l.Differs
 	}
 	return rowOf(l.Name, limit, l.Mode, l.Algorithm, cmp.Or(l.Override, "-"), l.Keys, l.Declared)
 }

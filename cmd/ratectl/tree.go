@@ -17,7 +17,7 @@ import (
 
 // commands returns all commands in the order of the manual.
 func commands() []command {
-	all := []command{&rulesCommand{}, &topCommand{}, &planCommand{}, &proposeCommand{}, &findCommand{}, &refusedCommand{}, &keysCommand{}, &inspectCommand{}, &usageCommand{}, &resetCommand{}, &releaseCommand{}}
+	all := []command{&rulesCommand{}, &processesCommand{}, &topCommand{}, &planCommand{}, &proposeCommand{}, &findCommand{}, &refusedCommand{}, &keysCommand{}, &inspectCommand{}, &usageCommand{}, &resetCommand{}, &releaseCommand{}}
 	all = append(all, keyCommands()...)
 	return append(all,
 		&shadowCommand{}, &overrideSetCommand{}, &overrideListCommand{}, &overrideRemoveCommand{}, &historyCommand{}, &undoCommand{},

@@ -55,6 +55,9 @@ func (e *Editor) Edit(ctx context.Context, edit Edit) (done Edited, err error) {
 	record := Record{Who: edit.Who, Why: edit.Why, Target: t}
 	err = e.change(ctx, &record, edit.Try, func(fields map[string]string, now time.Time) (err error) {
 		done = Edited{}
+		if expired(edit.Until, now) {
+			return private.Errorf("the end, %v, is over: it is %v in Redis", edit.Until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+		}
 		if edit.Remove {
 			done.Before, _ = placeOf(fields, t).change(fields)
 			done.Found = remove(fields, t)
@@ -89,8 +92,8 @@ func (e *Edit) check() error {
 		return errors.New("* is for all limits, and says enabled only: name a rule")
 	case !t.Keys && (e.Block || e.Allow):
 		return errors.New("block and allow are for keys: a rule has max and enabled")
-	case !e.Until.IsZero() && (e.Endless || e.Until.Year() > 9999 || expired(e.Until, time.Now())):
-		return private.Errorf("the end, %v, is over or beyond the year 9999, or is to be none", e.Until)
+	case !e.Until.IsZero() && (e.Endless || e.Until.Year() > 9999):
+		return private.Errorf("the end, %v, is beyond the year 9999, or is to be none", e.Until)
 	}
 	for _, name := range e.Clear {
 		if !slices.Contains(fieldNames, name) {

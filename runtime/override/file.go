@@ -59,7 +59,7 @@ func (f *file) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	defer f.mu.Unlock()
 	data, err := f.read()
 	if err != nil {
-		return f.current.lastGood(err)
+		return f.current.lastGood(time.Now(), err)
 	}
 	sum := sha256.Sum256(data)
 	if f.last != nil && *f.last == sum {
@@ -67,7 +67,7 @@ func (f *file) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	}
 	read, err := parseFile(f.path, data)
 	if err != nil {
-		return f.current.lastGood(private.InvalidOverrides(private.Errorf("%s: %w", f.path, err)))
+		return f.current.lastGood(time.Now(), private.InvalidOverrides(private.Errorf("%s: %w", f.path, err)))
 	}
 	f.last, f.current = &sum, read
 	over := read.over(time.Now())

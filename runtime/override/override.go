@@ -20,8 +20,8 @@
 // An omitted field leaves the rule as it was declared. The field until, a time of RFC 3339
 // such as 2026-11-22T15:00:00Z, is when the fields beside it expire. A field may have an
 // expiry of its own, and a value that holds afterwards: max_until and max_then,
-// block_until and block_then, and so on. Each process checks its own clock at every
-// interval, also while the file or Redis cannot be read.
+// block_until and block_then, and so on. Ends are judged at every interval, also while the
+// file or Redis cannot be read: those in a hash by the clock of Redis, those in a file by that of the process.
 //
 // The field keys changes a rule for single keys, by the patterns of [rule.Override]:
 //

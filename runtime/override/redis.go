@@ -3,7 +3,9 @@ package override
 import (
 	"context"
 	"maps"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -37,6 +39,7 @@ type hash struct {
 	client  redis.UniversalClient
 	key     string
 	reading chan struct{} // holds a value while a read is under way
+	ahead   atomic.Int64  // by how many nanoseconds the clock of Redis is
 
 	mu      sync.Mutex        // several limiters may share the source
 	last    map[string]string // what was last understood; nil: nothing
@@ -56,7 +59,7 @@ func (h *hash) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	if err != nil {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		return h.current.lastGood(err)
+		return h.current.lastGood(h.now(), err)
 	}
 	return h.parse(fields)
 }
@@ -76,7 +79,9 @@ func (h *hash) ask(ctx context.Context) (map[string]string, error) {
 			<-h.reading
 			replies <- r
 		}()
-		r.fields, r.err = readHash(ctx, h.client, h.key)
+		if r.fields, r.err = readHash(ctx, h.client, h.key); r.err == nil && end(r.fields) {
+			h.readTime(ctx)
+		}
 		relearn(ctx, h.client, r.err)
 	}()
 	select {
@@ -89,6 +94,28 @@ func (h *hash) ask(ctx context.Context) (map[string]string, error) {
 		return nil, h.late(ctx)
 	}
 }
+
+// end reports whether fields may have ends.
+func end(fields map[string]string) bool {
+	for _, value := range fields {
+		if strings.Contains(value, "until") {
+			return true
+		}
+	}
+	return false
+}
+
+// readTime learns the time of Redis, by which ends are judged. A user without the right has the time of
+// this process.
+func (h *hash) readTime(ctx context.Context) {
+	began := time.Now()
+	if now, err := h.client.Time(ctx).Result(); err == nil {
+		h.ahead.Store(int64(now.Sub(began.Add(time.Since(began) / 2))))
+	}
+}
+
+// now returns the time of Redis, as far as it is known.
+func (h *hash) now() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) }
 
 // relearn has the client of a cluster ask which server has which keys, if one could not
 // be reached. By itself it would ask a master that has died for up to a minute.
@@ -141,12 +168,12 @@ func (h *hash) parse(fields map[string]string) (runtime.Overrides, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.last != nil && maps.Equal(h.last, fields) {
-		return h.current.at(time.Now()), nil
+		return h.current.at(h.now()), nil
 	}
 	read, err := parseHash(fields)
 	if err != nil {
-		return h.current.lastGood(private.InvalidOverrides(private.Errorf("overrides in %q: %w", h.key, err)))
+		return h.current.lastGood(h.now(), private.InvalidOverrides(private.Errorf("overrides in %q: %w", h.key, err)))
 	}
 	h.last, h.current = fields, read
-	return h.current.at(time.Now()), nil
+	return h.current.at(h.now()), nil
 }

@@ -94,9 +94,9 @@ func (r *reading) over(now time.Time) (rules []string) {
 
 // lastGood returns what is to be in force though the source is of no use now: what
 // holds, or else only the error. A limiter keeps that itself, but not the ends.
-func (r *reading) lastGood(err error) (runtime.Overrides, error) {
+func (r *reading) lastGood(now time.Time, err error) (runtime.Overrides, error) {
 	if !r.some {
 		return runtime.Overrides{}, err
 	}
-	return r.at(time.Now()), &private.Stale{Err: err}
+	return r.at(now), &private.Stale{Err: err}
 }

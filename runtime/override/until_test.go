@@ -134,12 +134,12 @@ func TestUntilWithoutSource(t *testing.T) {
 func TestLastGood(t *testing.T) {
 	t.Parallel()
 	r := reading{overrides: runtime.Overrides{Enabled: new(false)}}
-	if o, err := r.lastGood(os.ErrClosed); err != os.ErrClosed || o.Enabled != nil {
+	if o, err := r.lastGood(time.Now(), os.ErrClosed); err != os.ErrClosed || o.Enabled != nil {
 		t.Errorf("got %+v, %v", o, err)
 	}
 	r.addExpiry(timed{Target{Rule: "r"}, Change{Until: time.Now().Add(time.Hour)}, false})
 	var last *private.Stale
-	if o, err := r.lastGood(os.ErrClosed); !errors.Is(err, os.ErrClosed) || !errors.As(err, &last) || o.Enabled == nil {
+	if o, err := r.lastGood(time.Now(), os.ErrClosed); !errors.Is(err, os.ErrClosed) || !errors.As(err, &last) || o.Enabled == nil {
 		t.Errorf("got %+v, %v", o, err)
 	}
 }

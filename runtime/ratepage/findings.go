@@ -3,16 +3,17 @@ package ratepage
 import (
 	"slices"
 
+	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 )
 
-// maxFindings is how many findings are shown.
-const maxFindings = 100
+// maxFindings is how many findings are shown, each of a code of its own.
+const maxFindings = 10
 
 // A findingsView is what is declared and does not hold.
 type findingsView struct {
-	Findings []observe.Finding `json:"findings"`
-	More     int               `json:"more,omitempty"` // that are left out
+	Findings []runtime.FindingGroup `json:"findings"`
+	More     int                    `json:"more,omitempty"` // codes that are left out
 }
 
 // findings returns what the limiters have found. What belongs to none is in the list of each.
@@ -23,19 +24,17 @@ func (p *Page) findings() findingsView {
 		limiters = append(limiters, last)
 	}
 	p.attached.Unlock()
-	v := findingsView{Findings: []observe.Finding{}}
+	var all []observe.Finding
 	told := map[observe.Finding]bool{}
 	for _, l := range limiters {
 		for _, f := range l.Findings() {
-			switch {
-			case told[f]:
-			case len(v.Findings) >= maxFindings:
-				v.More++
-			default:
-				v.Findings = append(v.Findings, f)
+			if !told[f] {
+				all = append(all, f)
 			}
 			told[f] = true
 		}
 	}
-	return v
+	groups := runtime.GroupFindings(all)
+	shown := groups[:min(len(groups), maxFindings)]
+	return findingsView{shown, len(groups) - len(shown)}
 }

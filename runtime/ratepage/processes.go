@@ -3,9 +3,13 @@ package ratepage
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/rategen/rategen/internal/operate"
+	"github.com/rategen/rategen/runtime"
 )
 
 const (
@@ -25,6 +29,8 @@ type processesView struct {
 	Follow  int    `json:"follow"`
 	InForce int    `json:"in_force"`
 	Hash    string `json:"hash,omitempty"` // as processes name it; empty: the page has no editor
+	// Differ says which rules processes have in several forms, and which have which.
+	Differ []string `json:"differ,omitempty"`
 }
 
 // A processView is the last report of a process.
@@ -34,6 +40,10 @@ type processView struct {
 	Overrides string    `json:"overrides"` // where they come from; empty: there are none
 	InForce   bool      `json:"in_force"`  // what the hash says
 	Findings  int       `json:"findings"`  // that it has
+	Build     string    `json:"build,omitempty"`
+	Silent    bool      `json:"silent,omitempty"` // it gives no sign of life any more
+	// BehindMS is how far its clock is from that of Redis, if that is far.
+	BehindMS float64 `json:"behind_ms,omitempty"`
 }
 
 // A sourceEditor is an editor of what processes follow, as [override.Editor] is.
@@ -55,6 +65,7 @@ func (p *Page) processes(ctx context.Context, _ time.Time) ([]byte, error) {
 			version, _ = editor.Version(ctx) // what is rejected is in force nowhere
 		}
 	}
+	var all []runtime.Process
 	for _, l := range p.all() {
 		reports, err := l.Processes(ctx)
 		if err != nil {
@@ -65,17 +76,22 @@ func (p *Page) processes(ctx context.Context, _ time.Time) ([]byte, error) {
 				continue
 			}
 			known[r.Name] = true
-			follows := v.Hash != "" && r.Overrides == v.Hash
-			is := processView{r.Name, r.At, r.Overrides, follows && version != "" && r.Version == version, len(r.Findings)}
-			v.Count++
-			if follows {
-				v.Follow++
+			all = append(all, r)
+			is := processView{Name: r.Name, At: r.Alive, Overrides: r.Overrides, Build: r.Build, Silent: r.Silent,
+				InForce: v.Hash != "" && r.Overrides == v.Hash && version != "" && r.Version == version}
+			for _, g := range r.Findings {
+				is.Findings += g.Count
 			}
-			if is.InForce {
-				v.InForce++
+			if operate.Apart(r.Behind) {
+				is.BehindMS = milliseconds(r.Behind)
 			}
 			v.Processes = append(v.Processes, is)
 		}
+	}
+	f := operate.Follow(all, v.Hash, version)
+	v.Count, v.Follow, v.InForce = f.Processes, f.Follow, f.InForce
+	for _, d := range operate.SurveyOf(all, nil).Differ {
+		v.Differ = append(v.Differ, fmt.Sprintf("%s: %v", d.Rule, d))
 	}
 	slices.SortFunc(v.Processes, func(a, b processView) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(v.Processes, func(a, b processView) int {

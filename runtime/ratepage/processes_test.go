@@ -2,6 +2,7 @@ package ratepage
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,7 +15,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -32,9 +32,10 @@ func TestProcesses(t *testing.T) {
 	version, err := editor.Version(t.Context())
 	limittest.OK(t, err)
 	report := func(name, hash, version string) {
-		text, err := json.Marshal(runtime.Process{Name: name, At: time.Now(), Overrides: hash, Version: version, Findings: []observe.Finding{{Code: "x"}}})
+		text, err := json.Marshal(runtime.Process{Name: name, At: time.Now(), Overrides: hash, Version: version, Findings: []runtime.FindingGroup{{Code: "x", Count: 1}}})
 		if err == nil {
-			err = client.HSet(t.Context(), "rate_limit:{processes}:0", name, text).Err()
+			err = errors.Join(client.HSet(t.Context(), "rate_limit:{processes}:0", name, text).Err(),
+				client.ZAdd(t.Context(), "rate_limit:{processes}:alive", redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: name}).Err())
 		}
 		limittest.OK(t, err)
 	}

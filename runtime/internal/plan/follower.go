@@ -32,9 +32,9 @@ type Follower[T any] struct {
 	Interval time.Duration
 	// Read reads the source. An error that is a [private.Stale] comes with a value.
 	Read func(ctx context.Context) (T, error)
-	// Apply puts a value in force. After Failed it is to report it even if it is
-	// in force already.
-	Apply func(value T, recovered bool) error
+	// Apply puts a value in force. It is not fresh if the source could not be read, or what it
+	// says is wrong. After Failed a fresh one is to be reported even if it is in force already.
+	Apply func(value T, fresh, recovered bool) error
 	// Failed reports why no value came into force.
 	Failed func(error)
 	// Same reports whether two errors are one to a reader, whatever their texts are.
@@ -91,7 +91,7 @@ func (f *Follower[T]) poll(ctx context.Context) {
 		return // closed meanwhile
 	}
 	if last := (*private.Stale)(nil); err == nil || errors.As(err, &last) {
-		err = cmp.Or(f.Apply(value, err == nil && reported), err)
+		err = cmp.Or(f.Apply(value, err == nil, reported), err)
 	}
 	if err == nil {
 		f.failed = nil

@@ -2,6 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"iter"
 	"net/url"
 	"strconv"
 	"time"
@@ -22,22 +25,22 @@ const (
 	processTime = time.Second
 )
 
-// processKeys returns the keys of the hashes with the reports of the processes of a namespace, and
-// that of what they have refused.
-// No key of a rule has their hash tag, since a brace in a part of it is escaped.
-func processKeys(namespace string) [3]string {
+// processPrefix returns what the keys start with under which processes of a namespace report. No key of a
+// rule has their hash tag, since a brace in a part of it is escaped.
+func processPrefix(namespace string) string {
 	if namespace != "" {
 		namespace += ":"
 	}
-	start := namespace + "rate_limit:{processes}:"
-	return [3]string{start + "0", start + "1", start + "refused"}
+	return namespace + "rate_limit:{processes}:"
 }
 
 // A Report is what a process tells of itself.
 type Report struct {
 	Process string
-	// Text is what it has in force. It is empty if the process ends: then its last one goes.
+	// Text is what it has in force: "" if the process ends, and [Lives] if there is nothing new.
 	Text string
+	// Digest stands for Rules, which processes share.
+	Digest, Rules string
 	// Refused are the callers that were refused since the last report, which are kept for Kept, with
 	// their keys as Hidden returns them.
 	Refused []refusals.Refusal
@@ -45,14 +48,28 @@ type Report struct {
 	Hidden  func(key string) string
 }
 
-// ReportProcess writes the report of a process.
-func ReportProcess(ctx context.Context, client rediswire.Client, namespace string, r Report) error {
+// Lives is the text of a report that says only that a process lives.
+const Lives = "."
+
+// ReportProcess writes the report of a process. It returns by how much the clock of Redis is ahead of
+// ours.
+func ReportProcess(ctx context.Context, client rediswire.Client, namespace string, r Report) (ahead time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, processTime)
 	defer cancel()
-	keys := processKeys(namespace)
+	ahead, missing, err := r.send(ctx, client, namespace, "")
+	if missing && err == nil { // nobody has told them lately
+		r.Refused = nil
+		_, _, err = r.send(ctx, client, namespace, r.Rules)
+	}
+	return ahead, err
+}
+
+// send sends a report with its rules, or without. It reports whether these are missing.
+func (r *Report) send(ctx context.Context, client rediswire.Client, namespace, rules string) (ahead time.Duration, missing bool, err error) {
+	prefix := processPrefix(namespace)
 	seconds := func(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
-	args := []string{"eval", lua.Processes(), "3", keys[0], keys[1], keys[2], seconds(processTurn), r.Process, r.Text,
-		seconds(r.Kept), strconv.Itoa(MaxRefused)}
+	args := []string{"eval", lua.Processes(), "5", prefix + "0", prefix + "1", prefix + "refused", prefix + "alive", prefix + "rules:" + r.Digest,
+		seconds(processTurn), r.Process, r.Text, seconds(r.Kept), strconv.Itoa(MaxRefused), rules}
 	most, others := refusals.Most(r.Refused, MaxRefused)
 	for _, c := range most {
 		caller := url.PathEscape(c.Rule) + "\t" + r.Hidden(c.Key)
@@ -65,29 +82,107 @@ func ReportProcess(ctx context.Context, client rediswire.Client, namespace strin
 		args = append(args, "", strconv.FormatUint(others, 10))
 	}
 	command := []rediswire.Command{{Args: args, Key: rediswire.FirstKey}}
+	began := time.Now()
 	client.Patient(processTime).Do(ctx, command)
-	return private.Hide(command[0].Err)
+	if reply, _ := command[0].Value.([]any); len(reply) == 3 {
+		missing = reply[0] == int64(1)
+		ahead = timeOf(reply[1:]).Sub(began.Add(time.Since(began) / 2))
+	}
+	return ahead, missing, private.Hide(command[0].Err)
 }
 
-// Processes returns the reports of the processes of a namespace. One may have two, of which one is
-// older.
-func Processes(ctx context.Context, client rediswire.Client, namespace string) (reports []string, err error) {
-	commands := make([]rediswire.Command, 0, 2)
-	keys := processKeys(namespace)
-	for _, key := range keys[:2] {
-		commands = append(commands, rediswire.Command{Args: []string{"hvals", key}, Key: 1})
+// timeOf returns what TIME says.
+func timeOf(reply any) time.Time {
+	parts, _ := reply.([]any)
+	var numbers [2]int64
+	for i := range min(len(parts), len(numbers)) {
+		text, _ := parts[i].(string)
+		numbers[i] = parseNumber(text)
 	}
-	client.Do(ctx, commands)
-	if err := rediswire.First(commands); err != nil {
-		return nil, private.Hide(err)
+	return time.Unix(numbers[0], numbers[1]*1000)
+}
+
+// Reports are what processes have told.
+type Reports struct {
+	Texts []string             // of one process perhaps two, of which one is older
+	Alive map[string]time.Time // when each gave its last sign, by the clock of Redis
+	Now   time.Time            // by that clock
+}
+
+// scanned is how many reports are read at a time, so that Redis serves others meanwhile.
+const scanned = "100"
+
+// Processes returns the reports of the processes of a namespace.
+func Processes(ctx context.Context, client rediswire.Client, namespace string) (all Reports, err error) {
+	prefix := processPrefix(namespace)
+	ask := func(commands ...rediswire.Command) ([]rediswire.Command, error) {
+		client.Do(ctx, commands)
+		return commands, private.Hide(rediswire.First(commands))
 	}
-	for _, c := range commands {
-		values, _ := c.Value.([]any)
-		for _, value := range values {
-			if report, ok := value.(string); ok {
-				reports = append(reports, report)
+	first, err := ask(rediswire.Command{Args: []string{"zrange", prefix + "alive", "0", "-1", "withscores"}, Key: 1}, rediswire.Command{Args: []string{"time"}})
+	if err != nil {
+		return all, err
+	}
+	all.Alive, all.Now = map[string]time.Time{}, timeOf(first[1].Value)
+	for name, second := range pairsOf(first[0].Value) {
+		all.Alive[name] = time.Unix(parseNumber(second), 0)
+	}
+	for _, key := range []string{prefix + "0", prefix + "1"} {
+		for cursor, more := "0", true; more; more = cursor != "0" {
+			part, err := ask(rediswire.Command{Args: []string{"hscan", key, cursor, "count", scanned}, Key: 1})
+			if err != nil {
+				return all, err
+			}
+			reply, _ := part[0].Value.([]any)
+			if len(reply) != 2 {
+				return all, private.New("the reply to HSCAN is none")
+			}
+			cursor, _ = reply[0].(string)
+			for _, text := range pairsOf(reply[1]) {
+				all.Texts = append(all.Texts, text)
 			}
 		}
 	}
-	return reports, nil
+	return all, nil
+}
+
+// pairsOf yields what a reply has in pairs, some of which clients nest.
+func pairsOf(reply any) iter.Seq2[string, string] {
+	values, _ := reply.([]any)
+	return func(yield func(string, string) bool) {
+		var flat []any
+		for _, value := range values {
+			if nested, is := value.([]any); is {
+				flat = append(flat, nested...)
+			} else {
+				flat = append(flat, value)
+			}
+		}
+		for i := 0; i+1 < len(flat); i += 2 {
+			text := fmt.Sprint(flat[i+1])
+			if score, is := flat[i+1].(float64); is {
+				text = strconv.FormatFloat(score, 'f', -1, 64)
+			}
+			if name, is := flat[i].(string); is && !yield(name, text) {
+				return
+			}
+		}
+	}
+}
+
+// ProcessRules returns the rules that digests stand for.
+func ProcessRules(ctx context.Context, client rediswire.Client, namespace string, digests []string) (texts []string, err error) {
+	commands := make([]rediswire.Command, len(digests))
+	for i, digest := range digests {
+		commands[i] = rediswire.Command{Args: []string{"get", processPrefix(namespace) + "rules:" + digest}, Key: 1}
+	}
+	client.Do(ctx, commands)
+	texts = make([]string, len(digests))
+	for i, c := range commands {
+		if c.Err != nil && !errors.Is(c.Err, rediswire.ErrNil) {
+			return nil, private.Hide(c.Err)
+		}
+		texts[i], _ = c.Value.(string)
+	}
+	return texts, nil
 }

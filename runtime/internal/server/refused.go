@@ -25,7 +25,7 @@ type RefusedMinute struct {
 func Refused(ctx context.Context, client rediswire.Client, namespace string, since time.Time) ([]RefusedMinute, error) {
 	var all []RefusedMinute
 	from := strconv.FormatInt(since.Unix()/60, 10)
-	args := []string{"zrangebyscore", processKeys(namespace)[2], from, "+inf"}
+	args := []string{"zrangebyscore", processPrefix(namespace) + "refused", from, "+inf"}
 	commands := []rediswire.Command{{Args: args, Key: 1}}
 	client.Do(ctx, commands)
 	if err := rediswire.First(commands); err != nil {

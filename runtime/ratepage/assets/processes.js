@@ -19,9 +19,12 @@ export async function load() {
   $("processes").hidden = view.count === 0;
   setText($("processes-summary"), `${count(view.count)} ${view.count === 1 ? "reports" : "report"} to Redis`);
   $("processes-list").replaceChildren(...view.processes.map((p) => el("li", {},
-    el("span", {}, el("code", {}, p.name), el("span", { class: p.in_force || !view.hash ? "quiet" : "bad" }, ` ${state(p, view.hash)}`),
+    el("span", {}, el("code", {}, p.name), el("span", { class: "quiet" }, p.build ? ` ${p.build}` : ""),
+      p.silent ? el("span", { class: "bad" }, " no sign of life") : el("span", { class: p.in_force || !view.hash ? "quiet" : "bad" }, ` ${state(p, view.hash)}`),
+      p.behind_ms ? el("span", { class: "bad" }, `, its clock is ${count(Math.round(p.behind_ms / 1000))} s behind that of Redis`) : null,
       p.findings > 0 && el("span", { class: "bad" }, `, ${count(p.findings)} not in force`)),
     el("span", { class: "when" }, clock(p.at)))));
+  for (const text of view.differ ?? []) $("processes-list").prepend(el("li", { class: "bad" }, `Rule ${text}`));
   if (view.more) $("processes-list").append(el("li", { class: "quiet" }, `and ${count(view.more)} more`));
   const said = $("in-force");
   said.hidden = !view.hash || view.count === 0;

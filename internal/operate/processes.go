@@ -1,0 +1,239 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
+)
+
+// Processes returns what the processes of the namespace report to Redis.
+func (c *Core) Processes(ctx context.Context) ([]runtime.Process, error) {
+	return c.Store.Processes(ctx, c.Namespace)
+}
+
+// A Following says which of the processes that report to Redis follow a hash with overrides. Those that
+// give no sign of life are no part of the counts.
+type Following struct {
+	Processes int               `json:"report"` // that report
+	Follow    int               `json:"follow"`
+	InForce   int               `json:"-"` // in how many of these it is as it is now: in none if it is rejected
+	Lagging   []runtime.Process `json:"-"` // that follow it, and have another version in force
+	Silent    []runtime.Process `json:"-"`
+	Others    []string          `json:"-"` // what the others follow
+}
+
+// Follow finds out who of processes follows a source of overrides, of which a version is the newest, or
+// none if it is rejected.
+func Follow(processes []runtime.Process, source, version string) (f Following) {
+	for _, p := range processes {
+		switch {
+		case p.Silent:
+			f.Silent = append(f.Silent, p)
+			continue
+		case source == "" || p.Overrides != source:
+			f.Others = append(f.Others, cmp.Or(p.Overrides, "no overrides"))
+		case version == "" || p.Version != version:
+			f.Lagging = append(f.Lagging, p)
+			f.Follow++
+		default:
+			f.InForce++
+			f.Follow++
+		}
+		f.Processes++
+	}
+	slices.Sort(f.Others)
+	f.Others = slices.Compact(f.Others)
+	return f
+}
+
+// Following asks Redis who follows the hash that has the overrides.
+func (c *Core) Following(ctx context.Context, hash string) (Following, error) {
+	processes, err := c.Processes(ctx)
+	if err != nil {
+		return Following{}, err
+	}
+	editor := override.NewEditor(c.Client, hash)
+	version, err := editor.Version(ctx)
+	if err != nil && !errors.Is(err, runtime.ErrInvalidOverrides) { // what is rejected is in force nowhere
+		return Following{}, err
+	}
+	return Follow(processes, editor.Source(), version), nil
+}
+
+// String says who follows the hash.
+func (f Following) String() string {
+	switch {
+	case f.Processes == 0:
+		return "no process reports to this Redis, in this namespace, which overrides it follows" + f.silent()
+	case f.Follow == 0:
+		return fmt.Sprintf("none of the %d processes that report follows the hash: they follow %s%s", f.Processes, strings.Join(f.Others, ", "), f.silent())
+	}
+	return fmt.Sprintf("%d of the %d processes that report follow the hash%s", f.Follow, f.Processes, f.silent())
+}
+
+// State says in how many processes the hash is in force, and who lags.
+func (f Following) State() string {
+	text := fmt.Sprintf("in force in %d of the %d processes that report and follow the hash", f.InForce, f.Follow)
+	for i, p := range f.Lagging {
+		if i == 3 {
+			return fmt.Sprintf("%s; and %d more%s", text, len(f.Lagging)-i, f.silent())
+		}
+		text += fmt.Sprintf("; not in %s, which has version %s%s", p.Name, cmp.Or(p.Version, "none"), since(p.Since))
+	}
+	return text + f.silent()
+}
+
+func (f Following) silent() string {
+	if len(f.Silent) == 0 {
+		return ""
+	}
+	names := make([]string, 0, 3)
+	for _, p := range f.Silent[:min(len(f.Silent), 3)] {
+		names = append(names, p.Name+since(p.Alive))
+	}
+	return fmt.Sprintf("; no sign of life from %d: %s", len(f.Silent), strings.Join(names, ", "))
+}
+
+func since(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return " since " + at.UTC().Format(time.RFC3339)
+}
+
+// A Difference is a rule that processes have in several forms.
+type Difference struct {
+	Rule  string
+	Terms []Terms // those of most processes first
+}
+
+// Terms are how a rule is declared in some processes.
+type Terms struct {
+	Terms     string
+	Processes []string // host and build of each
+}
+
+// Limits says the terms, as in "15 in 10s or 30 in 10s".
+func (d Difference) Limits() string {
+	each := make([]string, len(d.Terms))
+	for i, t := range d.Terms {
+		each[i], _, _ = strings.Cut(t.Terms, ", ")
+	}
+	return strings.Join(slices.Compact(each), " or ")
+}
+
+// String names the processes with each.
+func (d Difference) String() string {
+	each := make([]string, len(d.Terms))
+	for i, t := range d.Terms {
+		names := slices.Compact(slices.Sorted(slices.Values(t.Processes)))
+		more := ""
+		if len(names) > 3 {
+			more = fmt.Sprintf(" and %d more", len(names)-3)
+		}
+		each[i] = fmt.Sprintf("%s in %d (%s%s)", t.Terms, len(t.Processes), strings.Join(names[:min(len(names), 3)], ", "), more)
+	}
+	return strings.Join(each, "; ")
+}
+
+// A Survey is what processes have in force.
+type Survey struct {
+	Processes []runtime.Process
+	Differ    []Difference
+	Missing   []string // rules that no process has constructed
+	Findings  []Finding
+	Apart     []runtime.Process // whose clocks are far from that of Redis
+}
+
+// A Finding is what processes have found of one code.
+type Finding struct {
+	runtime.FindingGroup
+	Processes int // in how many
+}
+
+// clocksApart is how far clocks may be apart.
+const clocksApart = 2 * time.Second
+
+// Apart reports whether a clock that is behind that of Redis, or ahead, is far from it.
+func Apart(behind time.Duration) bool { return behind.Abs() > clocksApart }
+
+// SurveyOf compares what processes report, of which silent ones are left out. If one has more rules than
+// it reports, it is not known which of those with some names are missing.
+func SurveyOf(processes []runtime.Process, names []string) (s Survey) {
+	terms, cut, groups := map[string]map[string][]string{}, false, map[string]*Finding{}
+	for _, p := range processes {
+		if p.Silent {
+			continue
+		}
+		s.Processes = append(s.Processes, p)
+		if Apart(p.Behind) {
+			s.Apart = append(s.Apart, p)
+		}
+		cut = cut || len(p.Rules) == runtime.MaxReported
+		for _, r := range p.Rules {
+			if terms[r.Name] == nil {
+				terms[r.Name] = map[string][]string{}
+			}
+			terms[r.Name][r.Terms] = append(terms[r.Name][r.Terms], strings.TrimSpace(cmp.Or(p.Host, p.Name)+" "+p.Build))
+		}
+		for _, g := range p.Findings {
+			f := groups[g.Code]
+			if f == nil {
+				f = &Finding{FindingGroup: g}
+				groups[g.Code] = f
+			}
+			f.Processes++
+			f.Count = max(f.Count, g.Count)
+			if g.Since.Before(f.Since) {
+				f.Since = g.Since
+			}
+		}
+	}
+	for _, name := range names {
+		if terms[name] == nil && !cut && len(s.Processes) > 0 && !slices.Contains(s.Missing, name) {
+			s.Missing = append(s.Missing, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(terms)) {
+		if len(terms[name]) < 2 {
+			continue
+		}
+		d := Difference{Rule: name}
+		for _, text := range slices.Sorted(maps.Keys(terms[name])) {
+			d.Terms = append(d.Terms, Terms{text, terms[name][text]})
+		}
+		slices.SortStableFunc(d.Terms, func(a, b Terms) int { return cmp.Compare(len(b.Processes), len(a.Processes)) })
+		s.Differ = append(s.Differ, d)
+	}
+	for _, f := range groups {
+		s.Findings = append(s.Findings, *f)
+	}
+	slices.SortFunc(s.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(b.Processes, a.Processes), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Code, b.Code))
+	})
+	return s
+}
+
+// About says what the finding is about, and in how many processes.
+func (f Finding) About(processes int) string {
+	return fmt.Sprintf("%s (in %d of %d)", FindingText(f.FindingGroup), f.Processes, processes)
+}
+
+// FindingText says a group of findings in one line: its code, the first three, and since when.
+func FindingText(g runtime.FindingGroup) string {
+	text := g.Code
+	if first := strings.Join(g.First[:min(len(g.First), 3)], ", "); g.Count > 1 {
+		text += fmt.Sprintf(" %d times (%s)", g.Count, strings.TrimSuffix(first+", …", ", "))
+	} else if first != "" {
+		text += " " + first
+	}
+	return fmt.Sprintf("%s: %s%s", text, g.Text, since(g.Since))
+}
