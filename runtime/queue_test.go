@@ -180,17 +180,19 @@ func TestLimitsAtTheTurn(t *testing.T) {
 	})
 }
 
-// testQueueAndWindow has calls go on in a queue beside a window that others use, too, and
-// wants them to count when they do.
+// testQueueAndWindow has calls go on in a queue beside a window, and wants them to count when they
+// do: one after the other, and many at one moment.
 func testQueueAndWindow(t *testing.T, replica replicas) {
 	limiter := replica()
-	queue := (&runtime.Rule{Name: "queue", Prefix: "queue:", Algorithm: runtime.LeakyBucket, Window: time.Second, Max: 100, Wait: time.Minute}).Limit(key("k"))
-	for _, rule := range besideQueue(time.Minute) {
-		window := *rule
-		window.Prefix, window.Max, window.Window = fmt.Sprint(rule.Algorithm, rule.Storage, rule.Reserve), 5, time.Second
+	rules := besideQueue(time.Minute)
+	concurrently(2*len(rules), func(i int) {
+		most := []int64{100, 50_000}[i%2]
+		queue := (&runtime.Rule{Name: "queue", Prefix: "queue:", Algorithm: runtime.LeakyBucket, Window: time.Second, Max: most, Wait: time.Minute}).Limit(key(fmt.Sprint(i)))
+		window := *rules[i/2]
+		window.Prefix, window.Max, window.Window = fmt.Sprint(i, ":"), 5, time.Second
 		runs, refused := runsOf(t, limiter, 11, 0, queue, window.Limit(key("k")))
 		if refused > 0 || len(runs) != 11 || runs[10] < time.Second {
-			t.Errorf("%v: %d refused, the calls went on at %v", rule.Algorithm, refused, runs)
+			t.Errorf("%v: %d refused, the calls went on at %v", window.Algorithm, refused, runs)
 		}
-	}
+	})
 }

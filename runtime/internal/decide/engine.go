@@ -127,6 +127,8 @@ type Charge struct {
 	Limits uint8
 	// EmptyPart reports that a part of the key is empty, InvalidKey that one could not be built.
 	EmptyPart, InvalidKey bool
+
+	atTurn bool // it is made at the call's turn, which has come
 }
 
 // By returns the plan by which a charge was decided at a try.

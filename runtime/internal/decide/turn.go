@@ -14,11 +14,19 @@ import (
 // calls that go on, and calls in line hold nothing that others could use.
 
 // Deferred reports whether an admitted call is to be charged at its turn.
-func (c *Call) Deferred() bool { return terms.Admitted(c.Tries) && slices.ContainsFunc(c.Tries, isDue) }
+func (c *Call) Deferred() bool {
+	for i := range c.Tries {
+		if isDue(&c.Charges[i], &c.Tries[i]) {
+			return terms.Admitted(c.Tries)
+		}
+	}
+	return false
+}
 
-// isDue reports whether the store has left a charge for the turn of its call.
-func isDue(t terms.Charge) bool {
-	return t.Deferred && t.At == 0 && t.Cost > 0 && t.Source == rule.SourceStore
+// isDue reports whether the store has left a charge for the turn of its call, or has found no room
+// for it then.
+func isDue(o *Charge, t *terms.Charge) bool {
+	return (t.Deferred || o.atTurn) && t.At == 0 && t.Cost > 0 && t.Source == rule.SourceStore
 }
 
 // LeftQueue reports whether the call has left a queue before its turn.
@@ -68,7 +76,7 @@ func (c *Call) beginTurn(ctx context.Context, limits []rule.Limit, since time.Du
 	c.Charges, c.Tries = c.Charges[:0], c.Tries[:0]
 	for i := range charges {
 		o, t := &charges[i], &tries[i]
-		if !isDue(*t) {
+		if !isDue(o, t) {
 			continue
 		}
 		limit := &limits[firstLimit(o)]
@@ -78,7 +86,7 @@ func (c *Call) beginTurn(ctx context.Context, limits []rule.Limit, since time.Du
 		}
 		*t = terms.Charge{}
 		o.Plan.Charge(t, o.Key, o.Cost)
-		t.Deferred, t.Wait = true, c.waitLeft(ctx, o.Plan, since)
+		o.atTurn, t.Wait = true, c.waitLeft(ctx, o.Plan, since)
 		if due = due || on; !on {
 			o.Limits = 0
 		}
