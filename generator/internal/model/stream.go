@@ -55,7 +55,7 @@ func (b *Builder) findStream(f *File, m *Method, own []*directive.Directive, w *
 		name = "bytes"
 	}
 	if bad := unreachable(message, f.Home); bad != nil {
-		b.Report.At(pos, "meter: package %s cannot name the type %s.%s of what the stream of %s carries; declare an exported alias of it", f.Home.Path(), bad.Pkg().Path(), bad.Name(), m.Name)
+		b.Report.At(pos, "meter: package %s cannot name the type %s.%s of what the stream of %s carries: have the stream's method name it by an exported alias", f.Home.Path(), bad.Pkg().Path(), bad.Name(), m.Name)
 		return false
 	}
 	m.Message = &expr.Param{Source: name, Type: message}

@@ -177,7 +177,7 @@ func (b *Builder) newMethod(f *File, w *Wrapper, fn *types.Func) *Method {
 		return nil
 	}
 	if bad := unreachable(sig, f.Home); bad != nil {
-		b.Report.At(pos, "interface %s cannot be wrapped: package %s cannot name the type %s.%s of method %s; declare an exported alias of it in a package that may, or embed an interface without the method", w.Name, f.Home.Path(), bad.Pkg().Path(), bad.Name(), fn.Name())
+		b.Report.At(pos, "interface %s cannot be wrapped: package %s cannot name the type %s.%s of method %s: declare the method in %s by an exported alias of that type, which a package has that may name it, or embed an interface without the method", w.Name, f.Home.Path(), bad.Pkg().Path(), bad.Name(), fn.Name(), w.Name)
 		return nil
 	}
 	if hidden := hiddenType(sig, w.TypeParams, f.Home); hidden != "" {
