@@ -18,9 +18,9 @@ import "context"
 // [errors.Unwrap], may. All else fits the labels of a metric: the names of rules come from the
 // program, the other words from short lists.
 type Observer struct {
-	// Attach is called by runtime.New with every limiter that has the observer, before anybody else
-	// has that limiter, and Detach by its first runtime.Limiter.Close when it has ended. Metrics keep
-	// it meanwhile, to read its rules when they are asked for.
+	// runtime.New calls Attach with each limiter that has the observer, before it returns the limiter.
+	// The first runtime.Limiter.Close calls Detach when it has ended. Metrics keep the limiter in
+	// between, to read its rules.
 	Attach, Detach func(Limiter)
 	// Decision is called for every limit of a decided call.
 	Decision func(context.Context, DecisionEvent)
