@@ -204,6 +204,8 @@ func (s *server) explained(err error) error {
 		return fmt.Errorf("redis does not allow the user %q to do this: see the rights in docs/ratectl.md: %w", s.said.Username, err)
 	case hasReply(err, "READONLY"):
 		return fmt.Errorf("redis at %s is a replica: name its master with -redis, or the Sentinels with -sentinel: %w", s.redis, err)
+	case refusesWrites(err) != "":
+		return fmt.Errorf("redis refuses this write: %s: %w", refusesWrites(err), err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("redis at %s gave no answer within %v, see -timeout: %w", s.redis, s.timeout, err)
 	case hasReply(err, "MOVED") || hasReply(err, "CROSSSLOT"):
@@ -212,4 +214,25 @@ func (s *server) explained(err error) error {
 		return fmt.Errorf("redis at %s: %w", s.redis, err)
 	}
 	return err
+}
+
+// refusals of writes, by how the reply begins, and what helps.
+var writeRemedies = []struct{ reply, remedy string }{
+	{"READONLY", "it is a replica: name its master with -redis, or the Sentinels with -sentinel"},
+	{"OOM", "it is full and evicts nothing: raise maxmemory, or remove what others keep there; ratectl memory shows what limits take, and ratectl reset frees what one caller takes"},
+	{"MISCONF", "it cannot save a snapshot: see its log and its disk, or set stop-writes-on-bgsave-error no"},
+	{"NOREPLICAS", "too few replicas follow it: bring them back, or set min-replicas-to-write lower"},
+	{"LOADING", "it is still loading its data: wait until that is done"},
+	{"MASTERDOWN", "it is a replica whose master is away: see whether that runs"},
+	{"CLUSTERDOWN", "slots of the cluster have no master: see CLUSTER NODES"},
+}
+
+// refusesWrites returns what helps if Redis refuses all writes by this error, or else nothing.
+func refusesWrites(err error) string {
+	for _, w := range writeRemedies {
+		if err != nil && (hasReply(err, w.reply) || strings.Contains(err.Error(), " -"+w.reply+" ")) { // the reply of a script
+			return w.remedy
+		}
+	}
+	return ""
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -27,7 +28,7 @@ type doctorCommand struct {
 func (c *doctorCommand) about() about {
 	return about{
 		name: "doctor", short: "look for what may keep limits from working", needs: readsRules,
-		long: "Checks every server's version, role, clock, latency, eviction, memory and persistence; tries the scripts of every rule, without charging; looks for overrides of no rule or that have expired, reads what processes report, asks the program whose page has the rules what it has found, and looks for keys without an expiry or of no rule. Each finding is ok, warn, bad or unknown, with a remedy. " +
+		long: "Checks every server's version, role, clock, latency, eviction, memory and persistence; writes a key for a millisecond; tries the scripts of every rule, without charging; looks for overrides of no rule or that have expired, reads what processes report, asks the program whose page has the rules what it has found, and looks for keys without an expiry or of no rule. Each finding is ok, warn, bad or unknown, with a remedy. " +
 			"The exit code is 1 if one is bad. Walks over the database, and needs the right +info, too.",
 	}
 }
@@ -99,6 +100,10 @@ func (c *doctorCommand) examineOverrides(ctx context.Context) {
 		c.say("overrides", "bad", "", "ratectl override rm takes away what is broken; see ratectl history", "%v", c.explained(err))
 		return
 	}
+	if last, err := c.lastOfHash(ctx); err == nil && len(entries) == 0 && last.After != "" && last.Did == "" {
+		c.say("overrides", "bad", "", "ratectl undo or override set writes it again; see eviction, and who deletes keys", "the hash is empty, though change %d has left an override of %s there: it was evicted, deleted or flushed", last.ID, describe(last.Target))
+		return
+	}
 	now, names := time.Now(), c.ruleNames()
 	for _, e := range entries {
 		switch {
@@ -111,6 +116,19 @@ func (c *doctorCommand) examineOverrides(ctx context.Context) {
 	if !c.has("overrides") {
 		c.say("overrides", "ok", "", "", "%d, all of known rules", len(entries))
 	}
+}
+
+// lastOfHash returns the last change in the history.
+func (c *doctorCommand) lastOfHash(ctx context.Context) (last override.Record, err error) {
+	editor, err := c.editor()
+	if err != nil {
+		return last, err
+	}
+	records, err := editor.History(ctx, 1)
+	if len(records) > 0 {
+		last = records[0]
+	}
+	return last, err
 }
 
 // examineProgram tells what the program has found itself whose page has the rules.

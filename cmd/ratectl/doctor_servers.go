@@ -53,7 +53,16 @@ func (c *doctorCommand) examine(ctx context.Context, server *redis.Client) {
 	say("version", stateIf("bad", major < 6 || major == 6 && minor < 2), "the scripts need Redis 6.2 or later", "%s", info["redis_version"])
 	say("role", stateIf("bad", info["role"] != "master"), "name the master with -redis, or Sentinels with -sentinel", "%s", info["role"])
 	policy, most := info["maxmemory_policy"], number("maxmemory")
-	say("eviction", stateIf("warn", policy != "noeviction" && most > 0), "give limits a Redis with maxmemory-policy noeviction: an evicted key admits its caller anew", "%s", policy)
+	evicts := policy
+	switch {
+	case most == 0 || policy == "noeviction":
+	case strings.HasPrefix(policy, "allkeys"):
+		evicts += fmt.Sprintf(": it may take counts, blocks, the overrides with their history, and what processes report; %s keys were evicted so far", info["evicted_keys"])
+	default:
+		evicts += fmt.Sprintf(": it may take counts, blocks and what processes report, though no overrides, which never expire; %s keys were evicted so far", info["evicted_keys"])
+	}
+	say("eviction", stateIf("bad", evicts != policy), "give limits a Redis with maxmemory-policy noeviction: an evicted key admits its caller anew", "%s", evicts)
+	c.tryWrite(ctx, server, say)
 	used := number("used_memory")
 	say("memory", stateIf("warn", most > 0 && float64(used) > fullMemory*float64(most)), "see ratectl memory, and docs/operating.md: Redis is full", "%d bytes of %s", used, cmp.Or(strings.TrimPrefix(info["maxmemory"], "0"), "no bound"))
 	switch {
@@ -65,6 +74,34 @@ func (c *doctorCommand) examine(ctx context.Context, server *redis.Client) {
 		say("persistence", "warn", "set appendonly yes, or keep the overrides somewhere else too: a restart takes back what was changed since the last snapshot", "snapshots alone, or none")
 	}
 }
+
+// tryWrite writes a key of its own to a server, and says whether that takes it.
+func (c *doctorCommand) tryWrite(ctx context.Context, server *redis.Client, say func(check, state, remedy, format string, args ...any)) {
+	prefix := "rate_limit:"
+	if c.Namespace != "" {
+		prefix = c.Namespace + ":" + prefix
+	}
+	var err error
+	for i := range maxSlotTries { // a node of a cluster takes the keys of its slots
+		err = server.Set(ctx, fmt.Sprintf("%sratectl doctor:%d", prefix, i), "", time.Millisecond).Err()
+		if !hasReply(err, "MOVED") && !hasReply(err, "ASK") {
+			break
+		}
+	}
+	switch remedy := refusesWrites(err); {
+	case err == nil:
+		say("writes", "ok", "", "a key was written")
+	case remedy != "":
+		say("writes", "bad", remedy, "it refuses every write, so that failure policies decide: %v", err)
+	case hasReply(err, "NOPERM"):
+		say("writes", "unknown", "give the user +set on the keys of the limits", "whether it takes writes was not tried: %v", err)
+	default:
+		say("writes", "unknown", "see whether the server runs, and -timeout", "%v", err)
+	}
+}
+
+// maxSlotTries is how many keys are tried until one is in a slot of a node: of 100 nodes, nearly always.
+const maxSlotTries = 1000
 
 // stateIf returns a state, or ok.
 func stateIf(state string, is bool) string {

@@ -38,7 +38,7 @@ func TestDoctor(t *testing.T) {
 			}
 		}
 	}
-	all := map[string]string{"version": "ok", "role": "ok", "clock": "ok", "eviction": "ok", "memory": "ok", "rights": "ok", "overrides": "ok", "expiry": "ok", "orphans": "ok"}
+	all := map[string]string{"version": "ok", "role": "ok", "clock": "ok", "eviction": "ok", "writes": "ok", "memory": "ok", "rights": "ok", "overrides": "ok", "expiry": "ok", "orphans": "ok"}
 	check("a sound Redis", 0, all)
 	if state(b.run("doctor").out, "budgets") != "ok" {
 		t.Error("limits of minutes are no budgets")
@@ -66,7 +66,7 @@ func TestDoctor(t *testing.T) {
 	b.client.Set(ctx, "orders:rate_limit:login:lost%block", "x", 0)
 	b.client.Set(ctx, "orders:rate_limit:gone:lost%block", "x", time.Hour)
 	b.client.HSet(ctx, "orders:limits", "login.usr", `{"max": 7}`, "login.user", `{"max": 7, "until": "2020-01-01T00:00:00Z"}`)
-	check("much that is not", 0, map[string]string{"eviction": "warn", "budgets": "warn", "persistence": "ok", "overrides": "warn", "expiry": "warn", "orphans": "warn"})
+	check("much that is not", 1, map[string]string{"eviction": "bad", "budgets": "warn", "persistence": "ok", "overrides": "warn", "expiry": "warn", "orphans": "warn"})
 	a := b.run("doctor")
 	for _, remedy := range []string{"ratectl fix-expiry", "maxmemory-policy noeviction", "rule login.usr: no rule of the listing", "rule login.user: it has ended", "1 keys start with orders:rate_limit:"} {
 		if !strings.Contains(a.out, remedy) {
@@ -83,6 +83,61 @@ func TestDoctor(t *testing.T) {
 	a = b.run("doctor")
 	if a.code != 1 || state(a.out, "server") != "unknown" || state(a.out, "rights") != "bad" {
 		t.Errorf("exit code %d, %s\n%s", a.code, a.err, a.out)
+	}
+}
+
+// TestRefusedWrites has a Redis that refuses every write, for each reason: the doctor says that it is
+// bad, a change says what helps, and what frees memory works.
+func TestRefusedWrites(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	b := newBench(t, client, server.Addr)
+	b.take(t, 6, "login", 0, "acme")
+	for name, test := range map[string]struct {
+		refuse, again func() error
+		remedy        string
+	}{
+		"full": {
+			func() error { return client.ConfigSet(t.Context(), "maxmemory", "1mb").Err() },
+			func() error { return client.ConfigSet(t.Context(), "maxmemory", "0").Err() }, "raise maxmemory",
+		},
+		"no replicas": {
+			func() error { return client.ConfigSet(t.Context(), "min-replicas-to-write", "3").Err() },
+			func() error { return client.ConfigSet(t.Context(), "min-replicas-to-write", "0").Err() }, "min-replicas-to-write lower",
+		},
+		"a replica": {
+			func() error { return client.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err() },
+			func() error { return client.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err() }, "name its master",
+		},
+	} {
+		if err := test.refuse(); err != nil {
+			t.Fatal(err)
+		}
+		a := b.run("doctor")
+		if a.code != 1 || !strings.Contains(a.out, "it refuses every write") || !strings.Contains(a.out, test.remedy) {
+			t.Errorf("%s: exit code %d\n%s%s", name, a.code, a.out, a.err)
+		}
+		a = b.run("block", "login.user", "eve")
+		if a.code != 1 || !strings.Contains(a.err, test.remedy) {
+			t.Errorf("%s: exit code %d, %s", name, a.code, a.err)
+		}
+		if name == "full" {
+			b.run("reset", "login.user", "acme", "-yes").wants(t, 0, "acme of rule login.user is reset;.*", "ratectl: it is in no history, since Redis is full\n")
+		}
+		if err := test.again(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.run("block", "login.user", "eve").wants(t, 0, ".*", "")
+	client.Del(t.Context(), "orders:limits") // as an eviction does
+	if a := b.run("doctor"); a.code != 1 || !strings.Contains(a.out, "has left an override of eve of rule login.user there: it was evicted") {
+		t.Errorf("exit code %d\n%s", a.code, a.out)
+	}
+	client.Do(t.Context(), "ACL", "SETUSER", "reader", "on", ">x", "~*", "+@all", "-set")
+	b.env["RATECTL_USER"], b.env["RATECTL_PASSWORD"] = "reader", "x"
+	if a := b.run("doctor"); !strings.Contains(a.out, "whether it takes writes was not tried") {
+		t.Error(a.out)
 	}
 }
 

@@ -58,11 +58,19 @@ func (c *resetCommand) does(ctx context.Context, a *resetAnswer, did string, do 
 			return err
 		}
 		before := fmt.Sprintf("%s, %d used", a.Before.State, a.Before.Used)
-		if err := c.note(ctx, override.Target{Rule: a.Rule, Pattern: a.Key, Keys: true}, did, before); err != nil {
-			return err
+		note := func() error {
+			return c.note(ctx, override.Target{Rule: a.Rule, Pattern: a.Key, Keys: true}, did, before)
+		}
+		unnoted := note()
+		full := hasReply(inFull(unnoted), "OOM") // a reset frees memory, and a note takes some
+		if unnoted != nil && !full {
+			return unnoted
 		}
 		if err := do(ctx, a.limit); err != nil {
 			return err
+		}
+		if full && note() != nil {
+			c.logger().Print("it is in no history, since Redis is full")
 		}
 		would = is
 	}
