@@ -12,7 +12,6 @@ import (
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/ledger"
-	"github.com/rategen/rategen/runtime/internal/meter"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
@@ -28,9 +27,6 @@ func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, er
 			undecided.Caller = callerOf(c.Charges[0].Key)
 			return undecided
 		}
-	}
-	if err == meter.ErrNoRoom {
-		d.fill(c.Charges, c.Tries)
 	}
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
@@ -18,7 +17,8 @@ import (
 type request struct {
 	decide.Call
 	peek          bool            // nothing is decided
-	patience      time.Duration   // a denial for no longer than that is [meter.ErrNoRoom], of which nobody else is told; 0: none is
+	tentative     bool            // of a Meter: without room it has [meter.ErrNoRoom], of which nobody else is told
+	mayWait       func() bool     // of a call that waits elsewhere: a denial is [meter.ErrNoRoom] if that is true; or nil
 	unsatisfiable []decide.Charge // of limits in shadow mode that are left out since they never fit
 }
 
@@ -32,7 +32,7 @@ func (r *request) free() {
 	r.Clear()
 	clear(r.unsatisfiable)
 	r.unsatisfiable = r.unsatisfiable[:0]
-	r.peek, r.patience, r.Again = false, 0, false
+	r.peek, r.tentative, r.mayWait, r.Again = false, false, nil, false
 	r.Setting, r.WaitedBefore = decide.Setting{}, 0
 	if !r.Large() {
 		requestPool.Put(r)

@@ -180,6 +180,12 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 	if req.LeftQueue() {
 		l.leaveQueue(ctx, req, limits, Decision{})
 	}
+	if err == nil && req.mayWait != nil && !terms.Admitted(req.Tries) {
+		d.fill(req.Charges, req.Tries)
+		if req.mayWait() {
+			return meter.ErrNoRoom
+		}
+	}
 	err = l.finish(ctx, &req.Call, limits, err, d)
 	if err == nil && req.Delay() > 0 {
 		if err = req.AwaitTurn(ctx, slices.Clone(limits)); err != nil {
@@ -205,7 +211,7 @@ func (l *Limiter) leaveQueue(ctx context.Context, req *request, limits []Limit, 
 // decide has a call tried until it is decided: once, or again after each wait that its rules allow.
 func (l *Limiter) decide(ctx context.Context, req *request, limits []Limit) (err error) {
 	var since time.Duration
-	if req.Waits() && req.patience == 0 {
+	if req.Waits() && !req.tentative {
 		since = clock.Now()
 	}
 	if since != 0 && l.ledger.Lines.Waiting() {
@@ -244,7 +250,7 @@ func (l *Limiter) try(ctx context.Context, req *request, limits []Limit, since t
 	if !l.engine.Known(ctx, &req.Call) {
 		err = l.engine.Ask(ctx, &req.Call)
 	}
-	if err == nil && req.patience > 0 && !terms.Admitted(req.Tries) && req.Tries[decide.Tightest(req.Tries)].RetryAfter <= req.patience {
+	if err == nil && req.tentative && !terms.Admitted(req.Tries) {
 		return meter.ErrNoRoom
 	}
 	return err

@@ -196,9 +196,7 @@ func (m *metered) takePart(wants []meter.Want, try bool) (err error) {
 	}
 	req := newRequest()
 	defer req.free()
-	if try {
-		req.patience = Never
-	}
+	req.tentative = try
 	var d Decision
 	if err = req.fill(ctx, l, limits); err == nil {
 		err = l.take(ctx, req, limits, &d)

@@ -7,7 +7,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/meter"
 )
 
-func (l lent) Try(ctx context.Context, into any, waited, patience time.Duration, limits ...Limit) (again bool, err error) {
+func (l lent) Try(ctx context.Context, into any, waited time.Duration, mayWait func() bool, limits ...Limit) (again bool, err error) {
 	d := into.(*Decision)
 	if !l.Enabled() || anyExempt.Load() && isExempt(ctx) {
 		d.Allowed = true
@@ -15,7 +15,7 @@ func (l lent) Try(ctx context.Context, into any, waited, patience time.Duration,
 	}
 	req := newRequest()
 	defer req.free()
-	req.WaitedBefore, req.patience = waited, max(0, patience)
+	req.WaitedBefore, req.mayWait = waited, mayWait
 	var paid paidCap
 	if err = l.takeFor(ctx, req, limits, &paid, d); err != nil {
 		l.processCap.giveBack(&paid)

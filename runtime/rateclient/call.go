@@ -2,6 +2,7 @@ package rateclient
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -68,15 +69,18 @@ func (c *Call) take(r *http.Request, waited time.Duration) (d runtime.Decision, 
 		limits = append(limits, c.limit(r, i))
 	}
 	c.charged = time.Now()
-	l, patience := c.peer.limits[0], c.deadline.Sub(c.charged)
+	l := c.peer.limits[0]
 	if c.charged.Before(c.paced) {
 		pace := l.pace.Limit(&c.keys[0]).WithCost(min(max(c.cost, 0), l.pace.Burst))
 		if l.Most > 0 || c.maxes[0] > 0 {
 			pace = pace.WithMax(l.max(c.maxes[0], 1))
 		}
-		limits, patience = append(limits, pace), runtime.Never
+		limits = append(limits, pace)
 	}
-	again, err = c.transport.engine.Try(r.Context(), &d, waited, patience, limits...)
+	again, err = c.transport.engine.Try(r.Context(), &d, waited, func() bool {
+		d.RetryAfter = c.untilTurn(&d, d.RetryAfter)
+		return d.RetryAfter <= time.Until(c.deadline)
+	}, limits...)
 	c.least, c.left = d.Rule, d.Remaining
 	if !again && err == nil && c.settle != nil {
 		*c.settle = d
@@ -84,13 +88,19 @@ func (c *Call) take(r *http.Request, waited time.Duration) (d runtime.Decision, 
 	if d.Blocked && d.Source == rule.SourceStore { // perhaps another replica, or somebody else, has begun the hold
 		c.say(r.Context(), 0, peerstate.Said{Evenly: l.evenly(d.RetryAfter)})
 	}
-	if again && d.Rule == l.pace.Name { // after that calls need not go on evenly
-		d.RetryAfter = min(d.RetryAfter, max(time.Until(c.paced), time.Microsecond))
-	}
-	if again && d.RetryAfter > time.Until(c.deadline) {
-		return d, false, c.transport.engine.TooLate(r.Context(), limits[0], waited, d.RetryAfter)
+	if limited := (*runtime.LimitedError)(nil); errors.As(err, &limited) {
+		limited.RetryAfter = c.untilTurn(&d, limited.RetryAfter)
 	}
 	return d, again, err
+}
+
+// untilTurn returns the time until a denied request may be sent: at the latest when calls need not go
+// on evenly any more, if it is the pace that has denied it.
+func (c *Call) untilTurn(d *runtime.Decision, wait time.Duration) time.Duration {
+	if d.Rule != c.peer.limits[0].pace.Name {
+		return wait
+	}
+	return min(wait, max(time.Until(c.paced), time.Microsecond))
 }
 
 // limit returns the i-th limit of the request as it is now.

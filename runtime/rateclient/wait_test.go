@@ -138,3 +138,24 @@ func TestCloseEndsLines(t *testing.T) {
 		}
 	})
 }
+
+// TestHeldIsBlocked wants the error of a request that a hold keeps from being sent to say so, and when
+// it ends, whether calls are to go on evenly then or not.
+func TestHeldIsBlocked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{answer: func(*http.Request) (int, map[string]string) {
+			return 429, map[string]string{"Retry-After": "60"}
+		}}
+		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: perSecond(10)})
+		if status, err := get(t.Context(), transport, "http://a.test/"); status != 429 {
+			t.Fatal(status, err)
+		}
+		for left := 60 * time.Second; left > 0; left -= 20 * time.Second {
+			var limited *runtime.LimitedError
+			if _, err := get(t.Context(), transport, "http://a.test/"); !errors.As(err, &limited) || !limited.Blocked || limited.RetryAfter != left || limited.Rule != "peer" {
+				t.Errorf("%v before its end: %#v", left, err)
+			}
+			time.Sleep(20 * time.Second)
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rategrpc"
 	"github.com/rategen/rategen/runtime/raterpc"
 )
@@ -175,5 +177,35 @@ func TestUnmetMethods(t *testing.T) {
 		call(t, client)
 		limittest.Equal(t, "unmet", strings.Join(unmet(), "\n"), `/grpc.testing.testService/UnaryCall: did you mean "/grpc.testing.TestService/UnaryCall"?
 /testing.TestService/*: did you mean "/grpc.testing.TestService/*"?`)
+	}
+}
+
+// The clients of calls that wait for their turns get UNAVAILABLE when the limiter is closed, so that a
+// server which stops does not wait for them.
+func TestLimiterClosed(t *testing.T) {
+	waits := make(chan struct{}, 9)
+	l := limiter(t, runtime.WithObserver(&observe.Observer{Wait: func(_ context.Context, ev observe.WaitEvent) {
+		if ev.Waiting {
+			waits <- struct{}{}
+		}
+	}}))
+	waiting := rule(1, time.Hour)
+	waiting.Wait = time.Hour
+	client := dial(t, &service{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		_, err := l.Take(ctx, waiting.Limit(nil))
+		return &pb.SimpleResponse{}, err
+	}}, rategrpc.ServerOptions())
+	if _, err := client.UnaryCall(t.Context(), &pb.SimpleRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	errs := make(chan error)
+	go func() {
+		_, err := client.UnaryCall(t.Context(), &pb.SimpleRequest{})
+		errs <- err
+	}()
+	<-waits
+	_ = l.Close()
+	if err := <-errs; status.Code(err) != codes.Unavailable || strings.Contains(err.Error(), "shop.Orders") {
+		t.Error(err)
 	}
 }
