@@ -391,7 +391,7 @@ not meant, and ends in a code:
 
   - hidden_methods: An interface embeds one of another package that is extended there,
     as llms.Model is by llms.ReasoningModel. Callers that ask for the extension do not
-    find it in the wrapper. Embed the extension, or ask what Unwrap returns; list the
+    find it in the wrapper. Embed the extension, or ask the value that you wrap; list the
     methods in place of embedding the interface if you mean that.
 
   - not_wrapped: A method that has no limit of its own returns what is limited,

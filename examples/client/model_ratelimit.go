@@ -75,8 +75,3 @@ func (s *RateLimitedModel) Complete(ctx context.Context, prompt string, maxToken
 	wrapper.HoldOff(ctx, s.limiter, limit, retryAfter(err))
 	return text, tokens, err
 }
-
-// Unwrap returns the Model behind the limits.
-func (s *RateLimitedModel) Unwrap() Model {
-	return s.next
-}

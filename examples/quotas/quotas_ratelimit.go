@@ -61,8 +61,3 @@ func (s *RateLimitedReports) ExportUsage(ctx context.Context, tenant Tenant) ([]
 	limit := reportsExportLimit.Limit(key).WithMax(tenant.PerHour)
 	return s.limiter.Usage(ctx, limit)
 }
-
-// Unwrap returns the Reports behind the limits.
-func (s *RateLimitedReports) Unwrap() Reports {
-	return s.next
-}

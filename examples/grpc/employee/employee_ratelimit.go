@@ -68,8 +68,3 @@ func (s *RateLimitedEmployeeService) GetEmployee(ctx context.Context, req *pb.Ge
 func (s *RateLimitedEmployeeService) ListEmployees(arg0 *pb.ListEmployeesRequest, arg1 grpc.ServerStreamingServer[pb.Employee]) error {
 	return s.next.ListEmployees(arg0, arg1)
 }
-
-// Unwrap returns the EmployeeService behind the limits.
-func (s *RateLimitedEmployeeService) Unwrap() EmployeeService {
-	return s.next
-}

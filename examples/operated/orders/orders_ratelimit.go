@@ -134,8 +134,3 @@ func (s *RateLimitedService) LogIn(ctx context.Context, user, network, password 
 	}
 	return s.next.LogIn(ctx, user, network, password)
 }
-
-// Unwrap returns the Service behind the limits.
-func (s *RateLimitedService) Unwrap() Service {
-	return s.next
-}

@@ -63,8 +63,3 @@ func (s *RateLimitedPrinter) Print(ctx context.Context, a Account, pages int) er
 	}
 	return err
 }
-
-// Unwrap returns the Printer behind the limits.
-func (s *RateLimitedPrinter) Unwrap() Printer {
-	return s.next
-}

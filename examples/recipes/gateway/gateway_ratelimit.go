@@ -129,8 +129,3 @@ func (s *RateLimitedModel) Ask(ctx context.Context, c Caller, prompt string) ite
 		}
 	}
 }
-
-// Unwrap returns the Model behind the limits.
-func (s *RateLimitedModel) Unwrap() Model {
-	return s.next
-}

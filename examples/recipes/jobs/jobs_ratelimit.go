@@ -72,8 +72,3 @@ func (s *RateLimitedWorker) Run(ctx context.Context, job Job) error {
 	}
 	return s.next.Run(ctx, job)
 }
-
-// Unwrap returns the Worker behind the limits.
-func (s *RateLimitedWorker) Unwrap() Worker {
-	return s.next
-}

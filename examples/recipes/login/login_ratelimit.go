@@ -79,8 +79,3 @@ func (s *RateLimitedAccounts) LogIn(ctx context.Context, user, password string) 
 	}
 	return token, err
 }
-
-// Unwrap returns the Accounts behind the limits.
-func (s *RateLimitedAccounts) Unwrap() Accounts {
-	return s.next
-}

@@ -83,8 +83,3 @@ func (s *RateLimitedSearch) FindUsage(ctx context.Context, c Customer) ([]runtim
 	limit2 := searchFindLimit2.Limit(key2).WithMax(c.Monthly).WithPeriod(c.Zone, int64(c.BillingDay))
 	return s.limiter.Usage(ctx, limit, limit2)
 }
-
-// Unwrap returns the Search behind the limits.
-func (s *RateLimitedSearch) Unwrap() Search {
-	return s.next
-}

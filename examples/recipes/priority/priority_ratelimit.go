@@ -53,8 +53,3 @@ func (s *RateLimitedOrders) Submit(ctx context.Context, req Request) error {
 	}
 	return s.next.Submit(ctx, req)
 }
-
-// Unwrap returns the Orders behind the limits.
-func (s *RateLimitedOrders) Unwrap() Orders {
-	return s.next
-}

@@ -54,8 +54,3 @@ func (s *RateLimitedSearch) Find(ctx context.Context, user, query string) ([]str
 	}
 	return s.next.Find(ctx, user, query)
 }
-
-// Unwrap returns the Search behind the limits.
-func (s *RateLimitedSearch) Unwrap() Search {
-	return s.next
-}

@@ -75,8 +75,3 @@ func (s *RateLimitedEmployeeService) GetByEmail(ctx context.Context, email strin
 	}
 	return s.next.GetByEmail(ctx, email)
 }
-
-// Unwrap returns the EmployeeService behind the limits.
-func (s *RateLimitedEmployeeService) Unwrap() EmployeeService {
-	return s.next
-}

@@ -141,13 +141,6 @@ func (e *emitter) wrapper(f *jen.File, w *model.Wrapper) {
 			e.accessor(f, w, m, a, receiver, self())
 		}
 	}
-	if w.Unwraps() {
-		f.Line()
-		comment(f.Group, fmt.Sprintf("Unwrap returns the %s behind the limits.", w.Wrapped))
-		f.Func().Params(jen.Id(receiver).Op("*").Add(self())).Id("Unwrap").Params().Add(next()).Block(
-			jen.Return(jen.Id(receiver).Dot(w.NextField())),
-		)
-	}
 }
 
 // ruleFields returns the fields of a generated rule: those that every rule has,

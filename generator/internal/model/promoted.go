@@ -115,7 +115,7 @@ func (b *Builder) warnExtended(f *File, w *Wrapper) {
 			continue
 		}
 		base := p.Name() + "." + embedded.Obj().Name()
-		b.Report.Warn(diag.HiddenMethods, w.Decl.Spec.Name.Pos(), "a %s is no %s, which extends %s, even if what it wraps is one: embed that in %s, or ask what Unwrap() returns; list the methods of %s in place of embedding it if that is meant",
+		b.Report.Warn(diag.HiddenMethods, w.Decl.Spec.Name.Pos(), "a %s is no %s, which extends %s, even if what it wraps is one: embed that in %s, or ask the value that you wrap; list the methods of %s in place of embedding it if that is meant",
 			w.TypeName, directive.List(names, "and no"), base, w.Name, base)
 	}
 }

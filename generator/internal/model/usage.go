@@ -51,9 +51,6 @@ func (m *Method) IsVariadic(p *expr.Param) bool {
 // applyUsage names the accessors of methods, and reports names that there are already.
 func (b *Builder) applyUsage(w *Wrapper) {
 	taken := map[string]string{w.NextField(): "a field", w.LimiterField(): "a field"}
-	if w.Unwraps() {
-		taken["Unwrap"] = "a method"
-	}
 	for _, obj := range w.Embeds {
 		taken[obj.Name()] = "a field"
 	}

@@ -81,12 +81,6 @@ func (w *Wrapper) NextField() string { return w.field("next") }
 // LimiterField returns the name of the field for the limiter.
 func (w *Wrapper) LimiterField() string { return w.field("limiter") }
 
-// Unwraps reports whether the wrapper has a method Unwrap of its own. An error's Unwrap
-// means something else.
-func (w *Wrapper) Unwraps() bool {
-	return !slices.ContainsFunc(w.Methods, func(m *Method) bool { return m.Name == "Unwrap" || m.Name == "Error" })
-}
-
 func (w *Wrapper) field(name string) string {
 	taken := map[string]bool{}
 	for _, m := range w.Methods {

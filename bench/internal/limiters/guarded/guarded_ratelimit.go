@@ -75,8 +75,3 @@ func (s *RateLimitedService) NoRoom(ctx context.Context, key string) error {
 	}
 	return s.next.NoRoom(ctx, key)
 }
-
-// Unwrap returns the Service behind the limits.
-func (s *RateLimitedService) Unwrap() Service {
-	return s.next
-}
