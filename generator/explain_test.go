@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/internal/testkit/scratch"
 	"github.com/rategen/rategen/runtime"
@@ -69,7 +70,7 @@ func TestExplainedKey(t *testing.T) {
 				}
 			}
 			r.Name, r.Prefix, r.Window, r.Max = "a", fmt.Sprintf("p%d:", i), 10*time.Second, 100
-			used := runtime.New(runtime.NewMemoryStore()).RedisKey(r.Limit(runtime.NewKey().AddString(text).AddInt(1001)))
+			used := bridge.LimiterOf(runtime.New(runtime.NewMemoryStore())).RedisKey(r.Limit(runtime.NewKey().AddString(text).AddInt(1001)))
 			if shown != used {
 				t.Errorf("%s: the explanation says %q, and the key is %q", options, shown, used)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/internal/testkit/seed"
 	"github.com/rategen/rategen/runtime"
@@ -115,7 +116,7 @@ func TestBatchWaitsOnce(t *testing.T) {
 		for _, o := range runtime.New(store, quiet, closed).TakeEach(t.Context(), limits...) {
 			wantError(t, name, o.Err, runtime.ErrUnavailable)
 		}
-		same(t, name+": why calls were not decided", map[observe.ErrorClass]int64{observe.ClassTimeout: calls}, store.Failures())
+		same(t, name+": why calls were not decided", map[observe.ErrorClass]int64{observe.ClassTimeout: calls}, bridge.StoreOf(store).Failures())
 	}
 }
 

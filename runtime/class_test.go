@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -158,7 +159,7 @@ func wantClass(t *testing.T, client redis.UniversalClient, want observe.ErrorCla
 	same(t, "the observer's failures", []observe.ErrorClass{want, second}, seen)
 	counted := map[observe.ErrorClass]int64{want: 1}
 	counted[second]++
-	same(t, "failures counted", counted, store.Failures())
+	same(t, "failures counted", counted, bridge.StoreOf(store).Failures())
 }
 
 // TestErrorClassOfConnection breaks connections while calls are under way.
@@ -214,7 +215,7 @@ func TestForeignType(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			limit := r.Limit(key(strings.Repeat("long", 100))) // a part of its key is a hash
 			good := (&runtime.Rule{Name: "good", Prefix: "good:", Window: time.Hour, Max: 100}).Limit(key(name))
-			redisKey := closed.RedisKey(limit)
+			redisKey := bridge.LimiterOf(closed).RedisKey(limit)
 			fails := func(what string, limits ...runtime.Limit) {
 				t.Helper()
 				if _, err := closed.Take(t.Context(), limits...); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(causes(err), "WRONGTYPE") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -258,9 +259,9 @@ func TestDenialRenewedAgain(t *testing.T) {
 			break
 		}
 	}
-	before := store.Failures()[observe.ClassTimeout]
-	if got := source(ctx); got != rule.SourceRecalled || store.Failures()[observe.ClassTimeout] != before+1 {
-		t.Errorf("the caller that asked first has gone: decided by %v, and %v; want that another one asks in vain", got, store.Failures())
+	before := bridge.StoreOf(store).Failures()[observe.ClassTimeout]
+	if got := source(ctx); got != rule.SourceRecalled || bridge.StoreOf(store).Failures()[observe.ClassTimeout] != before+1 {
+		t.Errorf("the caller that asked first has gone: decided by %v, and %v; want that another one asks in vain", got, bridge.StoreOf(store).Failures())
 	}
 	server.Resume()
 	eventually(t, "another one asks", func() bool { return source(ctx) == rule.SourceStore })

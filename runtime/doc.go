@@ -47,11 +47,18 @@
 // # While a program runs
 //
 // [WithEnabled] is a switch for all limits. [WithOverrides] changes limits, and a [rule.Scaler]
-// adapts them to the load. An [observe.Observer] receives decisions and failures.
-// [observe.WithRecorder] shows middleware every limit of one request. [WithMemoryWatch] watches the
-// memory of Redis, and [RedisStore.Survey] counts the keys in it. [Limiter.Close] and
+// adapts them to the load. [WithMemoryWatch] watches the memory of Redis. [Limiter.Close] and
 // [RedisStore.Close] end the goroutines that these start.
 //
-// A [MemoryStore] needs no server. Package ratetest has limiters for tests of code that is
-// limited.
+// # Other packages
+//
+//   - A limit for each plan: [rule.Limit.WithMax] applies a rule at the max of a caller's plan. Package
+//     runtime/rule has all words of rules.
+//   - Tests: package runtime/ratetest has limiters that a test moves in time and questions. A
+//     [MemoryStore] needs no server.
+//   - Who is refused: [WithObserver] takes an [observe.Observer], whose KeyDenied has the keys.
+//     Packages runtime/rateprom and runtime/rateotel make metrics of it, runtime/ratepage a page, and
+//     the command ratectl asks Redis. The log has a line a second for each rule.
+//   - Answers of a server to refused requests: packages runtime/ratehttp, rategrpc and rateconnect.
+//     Package runtime/wrapper says what an adapter for another framework needs.
 package runtime

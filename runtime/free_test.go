@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
@@ -156,9 +157,9 @@ func TestFreeIsAsked(t *testing.T) {
 		equal(t, name+": requests", count.scripts(), 1)
 		equal(t, name+": keys", client.DBSize(t.Context()).Val(), 0)
 		taken(t, limiter, limit)
-		state := client.Dump(t.Context(), limiter.RedisKey(limit)).Val()
+		state := client.Dump(t.Context(), bridge.LimiterOf(limiter).RedisKey(limit)).Val()
 		takenBy(t, limiter, rule.SourceStore, limit.WithCost(0))
-		if client.Dump(t.Context(), limiter.RedisKey(limit)).Val() != state {
+		if client.Dump(t.Context(), bridge.LimiterOf(limiter).RedisKey(limit)).Val() != state {
 			t.Errorf("%s: a call at no cost has changed the key", name)
 		}
 		blockedBy(t, limiter, limit.WithCost(10))

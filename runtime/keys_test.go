@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
@@ -162,12 +163,12 @@ func testRulesWithoutPrefix(t *testing.T, replica replicas) {
 		if d := taken(t, limiter, limit); d.Remaining != d.Limit-1 {
 			t.Errorf("%s: got %+v", name, d)
 		}
-		equal(t, "is the key", limiter.RedisKey(limit), t.Name()+":"+name)
+		equal(t, "is the key", bridge.LimiterOf(limiter).RedisKey(limit), t.Name()+":"+name)
 	}
 	ok(t, limiter.Reset(t.Context(), search.Limit(key("ann"))))
 	wantLeft(t, limiter, login.Limit(key("ann")), 2)
 	for namespace, want := range map[string]string{"": "rate_limit:login:", "shop": "shop:rate_limit:login:"} {
-		equal(t, "is the prefix", runtime.New(nil, runtime.WithNamespace(namespace)).KeysOf(login).Prefix, want)
+		equal(t, "is the prefix", bridge.LimiterOf(runtime.New(nil, runtime.WithNamespace(namespace))).KeysOf(login).Prefix, want)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -35,7 +36,7 @@ func testLeases(t *testing.T, replica replicas) {
 					limiter := replica()
 					held := int64(0)
 					for leased := 0; leased < 200; {
-						held = max(held, limiter.Leased()["r"])
+						held = max(held, bridge.LimiterOf(limiter).Leased()["r"])
 						d := taken(t, limiter, limit.WithCost(2))
 						if d.Source == rule.SourceLease {
 							leased++
@@ -49,7 +50,7 @@ func testLeases(t *testing.T, replica replicas) {
 						}
 					}
 					ok(t, limiter.Close())
-					if left := limiter.Leased()["r"]; held == 0 || held > 200_000 || left != 0 {
+					if left := bridge.LimiterOf(limiter).Leased()["r"]; held == 0 || held > 200_000 || left != 0 {
 						t.Errorf("it held %d units, and %d after Close", held, left)
 					}
 				}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -158,7 +159,7 @@ func TestMeterSettlesOthers(t *testing.T) {
 		for limit, want := range map[*runtime.Rule]int64{permits: 2, requests: 9, tokens: 15} {
 			wantLeft(t, limiter, limit.Limit(nil), want)
 		}
-		same(t, "in flight", map[string]int64{"p": 0}, limiter.Permits())
+		same(t, "in flight", map[string]int64{"p": 0}, bridge.LimiterOf(limiter).Permits())
 	}
 	m := metered(t, inMemory(), permits.Limit(nil))
 	wantError(t, "permits that grow", m.Charge(1), runtime.ErrInvalidLimit)

@@ -184,9 +184,7 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 	return err
 }
 
-// RedisKey returns the key in Redis under which a limit counts by the overrides in force, for
-// tools and logs. It is empty for a rule that has neither a Prefix nor a Name.
-func (l *Limiter) RedisKey(limit Limit) string {
+func (l lent) RedisKey(limit Limit) string {
 	if rule.CheckPrefix(limit.Rule) != nil {
 		return ""
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -48,7 +49,7 @@ func TestOverrideKeysEverywhere(t *testing.T) {
 	for _, ev := range seen.all() {
 		equal(t, "rule of an event", ev.Rule, "r")
 	}
-	between(t, "keys live for twice the longest window", limiter.KeysOf(r).Expiry, 4*time.Hour, 7*time.Hour)
+	between(t, "keys live for twice the longest window", bridge.LimiterOf(limiter).KeysOf(r).Expiry, 4*time.Hour, 7*time.Hour)
 }
 
 // The factor of an adaptive rule and a process's share apply to a key's numbers, also

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -211,7 +212,7 @@ func TestPermitsOfOddLimits(t *testing.T) {
 		d := taken(t, limiter, test.limit)
 		b.put(runtime.Overrides{})
 		settled(t, limiter, d)
-		equal(t, "are held", limiter.Permits()["r"], 0)
+		equal(t, "are held", bridge.LimiterOf(limiter).Permits()["r"], 0)
 	})
 }
 
@@ -224,5 +225,5 @@ func TestInFlightIsBounded(t *testing.T) {
 		limit := (&runtime.Rule{Name: fmt.Sprint(i), Algorithm: runtime.Concurrency, Window: time.Minute, Max: 1}).Limit(nil)
 		settled(t, limiter, taken(t, limiter, limit))
 	}
-	between(t, "names", len(limiter.Permits()), 1, 10_001)
+	between(t, "names", len(bridge.LimiterOf(limiter).Permits()), 1, 10_001)
 }

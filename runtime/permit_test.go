@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -117,7 +118,7 @@ func TestPermitsOfLateAnswers(t *testing.T) {
 		settled(t, limiter, d)
 	}
 	returns("a caller who has gone")
-	equal(t, "in flight", limiter.Permits()["permits"], 0)
+	equal(t, "in flight", bridge.LimiterOf(limiter).Permits()["permits"], 0)
 }
 
 // Permits outlast a Redis that does not respond and one that has lost everything,
@@ -160,7 +161,7 @@ func TestPermitsThroughFaults(t *testing.T) {
 		_ = limiter.Settle(t.Context(), d)
 	}
 	held(0, "all permits are returned")
-	equal(t, "in flight", limiter.Permits()["permits"], 0)
+	equal(t, "in flight", bridge.LimiterOf(limiter).Permits()["permits"], 0)
 	_ = limiter.Close()
 }
 
@@ -231,7 +232,7 @@ func TestLocalPermits(t *testing.T) {
 			}
 			// A call that costs more than its share takes all of it.
 			settled(t, limiter, taken(t, limiter, limit.WithCost(3)))
-			equal(t, "in flight", limiter.Permits()["permits"], 0)
+			equal(t, "in flight", bridge.LimiterOf(limiter).Permits()["permits"], 0)
 			for range all {
 				taken(t, limiter, limit)
 			}

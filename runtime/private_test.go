@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/observe"
@@ -84,7 +85,7 @@ func (w *notes) use(t *testing.T, l *runtime.Limiter, store runtime.Store, happe
 	ctx := t.Context()
 	var limits []runtime.Limit
 	var decisions []runtime.Decision
-	var groups []*runtime.KeyGroup
+	var groups []*bridge.KeyGroup
 	for name, rule := range serverRules(time.Minute, 3) {
 		if !w.all && !slices.Contains([]string{"log packed", "fixed", "permits"}, name) {
 			continue
@@ -94,7 +95,7 @@ func (w *notes) use(t *testing.T, l *runtime.Limiter, store runtime.Store, happe
 		d, err := l.Take(ctx, limit)
 		w.note("take before", err)
 		fmt.Fprintf(w, "%+v, %+v\n", d, runtime.Outcome{Decision: d, Err: err})
-		limits, decisions, groups = append(limits, limit), append(decisions, d), append(groups, l.KeysOf(rule))
+		limits, decisions, groups = append(limits, limit), append(decisions, d), append(groups, bridge.LimiterOf(l).KeysOf(rule))
 	}
 	happens()
 	for i, limit := range limits {
@@ -125,7 +126,7 @@ func (w *notes) use(t *testing.T, l *runtime.Limiter, store runtime.Store, happe
 		}
 	}
 	if redis, ok := store.(*runtime.RedisStore); ok {
-		w.note("survey", redis.Survey(ctx, groups...))
+		w.note("survey", bridge.StoreOf(redis).Survey(ctx, groups...))
 		w.note("close", redis.Close())
 	}
 	w.note("close", l.Close())

@@ -19,6 +19,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/server"
@@ -29,74 +30,23 @@ import (
 const (
 	reportFirst = 10 * time.Second // after the start: what ends before that reports nothing
 	reportEvery = time.Minute
-	reportSoon  = time.Second     // after a change of overrides
-	aliveEvery  = 5 * time.Second // a sign that the process lives
+	reportSoon  = time.Second         // after a change of overrides
+	aliveEvery  = bridge.AliveFor / 3 // a sign that the process lives
 )
 
-// AliveFor is after how long without a sign a process is taken to have ended.
-const AliveFor = 3 * aliveEvery
-
-// MaxReported is how many rules a [Process] has at most.
-const MaxReported = 1_000
-
-// A Process is the report of a limiter to the Redis of its store: it says what the limiter has in
-// force. A limiter with rules reports ten seconds after its start, a second after overrides have
-// changed, and each minute, and tells every five seconds that it lives. A report is a trip of its own,
-// for which no call waits. Redis keeps it for four minutes at most.
-type Process struct {
-	// Name is that of the machine and something random. A process with several limiters in a
-	// namespace has several.
-	Name string `json:"name"`
-	// Host is the machine, and Build the version of the program, as the build has noted it.
-	Host  string `json:"host,omitempty"`
-	Build string `json:"build,omitempty"`
-	// At is when it was told, by the clock of the process, which is behind that of Redis by Behind.
-	At     time.Time     `json:"at"`
-	Behind time.Duration `json:"behind"`
-	// Alive is when it gave its last sign, by the clock of Redis. Silent says that this is longer
-	// than [AliveFor] ago.
-	Alive  time.Time `json:"-"`
-	Silent bool      `json:"-"`
-	// Overrides says where the overrides come from that it follows: "redis:" and the key of a
-	// hash, "file:" and a path, "function", or nothing.
-	Overrides string `json:"overrides,omitempty"`
-	// Version is that of the overrides in force, see [Overrides.Version], and Since when they came
-	// into force, by the clock of Redis.
-	Version string    `json:"version,omitempty"`
-	Since   time.Time `json:"since,omitzero"`
-	// Rules are its rules, sorted by name, [MaxReported] at most.
-	Rules []ProcessRule `json:"-"`
-	// Findings are those of [Limiter.Findings], by their codes.
-	Findings []FindingGroup `json:"findings"`
-
-	Digest string `json:"rules"`  // of its rules, which processes share
-	Called []byte `json:"called"` // a bit for each
-}
-
-// A ProcessRule is a rule of a [Process].
-type ProcessRule struct {
-	Name string `json:"name"`
-	// Terms say how much it admits as it was declared, such as "5 in 10s, sliding-log".
-	Terms string `json:"terms"`
-	// Called reports whether a call has met the rule.
-	Called bool `json:"-"`
-}
-
-// WithoutReports has a limiter tell Redis nothing of itself, see [Process] and [RefusedMinute]. Then
-// ratectl does not know whether it follows the overrides that are changed.
+// WithoutReports has a limiter tell Redis nothing of itself: neither which rules and overrides are in force,
+// nor whom it refuses. Then ratectl does not know whether it follows the overrides that are changed.
 func WithoutReports() Option { return func(l *Limiter) { l.reports.disabled = true } }
 
-// Processes returns what limiters with a namespace have told this Redis of themselves, sorted by
-// name. Those that have ended without [Limiter.Close] are among them for up to four minutes.
-func (s *RedisStore) Processes(ctx context.Context, namespace string) ([]Process, error) {
+func (s lentStore) Processes(ctx context.Context, namespace string) ([]bridge.Process, error) {
 	const failed = "read the reports of processes: %w"
 	told, err := server.Processes(ctx, s.client, namespace)
 	if err != nil {
 		return nil, fmt.Errorf(failed, err)
 	}
-	newest, rules := map[string]Process{}, map[string][]ProcessRule{}
+	newest, rules := map[string]bridge.Process{}, map[string][]bridge.ProcessRule{}
 	for _, text := range told.Texts {
-		var p Process
+		var p bridge.Process
 		if json.Unmarshal([]byte(text), &p) == nil && p.At.After(newest[p.Name].At) {
 			newest[p.Name], rules[p.Digest] = p, nil
 		}
@@ -107,16 +57,16 @@ func (s *RedisStore) Processes(ctx context.Context, namespace string) ([]Process
 		return nil, fmt.Errorf(failed, err)
 	}
 	for i, text := range texts {
-		var shared []ProcessRule
+		var shared []bridge.ProcessRule
 		if json.Unmarshal([]byte(text), &shared) == nil {
 			rules[digests[i]] = shared
 		}
 	}
-	all := slices.SortedFunc(maps.Values(newest), func(a, b Process) int { return cmp.Compare(a.Name, b.Name) })
+	all := slices.SortedFunc(maps.Values(newest), func(a, b bridge.Process) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range all {
 		p := &all[i]
 		p.Alive, p.Rules = told.Alive[p.Name], slices.Clone(rules[p.Digest])
-		p.Silent = told.Now.Sub(p.Alive) > AliveFor
+		p.Silent = told.Now.Sub(p.Alive) > bridge.AliveFor
 		for n := range p.Rules {
 			p.Rules[n].Called = n/8 < len(p.Called) && p.Called[n/8]>>(n%8)&1 == 1
 		}
@@ -124,16 +74,14 @@ func (s *RedisStore) Processes(ctx context.Context, namespace string) ([]Process
 	return all, nil
 }
 
-// Processes is [RedisStore.Processes] for the store and the namespace of the limiter. A limiter on
-// another store has none.
-func (l *Limiter) Processes(ctx context.Context) ([]Process, error) {
+func (l lent) Processes(ctx context.Context) ([]bridge.Process, error) {
 	if l.redis == nil {
 		return nil, nil
 	}
-	return l.redis.Processes(ctx, l.plans.Namespace)
+	return lentStore{l.redis}.Processes(ctx, l.plans.Namespace)
 }
 
-// reports makes the reports of a limiter to Redis, see [Process].
+// reports makes the reports of a limiter to Redis, see [bridge.Process].
 type reports struct {
 	disabled bool
 	name     string
@@ -257,18 +205,18 @@ func (l *Limiter) report() {
 	if !l.reports.written.Swap(true) {
 		_ = l.sent(server.Report{Text: server.Lives}) // for the time of Redis
 	}
-	rules = rules[:min(len(rules), MaxReported)]
-	p := Process{Name: l.reports.name, Host: hostName(), Build: buildName(), At: time.Now(), Behind: time.Duration(l.reports.ahead.Load()),
-		Overrides: l.reports.source, Findings: GroupFindings(l.Findings()), Called: make([]byte, (len(rules)+7)/8)}
+	rules = rules[:min(len(rules), bridge.MaxReported)]
+	p := bridge.Process{Name: l.reports.name, Host: hostName(), Build: buildName(), At: time.Now(), Behind: time.Duration(l.reports.ahead.Load()),
+		Overrides: l.reports.source, Findings: bridge.GroupFindings(l.Findings()), Called: make([]byte, (len(rules)+7)/8)}
 	if o := l.plans.Overrides(); o != nil {
 		p.Version = o.Version()
 	}
 	if at := l.reports.changed.Load(); at != 0 {
 		p.Since = time.Unix(0, at).UTC()
 	}
-	shared := make([]ProcessRule, len(rules))
+	shared := make([]bridge.ProcessRule, len(rules))
 	for i, s := range rules {
-		shared[i] = ProcessRule{Name: s.Rule.Name, Terms: termsOf(s.Rule)}
+		shared[i] = bridge.ProcessRule{Name: s.Rule.Name, Terms: termsOf(s.Rule)}
 		if s.Called {
 			p.Called[i/8] |= 1 << (i % 8)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
@@ -38,8 +39,8 @@ func testProcesses(t *testing.T, client redis.UniversalClient, _ []*redistest.Se
 		l.Report()
 		l.Report()
 	}
-	read := func(namespace string) []runtime.Process {
-		found, err := store.Processes(t.Context(), namespace)
+	read := func(namespace string) []bridge.Process {
+		found, err := bridge.StoreOf(store).Processes(t.Context(), namespace)
 		ok(t, err)
 		return found
 	}
@@ -48,7 +49,7 @@ func testProcesses(t *testing.T, client redis.UniversalClient, _ []*redistest.Se
 		t.Fatalf("found %+v", found)
 	}
 	for _, p := range found {
-		same(t, "rules", []runtime.ProcessRule{{Name: "d", Terms: "9 in a day, fixed-window"}, {Name: "r", Terms: "5 in 10s, sliding-log"}}, p.Rules)
+		same(t, "rules", []bridge.ProcessRule{{Name: "d", Terms: "9 in a day, fixed-window"}, {Name: "r", Terms: "5 in 10s, sliding-log"}}, p.Rules)
 	}
 	if n := client.Exists(t.Context(), "shop:rate_limit:{processes}:rules:"+found[0].Digest).Val(); n != 1 || found[0].Digest != found[1].Digest {
 		t.Errorf("the rules of both are kept %d times: %+v", n, found)
@@ -58,7 +59,7 @@ func testProcesses(t *testing.T, client redis.UniversalClient, _ []*redistest.Se
 			t.Errorf("it reports right now: %+v", p)
 		}
 	}
-	slices.SortFunc(found, func(a, b runtime.Process) int { return cmp.Compare(b.Overrides, a.Overrides) })
+	slices.SortFunc(found, func(a, b bridge.Process) int { return cmp.Compare(b.Overrides, a.Overrides) })
 	want, err := override.Redis(client, "limits").Overrides(t.Context())
 	ok(t, err)
 	same(t, "overrides of the follower", [2]string{"redis:limits", want.Version()}, [2]string{found[0].Overrides, found[0].Version})

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -105,7 +106,7 @@ func TestPermitsBesideQueue(t *testing.T) {
 		synctest.Wait()
 		equal(t, "tenant b waited", elapsed(func() { settled(t, limiter, taken(t, limiter, tenant("b"), pool)) }), 0)
 		time.Sleep(2 * time.Second)
-		between(t, "permits of calls that run", limiter.Permits()["r"], 0, 1)
+		between(t, "permits of calls that run", bridge.LimiterOf(limiter).Permits()["r"], 0, 1)
 		held := taken(t, limiter, pool.WithCost(4))
 		time.Sleep(3 * time.Second) // the turns of six calls
 		settled(t, limiter, held)

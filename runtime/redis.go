@@ -182,9 +182,7 @@ func (*RedisStore) leases() {}
 
 func (s *RedisStore) self() *RedisStore { return s }
 
-// Failures returns how many calls the store has not decided, and how many charges it has not
-// settled or refunded, since it was made, by error class. Classes without any are left out.
-func (s *RedisStore) Failures() map[observe.ErrorClass]int64 {
+func (s lentStore) Failures() map[observe.ErrorClass]int64 {
 	counts := make(map[observe.ErrorClass]int64)
 	for class := range s.failures {
 		if n := s.failures[class].Load(); n > 0 {

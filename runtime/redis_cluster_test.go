@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -42,7 +43,7 @@ func tripleRule(t *testing.T, cluster *redistest.Cluster, prefix string, block t
 			Name: fmt.Sprint(i), Prefix: fmt.Sprintf("%s%d:", prefix, i), Window: time.Hour, Max: 10, Block: block,
 			Algorithm: []runtime.Algorithm{runtime.SlidingLog, runtime.FixedWindow, runtime.TokenBucket}[len(rules)],
 		}
-		id := inMemory().RedisKey(rule.Limit(key("k")))
+		id := bridge.LimiterOf(inMemory()).RedisKey(rule.Limit(key("k")))
 		if master := owner(cluster.Slot(id)); !masters[master] {
 			masters[master] = true
 			rules, keys = append(rules, rule), append(keys, id)
@@ -94,9 +95,9 @@ func testShareKept(t *testing.T, cluster *redistest.Cluster) {
 		left.Store(lost)
 		_, err := limiter.Take(t.Context(), limits...)
 		d, _ := limiter.Peek(t.Context(), limits[0])
-		failures := store.Failures()[observe.ClassConnection]
+		failures := bridge.StoreOf(store).Failures()[observe.ClassConnection]
 		if (i == 0) != (err == nil) || d.Remaining != []int64{9, 9, 8}[i] || failures != int64(i/2) {
-			t.Errorf("call %d: %v, %d left, failures %v", i, err, d.Remaining, store.Failures())
+			t.Errorf("call %d: %v, %d left, failures %v", i, err, d.Remaining, bridge.StoreOf(store).Failures())
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/internal/testkit/shardproxy"
 	"github.com/rategen/rategen/runtime"
@@ -90,7 +91,7 @@ func TestSharded(t *testing.T) {
 				t.Errorf("peek: got %v", err)
 			}
 			equal(t, "lines", strings.Count(log.String(), "sharded by a proxy: calls"), 1)
-			if store.Failures()[sharded] == 0 {
+			if bridge.StoreOf(store).Failures()[sharded] == 0 {
 				t.Error("the failures are not counted")
 			}
 		})

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -48,21 +48,21 @@ func TestSurvey(t *testing.T) {
 		client.Set(ctx, foreign, "mine", 0)
 	}
 
-	ignore := cmp.Options{cmpopts.IgnoreFields(runtime.KeyGroup{}, "Bytes", "Expiry"), cmpopts.IgnoreUnexported(runtime.KeyGroup{})}
+	ignore := cmpopts.IgnoreFields(bridge.KeyGroup{}, "Bytes", "Expiry", "Tag")
 	for _, step := range []struct {
 		heal            bool
 		healed, endless int64
 	}{{false, 0, 1}, {true, 1, 1}, {true, 0, 0}} {
-		var groups []*runtime.KeyGroup
+		var groups []*bridge.KeyGroup
 		for _, rule := range []*runtime.Rule{logs, counters, deeper} {
-			g := limiter.KeysOf(rule)
+			g := bridge.LimiterOf(limiter).KeysOf(rule)
 			if groups = append(groups, g); !step.heal {
 				g.Expiry = 0
 			}
 		}
 		count.sent()
-		ok(t, store.Survey(ctx, groups...))
-		same(t, fmt.Sprintf("heal %v", step.heal), []*runtime.KeyGroup{
+		ok(t, bridge.StoreOf(store).Survey(ctx, groups...))
+		same(t, fmt.Sprintf("heal %v", step.heal), []*bridge.KeyGroup{
 			{Prefix: `a[b]*:c?\d:`, Keys: keys, Endless: 7 * step.endless, Healed: 7 * step.healed},
 			{Prefix: `a[b]*:c?\d:`, Keys: 10},
 			{Prefix: `a[b]*:c?\d:e:`, Keys: 10, Endless: step.endless, Healed: step.healed},
@@ -83,7 +83,7 @@ func TestSurvey(t *testing.T) {
 	equal(t, "a foreign key lives on for", client.PTTL(ctx, "other").Val(), -1)
 	over, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := store.Survey(over, limiter.KeysOf(logs)); err == nil {
+	if err := bridge.StoreOf(store).Survey(over, bridge.LimiterOf(limiter).KeysOf(logs)); err == nil {
 		t.Error("a survey goes on after its context")
 	}
 }
@@ -163,11 +163,11 @@ func TestKeysOf(t *testing.T) {
 		{runtime.Rule{Window: time.Minute, Max: 10, Burst: 6000, Algorithm: runtime.TokenBucket}, 10 * time.Hour},
 		{runtime.Rule{Window: rule.MaxWindow, Max: 1, Burst: 1_000_000_000_000, Algorithm: runtime.TokenBucket}, 100 * 365 * 24 * time.Hour},
 	} {
-		if g := runtime.New(nil, quiet).KeysOf(&test.rule); g.Expiry < test.least || g.Prefix != test.rule.Prefix {
+		if g := bridge.LimiterOf(runtime.New(nil, quiet)).KeysOf(&test.rule); g.Expiry < test.least || g.Prefix != test.rule.Prefix {
 			t.Errorf("%+v: got %+v, want at least %v", test.rule, g, test.least)
 		}
 	}
-	equal(t, "key of a rule without a name", inMemory().RedisKey((&runtime.Rule{}).Limit(nil)), "")
+	equal(t, "key of a rule without a name", bridge.LimiterOf(inMemory()).RedisKey((&runtime.Rule{}).Limit(nil)), "")
 }
 
 // TestSurveyWithoutPrefix heals nothing for a group that stands for every key of the database.
@@ -175,12 +175,12 @@ func TestSurveyWithoutPrefix(t *testing.T) {
 	client := ownRedis(t)
 	client.Set(t.Context(), "mine", 1, 0)
 	store := runtime.NewRedisStore(client, patient)
-	everything := runtime.New(store, quiet).KeysOf(&runtime.Rule{Window: time.Hour, Max: 1})
-	if err := store.Survey(t.Context(), everything); err == nil || client.TTL(t.Context(), "mine").Val() != -1 {
+	everything := bridge.LimiterOf(runtime.New(store, quiet)).KeysOf(&runtime.Rule{Window: time.Hour, Max: 1})
+	if err := bridge.StoreOf(store).Survey(t.Context(), everything); err == nil || client.TTL(t.Context(), "mine").Val() != -1 {
 		t.Errorf("got %v; the key lives for %v", err, client.TTL(t.Context(), "mine").Val())
 	}
 	everything.Expiry = 0
-	if err := store.Survey(t.Context(), everything); err != nil || everything.Keys != 1 || everything.Endless != 1 {
+	if err := bridge.StoreOf(store).Survey(t.Context(), everything); err != nil || everything.Keys != 1 || everything.Endless != 1 {
 		t.Errorf("got %+v, %v", everything, err)
 	}
 }
@@ -206,8 +206,8 @@ func TestSurveyOfMovingKeys(t *testing.T) {
 		}
 		return err
 	}))
-	g := &runtime.KeyGroup{Prefix: "k:", Expiry: time.Hour}
-	err := runtime.NewRedisStore(client, patient).Survey(t.Context(), g)
+	g := &bridge.KeyGroup{Prefix: "k:", Expiry: time.Hour}
+	err := bridge.StoreOf(runtime.NewRedisStore(client, patient)).Survey(t.Context(), g)
 	if err != nil || g.Keys != 3 || g.Endless != 3 || g.Healed != 2 {
 		t.Errorf("got %+v, %v", g, err)
 	}
@@ -226,19 +226,19 @@ func testSurveyEach(t *testing.T, cluster *redistest.Cluster) {
 		for i := range 20 {
 			limit := r.Limit(runtime.NewKey().AddString(fmt.Sprint("k", i)).AddString("a:b"))
 			taken(t, limiter, limit)
-			want = append(want, limiter.RedisKey(limit)+" "+fmt.Sprintf("k%d:a%%3Ab", i))
+			want = append(want, bridge.LimiterOf(limiter).RedisKey(limit)+" "+fmt.Sprintf("k%d:a%%3Ab", i))
 			if i%10 == 0 {
-				client.Persist(t.Context(), limiter.RedisKey(limit))
+				client.Persist(t.Context(), bridge.LimiterOf(limiter).RedisKey(limit))
 			}
 		}
-		group := limiter.KeysOf(r)
-		group.Each = func(found runtime.FoundKey) {
+		group := bridge.LimiterOf(limiter).KeysOf(r)
+		group.Each = func(found bridge.FoundKey) {
 			if endless := strings.HasPrefix(found.Text, "k0:") || strings.HasPrefix(found.Text, "k10:"); found.Bytes <= 0 || found.Expiry <= 0 && !endless {
 				t.Errorf("found %+v", found)
 			}
 			got = append(got, found.Key+" "+found.Text)
 		}
-		ok(t, store.Survey(t.Context(), group))
+		ok(t, bridge.StoreOf(store).Survey(t.Context(), group))
 		if group.Keys != 20 || group.Endless != 2 || group.Healed != 2 {
 			t.Errorf("%s: got %+v, want 20 keys and 2 healed", r.Name, group)
 		}

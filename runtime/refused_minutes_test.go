@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -52,7 +53,7 @@ func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*rediste
 		l.Report()
 	}
 	read := func(namespace string) map[[2]string]int64 {
-		found, err := store.RefusedMinutes(t.Context(), namespace, since)
+		found, err := bridge.StoreOf(store).RefusedMinutes(t.Context(), namespace, since)
 		ok(t, err)
 		sums := map[[2]string]int64{}
 		for _, m := range found {
@@ -74,10 +75,10 @@ func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*rediste
 	same(t, "refused", map[[2]string]int64{{name, hostile.String()}: 6, {"all", ""}: 2, {"brings", "ada"}: 2}, got)
 	same(t, "hidden", map[[2]string]int64{{name, spec.HiddenKey(secret, "ada")}: 2}, read("hiding"))
 	same(t, "silent", 0, len(read("silent")))
-	if left := client.PTTL(t.Context(), refusedKey).Val(); left <= 0 || left > runtime.KeepRefusals {
+	if left := client.PTTL(t.Context(), refusedKey).Val(); left <= 0 || left > bridge.KeepRefusals {
 		t.Errorf("kept for %v", left)
 	}
-	later, err := store.RefusedMinutes(t.Context(), "", since.Add(time.Hour))
+	later, err := bridge.StoreOf(store).RefusedMinutes(t.Context(), "", since.Add(time.Hour))
 	ok(t, err)
 	same(t, "later", 0, len(later))
 	take(2, second, one.Limit(hostile)) // told at the end
@@ -117,7 +118,7 @@ func TestRefusedBounds(t *testing.T) {
 		l.Report()
 		ok(t, l.Close())
 	}
-	found, err := store.RefusedMinutes(t.Context(), "", time.Unix(0, 0))
+	found, err := bridge.StoreOf(store).RefusedMinutes(t.Context(), "", time.Unix(0, 0))
 	ok(t, err)
 	minutes, told := map[time.Time]int{}, map[string]int64{}
 	for _, m := range found {
@@ -157,7 +158,7 @@ func TestRefusedLater(t *testing.T) {
 	ok(t, client.Do(t.Context(), "ACL", "SETUSER", "default", "+hset").Err())
 	l.Report()
 	l.Report()
-	found, err := store.RefusedMinutes(t.Context(), "", time.Unix(0, 0))
+	found, err := bridge.StoreOf(store).RefusedMinutes(t.Context(), "", time.Unix(0, 0))
 	ok(t, err)
 	if len(found) != 1 || found[0].Count != 2 || found[0].Key != spec.HiddenKey([]byte("a secret of team"), "ada") {
 		t.Errorf("%+v", found)
@@ -165,14 +166,14 @@ func TestRefusedLater(t *testing.T) {
 	ok(t, l.Close())
 	// What another program has written there is passed over.
 	ok(t, client.ZAdd(t.Context(), refusedKey, redis.Z{Score: 9e9, Member: "x\ty"}, redis.Z{Score: 9e9, Member: "5\n\t\t\na\tb\tc\nd\t7\n"}).Err())
-	found, err = store.RefusedMinutes(t.Context(), "", time.Unix(5*60, 0))
+	found, err = bridge.StoreOf(store).RefusedMinutes(t.Context(), "", time.Unix(5*60, 0))
 	ok(t, err)
-	slices.SortFunc(found, func(a, b runtime.RefusedMinute) int { return cmp.Compare(a.Rule, b.Rule) })
+	slices.SortFunc(found, func(a, b bridge.RefusedMinute) int { return cmp.Compare(a.Rule, b.Rule) })
 	if len(found) != 2 || found[0].Rule != "d" || found[1].Rule != "one" {
 		t.Errorf("%+v", found)
 	}
 	ok(t, client.Set(t.Context(), refusedKey, "x", 0).Err())
-	if _, err := store.RefusedMinutes(t.Context(), "", time.Time{}); err == nil || !strings.Contains(err.Error(), "read what was refused") {
+	if _, err := bridge.StoreOf(store).RefusedMinutes(t.Context(), "", time.Time{}); err == nil || !strings.Contains(err.Error(), "read what was refused") {
 		t.Error(err)
 	}
 }

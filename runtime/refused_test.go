@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/failure"
@@ -53,11 +54,11 @@ func TestPasswordChanges(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	failures := store.Failures()
+	failures := bridge.StoreOf(store).Failures()
 	if failures[observe.ClassAuth] == 0 || failures[observe.ErrorClass(failure.Script)]+failures[observe.ClassOther] > 0 {
 		t.Errorf("calls failed with %v", failures)
 	}
-	for what, err := range map[string]error{"warming": limiter.Warm(t.Context()), "a survey": store.Survey(t.Context(), limiter.KeysOf(rules[0]))} {
+	for what, err := range map[string]error{"warming": limiter.Warm(t.Context()), "a survey": bridge.StoreOf(store).Survey(t.Context(), bridge.LimiterOf(limiter).KeysOf(rules[0]))} {
 		equal(t, what+" fails with", runtime.ClassOf(err), observe.ClassAuth)
 	}
 	eventually(t, "the memory is unknown", func() bool { return strings.Contains(out.String(), "WRONGPASS") })

@@ -203,12 +203,6 @@ func (l *Limiter) load(ctx context.Context) error {
 	return l.redis.router.Warm(ctx, limits)
 }
 
-// Permits returns how many permits of [Concurrency] limits the calls of this process hold, by
-// the name of the rule. A rule whose calls have all ended stays, at 0, unless there are more
-// than 10,000 names.
-func (l *Limiter) Permits() map[string]int64 { return l.ledger.Permits.InFlight() }
+func (l lent) Permits() map[string]int64 { return l.ledger.Permits.InFlight() }
 
-// Leased returns how many units this process holds of rules with a [Rule.Lease], by the name of
-// the rule: they are charged, and no call has used them yet. What nobody uses before its time
-// is over is refunded.
-func (l *Limiter) Leased() map[string]int64 { return l.ledger.Leases.Units() }
+func (l lent) Leased() map[string]int64 { return l.ledger.Leases.Units() }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -67,7 +68,7 @@ func TestRenewedLapse(t *testing.T) {
 		taken(t, c.limiter, c.limit.WithCost(4))
 		time.Sleep(time.Hour)
 		wantLeft(t, other, c.limit, 0)
-		equal(t, "in flight", c.limiter.Permits()["permits"], 10-10*c.keeps)
+		equal(t, "in flight", bridge.LimiterOf(c.limiter).Permits()["permits"], 10-10*c.keeps)
 		ok(t, c.limiter.Close())
 		settled(t, c.limiter, soon, 1)
 		wantError(t, "settled twice", c.limiter.Settle(t.Context(), soon), runtime.ErrSettled)
@@ -117,7 +118,7 @@ func TestSettlementIsRepeated(t *testing.T) {
 				}
 				d := taken(t, c.limiter, c.limit.WithCost(4))
 				wantError(t, "error", c.limiter.Settle(t.Context(), d, cost), errBroken)
-				equal(t, "in flight", c.limiter.Permits()["permits"], 0)
+				equal(t, "in flight", bridge.LimiterOf(c.limiter).Permits()["permits"], 0)
 				time.Sleep(12 * time.Second)
 				wantLeft(t, c.limiter, c.limit, 10-cost*c.keeps)
 				last := c.store.settles.Load()

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -74,7 +75,7 @@ func TestReservationsOutlastTheirKey(t *testing.T) {
 	limit := rule.Limit(key("k"))
 	d := taken(t, limiter, limit.WithCost(4))
 	begin := time.Now()
-	eventually(t, "the key expires", func() bool { return client.Exists(t.Context(), limiter.RedisKey(limit)).Val() == 0 })
+	eventually(t, "the key expires", func() bool { return client.Exists(t.Context(), bridge.LimiterOf(limiter).RedisKey(limit)).Val() == 0 })
 	if lived := time.Since(begin); lived < rule.Window-10*time.Millisecond {
 		t.Errorf("the key lived %v", lived)
 	}
@@ -97,7 +98,7 @@ func TestReservationsExpire(t *testing.T) {
 	} {
 		declared.Algorithm = runtime.FixedWindow
 		limit := declared.Limit(key("k"))
-		name := limiter.RedisKey(limit)
+		name := bridge.LimiterOf(limiter).RedisKey(limit)
 		d := taken(t, limiter, limit.WithCost(10))
 		expires := func(when string, act func()) {
 			t.Helper()

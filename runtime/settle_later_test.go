@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/observe"
@@ -115,7 +116,7 @@ func TestSettleLaterOnRedis(t *testing.T) {
 			}
 			d := taken(t, limiter, limit)
 			if c == 0 {
-				client.Set(t.Context(), limiter.RedisKey(limit), "not a limit's", 0)
+				client.Set(t.Context(), bridge.LimiterOf(limiter).RedisKey(limit), "not a limit's", 0)
 			}
 			limiter.SettleLater(t.Context(), d, int64(i%6))
 		}

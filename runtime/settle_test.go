@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
@@ -74,9 +75,9 @@ func TestSettleByOtherLimiter(t *testing.T) {
 			other.SettleLater(t.Context(), d, 0)
 		}
 		time.Sleep(5 * time.Hour) // the permit is renewed
-		equal(t, "in flight", limiter.Permits()["permits"], 1)
+		equal(t, "in flight", bridge.LimiterOf(limiter).Permits()["permits"], 1)
 		settled(t, limiter, d)
-		equal(t, "in flight at the end", limiter.Permits()["permits"], 0)
+		equal(t, "in flight at the end", bridge.LimiterOf(limiter).Permits()["permits"], 0)
 		wantError(t, "again", limiter.Refund(t.Context(), d), runtime.ErrSettled)
 	})
 }

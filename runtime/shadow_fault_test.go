@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -89,7 +90,7 @@ func TestShadowKeyFails(t *testing.T) {
 				},
 			}))
 			if name == "theirs" {
-				ok(t, client.XAdd(t.Context(), &redis.XAddArgs{Stream: limiter.RedisKey(c.shadow.Limit(key("k"))), Values: []string{"a", "b"}}).Err())
+				ok(t, client.XAdd(t.Context(), &redis.XAddArgs{Stream: bridge.LimiterOf(limiter).RedisKey(c.shadow.Limit(key("k"))), Values: []string{"a", "b"}}).Err())
 			}
 			c.check(t, limiter, "k")
 			count.sent()
@@ -141,7 +142,9 @@ func testShadowSlots(t *testing.T, cluster *redistest.Cluster, fail func(*redist
 	limiter := runtime.New(runtime.NewRedisStore(cluster.Client(t), runtime.WithTimeout(timeout), atOnce), quiet)
 	defer func() { _ = limiter.Close() }()
 	ids := make([]string, len(cases))
-	onLost := func(limit runtime.Limit) bool { return owner(cluster.Slot(limiter.RedisKey(limit))) == lost }
+	onLost := func(limit runtime.Limit) bool {
+		return owner(cluster.Slot(bridge.LimiterOf(limiter).RedisKey(limit))) == lost
+	}
 	for i := range cases {
 		for n := 0; ids[i] == ""; n++ {
 			id := fmt.Sprint("k", n)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -43,7 +44,7 @@ func testShadowLate(t *testing.T, cluster *redistest.Cluster) {
 	on := func(rule *runtime.Rule, late bool) runtime.Limit {
 		for n := 0; ; n++ {
 			limit := rule.Limit(key(fmt.Sprint(n)))
-			if is := owner(cluster.Slot(limiter.RedisKey(limit))) == node; is == late {
+			if is := owner(cluster.Slot(bridge.LimiterOf(limiter).RedisKey(limit))) == node; is == late {
 				return limit
 			}
 		}

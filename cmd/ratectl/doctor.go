@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
@@ -147,7 +148,7 @@ func (c *doctorCommand) examineProgram(ctx context.Context) {
 	defer state.Close()
 	var answer struct {
 		Findings struct {
-			Findings []runtime.FindingGroup
+			Findings []bridge.FindingGroup
 		}
 	}
 	if err := json.NewDecoder(state).Decode(&answer); err != nil {
@@ -169,7 +170,7 @@ func (c *doctorCommand) examineKeys(ctx context.Context) error {
 	if c.Namespace != "" {
 		prefix = c.Namespace + ":" + prefix
 	}
-	reports, orphan := &runtime.KeyGroup{Prefix: prefix + "{processes}:"}, &runtime.KeyGroup{Prefix: prefix} // a key counts for the longest
+	reports, orphan := &bridge.KeyGroup{Prefix: prefix + "{processes}:"}, &bridge.KeyGroup{Prefix: prefix} // a key counts for the longest
 	groups = append(groups, orphan)
 	if err := c.Survey(ctx, append(groups, reports)); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -87,7 +87,7 @@ func (c *exportCommand) overridesToo(ctx context.Context) (lines int, err error)
 }
 
 // write reads some keys of a rule, and prints them.
-func (c *exportCommand) write(ctx context.Context, d operate.Rule, prefix string, found []runtime.FoundKey) error {
+func (c *exportCommand) write(ctx context.Context, d operate.Rule, prefix string, found []bridge.FoundKey) error {
 	var lines []*countsLine
 	for _, f := range found {
 		if c.seen[f.Key] {

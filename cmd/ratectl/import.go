@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
@@ -219,7 +220,7 @@ func (c *importCommand) write(ctx context.Context, some []*countsLine, try bool)
 			pages := l.writes(how, l.ends)
 			switch {
 			case try:
-				l.to, pages = c.Limiter.RedisKey(c.LimitOf(l.of, l.tried)), l.writes(how, time.Now().Add(time.Minute))
+				l.to, pages = bridge.LimiterOf(c.Limiter).RedisKey(c.LimitOf(l.of, l.tried)), l.writes(how, time.Now().Add(time.Minute))
 			case c.dry:
 				pages = [][]any{{how, l.ends.UnixMilli(), "nothing"}}
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -139,8 +140,8 @@ func (c *importCommand) place(l *countsLine) (err error) {
 	if err := cmp.Or(c.fits(l.of, key, args), l.check()); err != nil {
 		return err
 	}
-	group := c.Limiter.KeysOf(l.of.Rule)
-	l.redisKey = c.Limiter.RedisKey(c.LimitOf(l.of, key))
+	group := bridge.LimiterOf(c.Limiter).KeysOf(l.of.Rule)
+	l.redisKey = bridge.LimiterOf(c.Limiter).RedisKey(c.LimitOf(l.of, key))
 	text, _ := group.Text(l.redisKey)
 	if tag := l.redisKey[len(group.Prefix)+len(text):]; tag != l.Tag {
 		return fmt.Errorf("%s counts by another algorithm, or other buckets, than the rule does here: its Redis key ends with %q, and here with %q", l.text(), l.Tag, tag)

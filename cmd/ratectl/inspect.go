@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
 )
 
@@ -39,7 +40,7 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	c.differences(ctx, d.Name)
-	i := inspected{Namespace: c.Namespace, RedisKey: c.Limiter.RedisKey(c.LimitOf(d, key)), Declared: d.Place}
+	i := inspected{Namespace: c.Namespace, RedisKey: bridge.LimiterOf(c.Limiter).RedisKey(c.LimitOf(d, key)), Declared: d.Place}
 	if i.State, err = c.State(ctx, d, key); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
@@ -52,7 +53,7 @@ func (s *session) keyNamed(args []string) (d operate.Rule, key *runtime.Key, err
 	text := ""
 	if len(args) == 1 && !s.parts {
 		text = args[0]
-		if whole := s.Limiter.KeysOf(d.Rule); strings.HasPrefix(text, whole.Prefix) {
+		if whole := bridge.LimiterOf(s.Limiter).KeysOf(d.Rule); strings.HasPrefix(text, whole.Prefix) {
 			rest, is := whole.Text(text)
 			if !is {
 				return d, nil, usagef("%q is no key of %s: it counts by another algorithm", text, d.Name)
@@ -129,7 +130,7 @@ func (s *session) unlikely(ctx context.Context, t override.Target) (string, erro
 	for part := range strings.SplitSeq(t.Pattern, ":") {
 		text, _ := url.PathUnescape(part)
 		if why := notAsCounted(text); why != "" {
-			n, err := s.Client.Exists(ctx, s.Limiter.RedisKey(s.LimitOf(d, key))).Result()
+			n, err := s.Client.Exists(ctx, bridge.LimiterOf(s.Limiter).RedisKey(s.LimitOf(d, key))).Result()
 			if n > 0 {
 				why = ""
 			}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -89,13 +89,13 @@ func (c *fixExpiryCommand) run(ctx context.Context, args []string) error {
 // survey looks at the keys of all rules, or with prefixes. With heal those that have no expiry are
 // given one: by default that which the rule's keys may have.
 func (s *session) survey(ctx context.Context, prefixes []string, expiry time.Duration, heal bool) ([]memoryLine, error) {
-	var groups []*runtime.KeyGroup
+	var groups []*bridge.KeyGroup
 	var lines []memoryLine
 	for _, prefix := range prefixes {
 		if prefix == "" {
 			return nil, usagef("a PREFIX is empty: it would stand for every key of the database")
 		}
-		groups, lines = append(groups, &runtime.KeyGroup{Prefix: prefix}), append(lines, memoryLine{Prefix: prefix})
+		groups, lines = append(groups, &bridge.KeyGroup{Prefix: prefix}), append(lines, memoryLine{Prefix: prefix})
 	}
 	if len(prefixes) == 0 {
 		if len(s.Rules) == 0 {
@@ -105,7 +105,7 @@ func (s *session) survey(ctx context.Context, prefixes []string, expiry time.Dur
 		for i, d := range s.Rules {
 			lines = append(lines, memoryLine{Rule: d.Name, Prefix: groups[i].Prefix})
 			if heal {
-				groups[i].Expiry = s.Limiter.KeysOf(d.Rule).Expiry
+				groups[i].Expiry = bridge.LimiterOf(s.Limiter).KeysOf(d.Rule).Expiry
 			}
 			if heal && d.ByCall != "" { // a bucket with a lower max may drain for longer
 				groups[i].Expiry = max(groups[i].Expiry, 48*time.Hour)

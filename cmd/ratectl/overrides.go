@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -119,7 +119,7 @@ func (c *overrideListCommand) run(ctx context.Context, _ []string) error {
 }
 
 // processes returns what the processes report to Redis.
-func (s *session) processes(ctx context.Context) ([]runtime.Process, error) {
+func (s *session) processes(ctx context.Context) ([]bridge.Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return s.Processes(ctx)

@@ -7,26 +7,26 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
 
 // A processLine is a process that reports.
 type processLine struct {
-	Name      string                 `json:"name"`
-	Host      string                 `json:"host"`
-	Build     string                 `json:"build"`
-	Alive     time.Time              `json:"alive"` // its last sign of life, by the clock of Redis
-	Silent    bool                   `json:"silent"`
-	BehindMS  int64                  `json:"behind_ms"` // its clock, of that of Redis
-	Overrides string                 `json:"overrides"`
-	Version   string                 `json:"version"`        // of these
-	Since     time.Time              `json:"since,omitzero"` // it is in force
-	InForce   *bool                  `json:"in_force"`       // the hash as it is now; null: it does not follow that
-	Rules     int                    `json:"rules"`
-	Called    int                    `json:"called"`
-	Findings  []runtime.FindingGroup `json:"findings"`
+	Name      string                `json:"name"`
+	Host      string                `json:"host"`
+	Build     string                `json:"build"`
+	Alive     time.Time             `json:"alive"` // its last sign of life, by the clock of Redis
+	Silent    bool                  `json:"silent"`
+	BehindMS  int64                 `json:"behind_ms"` // its clock, of that of Redis
+	Overrides string                `json:"overrides"`
+	Version   string                `json:"version"`        // of these
+	Since     time.Time             `json:"since,omitzero"` // it is in force
+	InForce   *bool                 `json:"in_force"`       // the hash as it is now; null: it does not follow that
+	Rules     int                   `json:"rules"`
+	Called    int                   `json:"called"`
+	Findings  []bridge.FindingGroup `json:"findings"`
 }
 
 func (l processLine) row() []string {
@@ -78,7 +78,7 @@ func (c *processesCommand) run(ctx context.Context, _ []string) error {
 	}
 	lines := make([]processLine, len(processes))
 	for i, p := range processes {
-		called := len(slices.DeleteFunc(slices.Clone(p.Rules), func(r runtime.ProcessRule) bool { return !r.Called }))
+		called := len(slices.DeleteFunc(slices.Clone(p.Rules), func(r bridge.ProcessRule) bool { return !r.Called }))
 		lines[i] = processLine{p.Name, p.Host, p.Build, p.Alive, p.Silent, p.Behind.Milliseconds(), p.Overrides, p.Version, p.Since, nil, len(p.Rules), called, p.Findings}
 		if source != "" && p.Overrides == source {
 			lines[i].InForce = new(version != "" && p.Version == version)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
@@ -62,14 +63,14 @@ func (b *bench) report(t *testing.T, name, hash, terms string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(runtime.Process{
+	text, err := json.Marshal(bridge.Process{
 		Name: name, Host: "host-" + name, Build: "v1", At: time.Now(), Overrides: "redis:" + hash, Version: says.Version(), Digest: terms,
-		Findings: []runtime.FindingGroup{{Code: "empty_part", Count: 7, First: []string{"login.user", "x", "y", "z"}, Text: "a part is empty", Help: "fill it", Since: time.Now()}},
+		Findings: []bridge.FindingGroup{{Code: "empty_part", Count: 7, First: []string{"login.user", "x", "y", "z"}, Text: "a part is empty", Help: "fill it", Since: time.Now()}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := json.Marshal([]runtime.ProcessRule{{Name: "login.user", Terms: terms}})
+	rules, err := json.Marshal([]bridge.ProcessRule{{Name: "login.user", Terms: terms}})
 	if err != nil {
 		t.Fatal(err)
 	}

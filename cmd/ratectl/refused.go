@@ -57,7 +57,7 @@ func (c *refusedCommand) about() about {
 	return about{
 		name: "refused", args: "[KEY]", short: "look back: which callers were refused, and when", needs: prints | needRedis, max: 1,
 		long: "Lists the callers that all processes have refused in the time -since, the most refused first, or those with KEY in their keys: how often, and in which minutes, by the clock of Redis. A process tells each minute, so refusals may be of the minute before. Of each minute Redis keeps the 100 callers that were refused most; " +
-			"the refusals of all others are told as a number. See runtime.RefusedMinute.",
+			"the refusals of all others are told as a number.",
 		flags: []cli.Flag{duration(&c.since, "since", time.Hour, "how `long` to look back"), limitFlag(&c.limit), c.secretFlag()},
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
@@ -45,7 +46,7 @@ func (c *resetCommand) named(ctx context.Context, args []string) (*resetAnswer, 
 		return nil, err
 	}
 	limit := c.LimitOf(d, key)
-	a := &resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: c.Limiter.RedisKey(limit), DryRun: c.dry, d: d, limit: limit}
+	a := &resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: bridge.LimiterOf(c.Limiter).RedisKey(limit), DryRun: c.dry, d: d, limit: limit}
 	a.of = fmt.Sprintf("%s of rule %s", printable(a.Key), d.Name)
 	a.Before, err = c.State(ctx, d, key)
 	return a, err

@@ -15,6 +15,8 @@ import (
 var (
 	// LimiterOf returns what a *runtime.Limiter does for this module.
 	LimiterOf func(limiter any) Limiter
+	// StoreOf returns what a *runtime.RedisStore does for this module.
+	StoreOf func(store any) RedisStore
 	// WithExceeded returns a context in which a runtime.Limiter keeps the limits in soft mode that
 	// have no room for the call.
 	WithExceeded func(context.Context) context.Context
@@ -24,6 +26,8 @@ var (
 
 // A Limiter is what a runtime.Limiter does for this module, and for nobody else.
 type Limiter interface {
+	Operator
+
 	// Measure records that a call which a rule admitted began at start and ends now. A rule that
 	// does not adapt to latency, or nil, is passed over.
 	Measure(r *rule.Rule, start time.Time)

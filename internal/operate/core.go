@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
@@ -88,7 +89,7 @@ func (c *Core) AskedBefore(ctx context.Context) {
 	if c.asked = nil; longest == 0 || c.Max > 0 {
 		return
 	}
-	if refused, err := c.Refused(ctx, min(longest, runtime.KeepRefusals)); err == nil {
+	if refused, err := c.Refused(ctx, min(longest, bridge.KeepRefusals)); err == nil {
 		c.asked = refused.Brought()
 	}
 }

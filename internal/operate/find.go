@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 	"github.com/rategen/rategen/runtime/rule"
@@ -44,7 +45,7 @@ func (c *Core) Find(ctx context.Context, text string, entries []override.Entry, 
 		return f, err
 	}
 	look.overridden(entries)
-	refused, unread := c.Refused(ctx, runtime.KeepRefusals)
+	refused, unread := c.Refused(ctx, bridge.KeepRefusals)
 	look.refusedLately(refused.Callers)
 	c.asked = refused.Brought()
 	byKey := make(map[[2]string]*RefusedCaller, len(refused.Callers))

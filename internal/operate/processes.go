@@ -10,29 +10,30 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
 
 // Processes returns what the processes of the namespace report to Redis.
-func (c *Core) Processes(ctx context.Context) ([]runtime.Process, error) {
-	return c.Store.Processes(ctx, c.Namespace)
+func (c *Core) Processes(ctx context.Context) ([]bridge.Process, error) {
+	return bridge.StoreOf(c.Store).Processes(ctx, c.Namespace)
 }
 
 // A Following says which of the processes that report to Redis follow a hash with overrides. Those that
 // give no sign of life are no part of the counts.
 type Following struct {
-	Processes int               `json:"report"` // that report
-	Follow    int               `json:"follow"`
-	InForce   int               `json:"-"` // in how many of these it is as it is now: in none if it is rejected
-	Lagging   []runtime.Process `json:"-"` // that follow it, and have another version in force
-	Silent    []runtime.Process `json:"-"`
-	Others    []string          `json:"-"` // what the others follow
+	Processes int              `json:"report"` // that report
+	Follow    int              `json:"follow"`
+	InForce   int              `json:"-"` // in how many of these it is as it is now: in none if it is rejected
+	Lagging   []bridge.Process `json:"-"` // that follow it, and have another version in force
+	Silent    []bridge.Process `json:"-"`
+	Others    []string         `json:"-"` // what the others follow
 }
 
 // Follow finds out who of processes follows a source of overrides, of which a version is the newest, or
 // none if it is rejected.
-func Follow(processes []runtime.Process, source, version string) (f Following) {
+func Follow(processes []bridge.Process, source, version string) (f Following) {
 	for _, p := range processes {
 		switch {
 		case p.Silent:
@@ -146,16 +147,16 @@ func (d Difference) String() string {
 
 // A Survey is what processes have in force.
 type Survey struct {
-	Processes []runtime.Process
+	Processes []bridge.Process
 	Differ    []Difference
 	Missing   []string // rules that no process has constructed
 	Findings  []Finding
-	Apart     []runtime.Process // whose clocks are far from that of Redis
+	Apart     []bridge.Process // whose clocks are far from that of Redis
 }
 
 // A Finding is what processes have found of one code.
 type Finding struct {
-	runtime.FindingGroup
+	bridge.FindingGroup
 	Processes int // in how many
 }
 
@@ -167,7 +168,7 @@ func Apart(behind time.Duration) bool { return behind.Abs() > clocksApart }
 
 // SurveyOf compares what processes report, of which silent ones are left out. If one has more rules than
 // it reports, it is not known which of those with some names are missing.
-func SurveyOf(processes []runtime.Process, names []string) (s Survey) {
+func SurveyOf(processes []bridge.Process, names []string) (s Survey) {
 	terms, cut, groups := map[string]map[string][]string{}, false, map[string]*Finding{}
 	for _, p := range processes {
 		if p.Silent {
@@ -177,7 +178,7 @@ func SurveyOf(processes []runtime.Process, names []string) (s Survey) {
 		if Apart(p.Behind) {
 			s.Apart = append(s.Apart, p)
 		}
-		cut = cut || len(p.Rules) == runtime.MaxReported
+		cut = cut || len(p.Rules) == bridge.MaxReported
 		for _, r := range p.Rules {
 			if terms[r.Name] == nil {
 				terms[r.Name] = map[string][]string{}
@@ -228,7 +229,7 @@ func (f Finding) About(processes int) string {
 }
 
 // FindingText says a group of findings in one line: its code, the first three, and since when.
-func FindingText(g runtime.FindingGroup) string {
+func FindingText(g bridge.FindingGroup) string {
 	text := g.Code
 	if first := strings.Join(g.First[:min(len(g.First), 3)], ", "); g.Count > 1 {
 		text += fmt.Sprintf(" %d times (%s)", g.Count, strings.TrimSuffix(first+", …", ", "))

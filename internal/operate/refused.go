@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -58,14 +58,14 @@ func (c *Core) Refused(ctx context.Context, since time.Duration) (Refused, error
 	if err != nil {
 		return Refused{}, err
 	}
-	minutes, err := c.Store.RefusedMinutes(ctx, c.Namespace, now.Add(-since))
+	minutes, err := bridge.StoreOf(c.Store).RefusedMinutes(ctx, c.Namespace, now.Add(-since))
 	refused := RefusedOf(minutes)
 	refused.Now = now
 	return refused, err
 }
 
 // RefusedOf returns the callers that were refused in minutes, which are in the order of time.
-func RefusedOf(minutes []runtime.RefusedMinute) (r Refused) {
+func RefusedOf(minutes []bridge.RefusedMinute) (r Refused) {
 	index := map[[2]string]*RefusedCaller{}
 	for _, m := range minutes {
 		if m.Rule == "" {
@@ -94,7 +94,7 @@ func (r Refused) Brought() map[[2]string]int64 {
 }
 
 // add adds a minute, of which none is before those that are there.
-func (c *RefusedCaller) add(m runtime.RefusedMinute) {
+func (c *RefusedCaller) add(m bridge.RefusedMinute) {
 	c.Refused += m.Count
 	if m.Max >= 0 {
 		c.Max = &m.Max

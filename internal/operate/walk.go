@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -21,7 +22,7 @@ const AtOnce = 16 << 20
 
 // Visit calls do with the keys of rules, some at a time: up to Peeks keys, or those of about
 // AtOnce bytes. It ends with the first error of do.
-func (c *Core) Visit(ctx context.Context, rules []Rule, do func(ctx context.Context, r Rule, prefix string, keys []runtime.FoundKey) error) error {
+func (c *Core) Visit(ctx context.Context, rules []Rule, do func(ctx context.Context, r Rule, prefix string, keys []bridge.FoundKey) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var failed error
@@ -32,7 +33,7 @@ func (c *Core) Visit(ctx context.Context, rules []Rule, do func(ctx context.Cont
 		if !slices.ContainsFunc(rules, func(r Rule) bool { return r.Rule == d.Rule }) {
 			continue
 		}
-		var keys []runtime.FoundKey
+		var keys []bridge.FoundKey
 		bytes := int64(0)
 		flush := func() {
 			if failed == nil {
@@ -42,7 +43,7 @@ func (c *Core) Visit(ctx context.Context, rules []Rule, do func(ctx context.Cont
 			}
 			keys, bytes = nil, 0
 		}
-		group.Each = func(key runtime.FoundKey) {
+		group.Each = func(key bridge.FoundKey) {
 			if keys, bytes = append(keys, key), bytes+key.Bytes; len(keys) == Peeks || bytes > AtOnce {
 				flush()
 			}
@@ -58,21 +59,21 @@ func (c *Core) Visit(ctx context.Context, rules []Rule, do func(ctx context.Cont
 
 // Groups returns the keys of all rules, in their order, for a key counts for the longest prefix. They
 // keep their expiries.
-func (c *Core) Groups() []*runtime.KeyGroup {
-	groups := make([]*runtime.KeyGroup, len(c.Rules))
+func (c *Core) Groups() []*bridge.KeyGroup {
+	groups := make([]*bridge.KeyGroup, len(c.Rules))
 	for i, r := range c.Rules {
-		groups[i] = c.Limiter.KeysOf(r.Rule)
+		groups[i] = bridge.LimiterOf(c.Limiter).KeysOf(r.Rule)
 		groups[i].Expiry = 0
 	}
 	return groups
 }
 
 // Survey looks at keys.
-func (c *Core) Survey(ctx context.Context, groups []*runtime.KeyGroup) error {
+func (c *Core) Survey(ctx context.Context, groups []*bridge.KeyGroup) error {
 	if c.Scanning != nil {
 		defer c.Scanning(ctx)()
 	}
-	return c.Store.Survey(ctx, groups...)
+	return bridge.StoreOf(c.Store).Survey(ctx, groups...)
 }
 
 // Walk calls found with the state of every key of rules. It asks Redis about several keys at
@@ -84,7 +85,7 @@ func (c *Core) Walk(ctx context.Context, rules []Rule, found func(Rule, State)) 
 // Judge calls found with the states of keys of rules that are wanted, as each of some cores has them.
 // The first one finds the keys.
 func Judge(ctx context.Context, rules []Rule, wanted func(pattern string) bool, found func(Rule, []State), by ...*Core) error {
-	return by[0].Visit(ctx, rules, func(ctx context.Context, r Rule, _ string, texts []runtime.FoundKey) error {
+	return by[0].Visit(ctx, rules, func(ctx context.Context, r Rule, _ string, texts []bridge.FoundKey) error {
 		var keys []*runtime.Key
 		for _, t := range texts {
 			if key, err := rule.ParseKey(t.Text); err == nil && wanted(key.Pattern()) { // and no other key that begins alike

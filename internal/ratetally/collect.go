@@ -4,6 +4,7 @@ import (
 	"slices"
 	"weak"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/buildversion"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -123,10 +124,10 @@ func (t *Tally) states(limiters []weak.Pointer[runtime.Limiter]) map[*rule]ruleS
 				s.leases = s.leases || state.Rule.Lease > 0
 			})
 		}
-		for name, n := range l.Permits() {
+		for name, n := range bridge.LimiterOf(l).Permits() {
 			change(t.names.rule(name), func(s *ruleState) { s.holds, s.held = true, s.held+n })
 		}
-		for name, n := range l.Leased() {
+		for name, n := range bridge.LimiterOf(l).Leased() {
 			change(t.names.rule(name), func(s *ruleState) { s.leases, s.leased = true, s.leased+n })
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -106,7 +107,7 @@ func (r *running) leave() {
 		time.Sleep(h.scope.window / 2) // what is settled later
 	}
 	for _, p := range r.processes {
-		for declared, n := range p.limiter.Permits() {
+		for declared, n := range bridge.LimiterOf(p.limiter).Permits() {
 			if n != 0 {
 				complain("process %d holds %d permits of %s", p.number, n, declared)
 			}

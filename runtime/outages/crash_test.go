@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -187,7 +188,7 @@ func TestFailoverOfReservations(t *testing.T) {
 	known := taken(t, limiter, limit.WithCost(10))
 	over := taken(t, limiter, limit.WithCost(5))
 	taken(t, dead, limit.WithCost(20))
-	name := limiter.RedisKey(limit)
+	name := bridge.LimiterOf(limiter).RedisKey(limit)
 	eventually(t, "the replica has all of it", func() bool { return promoted.ZCard(ctx, name).Val() == 6+3 })
 	ok(t, promoted.ReplicaOf(ctx, host, "1").Err()) // it hears no more
 	unknown := taken(t, limiter, limit.WithCost(7))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/faults"
 	"github.com/rategen/rategen/internal/testkit/redistest"
@@ -188,7 +189,7 @@ func crowd(t *testing.T, client redis.UniversalClient, calls int) {
 	t.Helper()
 	store := runtime.NewRedisStore(client)
 	c := faults.Together(t, runtime.New(store, quiet), calls)
-	t.Logf("%+v; %v", c, store.Failures())
+	t.Logf("%+v; %v", c, bridge.StoreOf(store).Failures())
 	// What go-redis is left alone with takes five seconds.
 	if most := 4 * time.Second; c.Max > most {
 		t.Errorf("a call took %v, want no more than %v on a slow machine", c.Max, most)

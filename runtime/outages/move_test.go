@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -77,7 +78,7 @@ func testHalfMoved(t *testing.T, cluster *redistest.Cluster) {
 				t.Errorf("%s: key %d: %d admitted, want at most %d", name, i, n, max)
 			}
 		}
-		t.Logf("%s: %d of %d calls were not decided: %v", name, undecided.Load(), calls.Load(), store.Failures())
+		t.Logf("%s: %d of %d calls were not decided: %v", name, undecided.Load(), calls.Load(), bridge.StoreOf(store).Failures())
 		if n := undecided.Load(); n > calls.Load()/1000 || opened.Load() > 0 {
 			t.Errorf("%s: %d of %d calls were not decided, the breaker opened %d times", name, n, calls.Load(), opened.Load())
 		}

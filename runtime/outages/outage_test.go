@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
@@ -93,7 +94,7 @@ func outage(t *testing.T, client redis.UniversalClient, away time.Duration, stop
 	returned := time.Now()
 	eventually(t, "the store decides again", decided)
 	if took := time.Since(returned); took > 1500*time.Millisecond+effort.Slack {
-		t.Errorf("decides again after %v; %v", took, store.Failures())
+		t.Errorf("decides again after %v; %v", took, bridge.StoreOf(store).Failures())
 	}
 	eventually(t, "the breaker closes", func() bool { return len(turns) >= 2 })
 	if len(turns) != 2 || !<-turns || <-turns {
@@ -156,9 +157,9 @@ func TestResetsDoNotPileUp(t *testing.T) {
 	if more := goruntime.NumGoroutine() - before; more > 500 {
 		t.Errorf("1000 resets leave %d goroutines", more)
 	}
-	broken := store.Failures()[observe.ClassBreakerOpen]
+	broken := bridge.StoreOf(store).Failures()[observe.ClassBreakerOpen]
 	concurrently(100, func(int) { _ = limiter.Reset(t.Context(), limit) }) // all but a probe now and then
-	if kept := store.Failures()[observe.ClassBreakerOpen] - broken; kept < 90 {
+	if kept := bridge.StoreOf(store).Failures()[observe.ClassBreakerOpen] - broken; kept < 90 {
 		t.Errorf("%d of 100 resets were kept from a stopped Redis, want nearly all", kept)
 	}
 	server.Resume()

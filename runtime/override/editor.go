@@ -34,7 +34,7 @@ func NewEditor(client redis.UniversalClient, key string, rules ...*runtime.Rule)
 	return &Editor{client, key, rules}
 }
 
-// Source names the hash as processes do that follow it, see [runtime.Process].
+// Source names the hash as processes do that follow it, see [bridge.Process].
 func (e *Editor) Source() string { return (&hash{key: e.key}).String() }
 
 // Version returns the version of what the hash says now, which processes report that have it in force.

@@ -29,7 +29,7 @@
 //   - GET api/processes: which report to Redis, and which of them have in force what the
 //     editor's hash says.
 //   - GET api/refused?since=1h, 3h or 24h: the keys that all processes have refused most, see
-//     [runtime.RefusedMinute], and the number of other refusals.
+//     [bridge.RefusedMinute], and the number of other refusals.
 //   - GET api/stream: server-sent events: a state, the rules, then each second a frame:
 //     point with the calls n of all rules in so many seconds, and rows of the rules that
 //     changed.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 )
@@ -20,7 +21,7 @@ func (p *Page) findKey(ctx context.Context, v *keyView, key *runtime.Key) {
 	var found []namedRule
 	brought := map[*runtime.Limiter]map[[2]string]int64{}
 	for _, l := range p.all() {
-		minutes, _ := l.RefusedMinutes(ctx, time.Now().Add(-broughtAge)) // without, it is not known
+		minutes, _ := bridge.LimiterOf(l).RefusedMinutes(ctx, time.Now().Add(-broughtAge)) // without, it is not known
 		brought[l] = operate.RefusedOf(minutes).Brought()
 		for _, s := range l.Rules() {
 			if s.KeyParts == 0 || s.KeyParts == 1+strings.Count(key.String(), ":") {

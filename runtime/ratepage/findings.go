@@ -3,7 +3,7 @@ package ratepage
 import (
 	"slices"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime/observe"
 )
 
@@ -12,8 +12,8 @@ const maxFindings = 10
 
 // A findingsView is what is declared and does not hold.
 type findingsView struct {
-	Findings []runtime.FindingGroup `json:"findings"`
-	More     int                    `json:"more,omitempty"` // codes that are left out
+	Findings []bridge.FindingGroup `json:"findings"`
+	More     int                   `json:"more,omitempty"` // codes that are left out
 }
 
 // findings returns what the limiters have found. What belongs to none is in the list of each.
@@ -34,7 +34,7 @@ func (p *Page) findings() findingsView {
 			told[f] = true
 		}
 	}
-	groups := runtime.GroupFindings(all)
+	groups := bridge.GroupFindings(all)
 	shown := groups[:min(len(groups), maxFindings)]
 	return findingsView{shown, len(groups) - len(shown)}
 }

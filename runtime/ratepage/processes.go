@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
-	"github.com/rategen/rategen/runtime"
 )
 
 const (
@@ -65,9 +65,9 @@ func (p *Page) processes(ctx context.Context, _ time.Time) ([]byte, error) {
 			version, _ = editor.Version(ctx) // what is rejected is in force nowhere
 		}
 	}
-	var all []runtime.Process
+	var all []bridge.Process
 	for _, l := range p.all() {
-		reports, err := l.Processes(ctx)
+		reports, err := bridge.LimiterOf(l).Processes(ctx)
 		if err != nil {
 			return nil, err
 		}

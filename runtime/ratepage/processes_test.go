@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -32,7 +33,7 @@ func TestProcesses(t *testing.T) {
 	version, err := editor.Version(t.Context())
 	limittest.OK(t, err)
 	report := func(name, hash, version string) {
-		text, err := json.Marshal(runtime.Process{Name: name, At: time.Now(), Overrides: hash, Version: version, Findings: []runtime.FindingGroup{{Code: "x", Count: 1}}})
+		text, err := json.Marshal(bridge.Process{Name: name, At: time.Now(), Overrides: hash, Version: version, Findings: []bridge.FindingGroup{{Code: "x", Count: 1}}})
 		if err == nil {
 			err = errors.Join(client.HSet(t.Context(), "rate_limit:{processes}:0", name, text).Err(),
 				client.ZAdd(t.Context(), "rate_limit:{processes}:alive", redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: name}).Err())

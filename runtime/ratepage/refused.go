@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/internal/bridge"
 )
 
 // refusedSpans are how long one may look back.
@@ -53,9 +53,9 @@ func (p *Page) refused(ctx context.Context, since time.Time) ([]byte, error) {
 	if p.keys == nil {
 		return encode(v), nil
 	}
-	counts := map[runtime.RefusedMinute]int64{} // limiters may share a namespace
+	counts := map[bridge.RefusedMinute]int64{} // limiters may share a namespace
 	for _, l := range p.all() {
-		minutes, err := l.RefusedMinutes(ctx, since)
+		minutes, err := bridge.LimiterOf(l).RefusedMinutes(ctx, since)
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
@@ -165,7 +166,7 @@ func TestBlockLeavesNothing(t *testing.T) {
 	for name, rule := range storetest.BlockingWaysOf(1000*time.Hour, 10) {
 		rule.Block = 30 * time.Millisecond
 		limit, returned := rule.Limit(key("charged")), rule.Limit(key("returned"))
-		id := limiter.RedisKey(limit)
+		id := bridge.LimiterOf(limiter).RedisKey(limit)
 		holds := func() bool {
 			if client.Type(t.Context(), id).Val() == "zset" {
 				return client.ZCount(t.Context(), id, "inf", "inf").Val() > 0
@@ -184,7 +185,7 @@ func TestBlockLeavesNothing(t *testing.T) {
 		}
 		time.Sleep(2 * time.Millisecond) // it is over for longer than the unit of PTTL
 		refunded(t, limiter, d)
-		if ttl := client.PTTL(t.Context(), limiter.RedisKey(returned)).Val(); ttl == -1 {
+		if ttl := client.PTTL(t.Context(), bridge.LimiterOf(limiter).RedisKey(returned)).Val(); ttl == -1 {
 			t.Errorf("%s: the key lives for ever", name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
@@ -186,7 +187,7 @@ func TestKeptKeys(t *testing.T) {
 			for _, reserve := range []time.Duration{0, time.Minute} {
 				r := &runtime.Rule{Name: fmt.Sprint(period, keep, reserve), Algorithm: runtime.FixedWindow, Period: period, Keep: keep, Reserve: reserve, Max: 4}
 				limit := r.Limit(key("k"))
-				key := limiter.RedisKey(limit)
+				key := bridge.LimiterOf(limiter).RedisKey(limit)
 				lives := func(what string, d runtime.Decision) {
 					t.Helper()
 					want := d.ResetAfter + time.Duration(keep)*spec.Unit(period).Longest()

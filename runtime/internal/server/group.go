@@ -36,7 +36,7 @@ func (g Group) Text(key string) (string, bool) {
 	if !has {
 		return "", false
 	}
-	return g.Tag.cut(text)
+	return g.Tag.Cut(text)
 }
 
 // A Tag is what the keys of a rule end with. The zero Tag is empty.
@@ -61,8 +61,8 @@ func (t *Tag) Add(tag string) {
 	}
 }
 
-// cut returns a text without the tag, and false if it does not end with that.
-func (t *Tag) cut(text string) (string, bool) {
+// Cut returns a text without the tag, and false if it does not end with that.
+func (t Tag) Cut(text string) (string, bool) {
 	if t.number {
 		var has bool
 		if text, has = strings.CutSuffix(text, t.end); !has {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
@@ -42,7 +43,7 @@ func (k *keeper) limit() runtime.Limit {
 
 // of returns a charge of a cost, by the rule or another one on its key.
 func (k *keeper) of(rule *runtime.Rule, cost int64) rawstore.Charge {
-	return rawstore.Charge{Rule: rule, Key: []byte(k.limiter.RedisKey(k.limit())), Max: rule.Max, Cost: cost}
+	return rawstore.Charge{Rule: rule, Key: []byte(bridge.LimiterOf(k.limiter).RedisKey(k.limit())), Max: rule.Max, Cost: cost}
 }
 
 // use has a call use so much for sure.

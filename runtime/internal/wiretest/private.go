@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/faults"
 	"github.com/rategen/rategen/internal/testkit/redistest"
@@ -68,7 +69,7 @@ func (n *notes) use(t *testing.T, store *runtime.RedisStore, happens func()) (fa
 		}
 		fmt.Fprintln(n, err, peeked, limiter.Reset(ctx, limit))
 	}
-	fmt.Fprintln(n, limiter.Warm(ctx), store.Survey(ctx, limiter.KeysOf(rule)), limiter.Close(), store.Close())
+	fmt.Fprintln(n, limiter.Warm(ctx), bridge.StoreOf(store).Survey(ctx, bridge.LimiterOf(limiter).KeysOf(rule)), limiter.Close(), store.Close())
 	return failed
 }
 
