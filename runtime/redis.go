@@ -117,7 +117,7 @@ func newRedisStore(client rediswire.Client, opts ...RedisOption) *RedisStore {
 		opt(s)
 	}
 	s.cfg.Changed = func(node string, open bool) { s.events().reportBreaker(node, open) }
-	s.cfg.SteppedBack = func(node string, by time.Duration) { s.events().log.SteppedBack(node, by) }
+	s.cfg.Stepped = func(node string, by time.Duration) { s.events().log.Stepped(node, by) }
 	s.cfg.Undecided = func(err error, calls int) { s.failures[ClassOf(err)].Add(int64(calls)) }
 	s.cfg.Panicked = func(value any) { s.events().log.Panic("redis client", value) }
 	s.keeping.Client, s.keeping.Panicked = client, s.cfg.Panicked

@@ -87,8 +87,8 @@ type Config struct {
 	Undecided func(err error, calls int)
 	// Changed is called when a breaker opens or closes.
 	Changed func(node string, open bool)
-	// SteppedBack is called when a server's clock is found to have stepped back.
-	SteppedBack func(node string, by time.Duration)
+	// Stepped is called when a server's clock is found to have stepped, back if by is below 0.
+	Stepped func(node string, by time.Duration)
 	// Panicked is called with the value of a panic in the client.
 	Panicked func(value any)
 	// Beside is how much longer a call waits for limits in shadow mode that lie apart

@@ -129,9 +129,9 @@ func (b *batcher) finish(batch *batch) bool {
 // denial there.
 func (b *batcher) tell(batch *batch, g *group, answered time.Duration) {
 	for _, e := range g.executions {
-		back := b.clock.Learn(batch.clock, e.Clock)
-		if back > 0 {
-			b.cfg.SteppedBack(b.address(), back)
+		step := b.clock.Learn(batch.clock, e.Clock, batch.sent)
+		if step != 0 {
+			b.cfg.Stepped(b.address(), step)
 		}
 	}
 	m := b.cfg.Denials

@@ -169,7 +169,7 @@ func newSubject(tb testing.TB, s *fakeServer) *subject {
 func quiet(tb testing.TB) *Config {
 	return &Config{
 		Timeout: timeout, Denials: denials.New(time.Second),
-		Undecided: func(error, int) {}, Changed: func(string, bool) {}, SteppedBack: func(string, time.Duration) {},
+		Undecided: func(error, int) {}, Changed: func(string, bool) {}, Stepped: func(string, time.Duration) {},
 		Panicked: func(value any) { tb.Errorf("panic: %v", value) },
 	}
 }

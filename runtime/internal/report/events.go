@@ -51,8 +51,12 @@ func (l *Lines) Breaker(node string, open bool) {
 	}
 }
 
-// SteppedBack says that the clock of a node has stepped back.
-func (l *Lines) SteppedBack(node string, by time.Duration) {
+// Stepped says that the clock of a node has stepped, back if by is below 0.
+func (l *Lines) Stepped(node string, by time.Duration) {
+	line := SteppedForward
+	if by < 0 {
+		line, by = SteppedBack, -by
+	}
 	skipped, due := l.steps.Due(clock.Now())
 	if !due {
 		return
@@ -61,7 +65,7 @@ func (l *Lines) SteppedBack(node string, by time.Duration) {
 	if node != "" {
 		attrs = append(attrs, slog.Int64("server", numberOf(node)))
 	}
-	l.Alert(SteppedBack, skipped, attrs...)
+	l.Alert(line, skipped, attrs...)
 }
 
 // AtRisk says that a rule's counts may be lost: by a policy of eviction, if there is one, and

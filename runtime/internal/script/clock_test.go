@@ -129,7 +129,11 @@ func TestClockStepsBack(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	var steps atomic.Int64
 	subject := onTime(t, client, timed(client, nil, func(cfg *redisengine.Config) {
-		cfg.SteppedBack = func(string, time.Duration) { steps.Add(1) }
+		cfg.Stepped = func(_ string, by time.Duration) {
+			if by < 0 {
+				steps.Add(1)
+			}
+		}
 	}))
 	limiter := runtime.New(subject.Store, quiet)
 	t.Cleanup(func() { _ = limiter.Close() })

@@ -69,7 +69,7 @@ func mutated(text string) string {
 func newStore(client redis.UniversalClient, changes ...func(*redisengine.Config)) *redisengine.Router {
 	cfg := &redisengine.Config{
 		Timeout: 20 * time.Second, Beside: time.Minute,
-		Changed: func(string, bool) {}, SteppedBack: func(string, time.Duration) {}, Undecided: func(error, int) {},
+		Changed: func(string, bool) {}, Stepped: func(string, time.Duration) {}, Undecided: func(error, int) {},
 		Panicked: func(value any) { panic(value) },
 	}
 	if mutation()[0] != "" { // stores without changes share their scripts, which take a while to make
