@@ -24,6 +24,7 @@ func main() {
 	case strings.HasSuffix(last, ".cfg"):
 		redirect(last)
 	case !strings.HasPrefix(last, "-"): // packages, by go/packages
+		mustList(os.Args[1:])
 		mustRead()
 	}
 	singlechecker.Main(analyzer.Analyzer)

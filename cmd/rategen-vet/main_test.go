@@ -37,4 +37,26 @@ func TestVetTool(t *testing.T) {
 			t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
+	// Where the go command cannot list the packages, its own words say why.
+	for path, content := range map[string]string{
+		"go.mod": "module example.com/m\n\ngo 1.26.0\n\nrequire example.com/other v1.0.0\n\n" +
+			"replace (\n\texample.com/other => ./other\n\texample.com/third => ./third\n)\n",
+		"b.go":           "package m\n\nimport _ \"example.com/other\"\n",
+		"other/go.mod":   "module example.com/other\n\ngo 1.26.0\n\nrequire example.com/third v1.0.0\n",
+		"other/other.go": "package other\n\nimport _ \"example.com/third\"\n",
+		"third/go.mod":   "module example.com/third\n\ngo 1.26.0\n",
+		"third/third.go": "package third\n",
+	} {
+		os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o755)
+		if err := os.WriteFile(filepath.Join(dir, path), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for env, want := range map[string]string{"A=b": "updates to go.mod needed", "GOOS=windwos": "unsupported GOOS/GOARCH pair", "GOCACHE=off": "GOCACHE=off"} {
+		cmd := exec.Command(tool, "./...")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), env)
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v\n%s\nwant %q", env, err, out, want)
+		}
+	}
 }

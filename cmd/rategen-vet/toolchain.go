@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -20,6 +24,21 @@ func redirect(configuration string) {
 	}
 	if file, err := os.Create(config.Stdout); err == nil {
 		os.Stdout = file
+	}
+}
+
+// mustList ends the program in the words of the go command if that cannot list packages: the checker
+// would say that none match.
+func mustList(args []string) {
+	patterns := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return strings.HasPrefix(arg, "-") })
+	for _, list := range [][]string{{"list", "-export", "internal/goarch"}, append([]string{"list", "-e", "--"}, patterns...)} {
+		var stderr strings.Builder
+		cmd := exec.Command("go", list...)
+		cmd.Stderr = &stderr
+		if err := cmd.Run(); err != nil {
+			fmt.Fprintf(os.Stderr, "rategen-vet: the go command cannot list packages: %s\n", cmp.Or(strings.TrimSpace(stderr.String()), err.Error()))
+			os.Exit(1)
+		}
 	}
 }
 
