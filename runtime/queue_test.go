@@ -197,3 +197,67 @@ func testQueueAndWindow(t *testing.T, replica replicas) {
 		}
 	})
 }
+
+// Calls leave a line of 10 a second in any order. The next one waits no longer than those that are
+// still in line need: it takes the earliest place that was left, and the others keep their turns.
+func TestLeftPlaces(t *testing.T) {
+	const calls, apart = 60, 100 * time.Millisecond
+	leave := map[string][]int{ // who stays, by place; all others leave
+		"all": {}, "all but the last": {calls - 1}, "all but the first": {0}, "all but one": {30},
+		"every other one": {1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59},
+		"two blocks":      {10, 11, 12, 40, 41},
+	}
+	orders := map[string]func(i int) int{"the first first": func(i int) int { return i }, "the last first": func(i int) int { return calls - 1 - i }, "mixed": func(i int) int { return i * 37 % calls }}
+	tests := map[string]func(*testing.T){}
+	for who, stay := range leave {
+		for how, order := range orders {
+			tests[how+", "+who] = func(t *testing.T) {
+				limiter, begin := inMemory(), time.Now()
+				limit := (&runtime.Rule{Name: "r", Algorithm: runtime.LeakyBucket, Window: time.Second, Max: 10, Wait: time.Hour}).Limit(nil)
+				taken(t, limiter, limit)
+				var turns [calls]time.Duration
+				var cancel [calls]context.CancelFunc
+				var ended sync.WaitGroup
+				for i := range calls {
+					ctx, end := context.WithCancel(t.Context())
+					cancel[i] = end
+					ended.Go(func() {
+						if _, err := limiter.Take(ctx, limit); err == nil {
+							turns[i] = time.Since(begin)
+						}
+					})
+					synctest.Wait()
+				}
+				for i := range calls {
+					if n := order(i); !slices.Contains(stay, n) {
+						cancel[n]()
+						synctest.Wait()
+					}
+				}
+				var next []time.Duration // turns of calls that come now, one after the other
+				var mu sync.Mutex
+				for range calls {
+					ended.Go(func() {
+						taken(t, limiter, limit)
+						mu.Lock()
+						defer mu.Unlock()
+						next = append(next, time.Since(begin))
+					})
+					synctest.Wait()
+				}
+				ended.Wait()
+				all := slices.Clone(next)
+				for _, i := range stay {
+					equal(t, fmt.Sprint("turn of call ", i), turns[i], time.Duration(i+1)*apart)
+					all = append(all, turns[i])
+				}
+				slices.Sort(all)
+				for i, at := range all { // no place is left out, and none is taken twice
+					equal(t, fmt.Sprint("the turn number ", i), at, time.Duration(i+1)*apart)
+				}
+				equal(t, "new calls in order", slices.IsSorted(next), true)
+			}
+		}
+	}
+	eachCase(t, tests, func(t *testing.T, test func(*testing.T)) { test(t) })
+}

@@ -32,7 +32,7 @@ const SettleTimeout = time.Second
 // have drained from a bucket: a bucket drains evenly, so a call is refunded what is left of its
 // own charge, and at once all of it. Layered buckets whose window an override has changed since
 // are others: the charge stays in those of before until it leaves them. In a queue, a
-// [LeakyBucket] with a Wait, a call is refunded time in line only if nobody is behind it, and one
+// [LeakyBucket] with a Wait, a call leaves its place to the next one if somebody is behind it, and one
 // event's time stays charged, since its turn has begun.
 //
 // Missing events are charged as of now, even if the limit has no room for them, unless the

@@ -15,7 +15,8 @@ import (
 //   - time is the time of that level;
 //   - bound is until when Redis keeps the key, unless heal has changed that;
 //   - list is empty if the bucket was empty before the last charge; otherwise it holds
-//     since when it was not, and the mark of a charge that is made at the time at.
+//     since when it was not, and the mark of a charge that is made at the time at; and then of a
+//     queue with gaps what bucket.lua says.
 type bucket state
 
 // levelUnit is in how many parts a bucket's level divides an event.
@@ -40,9 +41,19 @@ func (b *bucket) look(clock int64, c *terms.Charge, v *view) {
 	if v.level > 0 {
 		v.reset = v.end - clock
 	}
+	v.gaps, v.early = nil, 0
 	highest, queues := float64((capacity-float64(c.Cost))*levelUnit), c.Algorithm == terms.Queue
+	if queues {
+		b.lookForGaps(c, v)
+	}
+	if v.early != 0 && v.early-v.time <= c.More {
+		if v.early > v.time {
+			v.delay = v.early - clock
+		}
+		return
+	}
 	if v.level <= highest && (!queues || v.end-v.time <= c.More) {
-		if queues && v.end > v.time {
+		if queues && c.Cost > 0 && v.end > v.time {
 			v.delay = v.end - clock
 		}
 		return
@@ -58,16 +69,26 @@ func (b *bucket) look(clock int64, c *terms.Charge, v *view) {
 	for fits > turn && level(fits-1) <= highest {
 		fits--
 	}
+	if v.early != 0 {
+		fits = min(fits, v.early-c.More)
+	}
 	v.retry = fits - clock
 }
 
 func (b *bucket) charge(clock int64, c *terms.Charge, v *view) {
-	b.keepMark(v)
-	stop := b.set(&c.Terms, v.level+float64(float64(c.Cost)*levelUnit), v.time)
+	level, turn, turnEnd := v.level+float64(float64(c.Cost)*levelUnit), max(v.end, v.time), int64(0)
+	if v.early != 0 {
+		level, turn, turnEnd = v.level, v.early, b.takeGap(c, v)
+	}
+	b.keepMark(c, v)
+	stop := b.set(&c.Terms, level, v.time)
 	v.reset, v.delay = stop-clock, 0
 	if c.Algorithm == terms.Queue {
-		v.delay = max(v.end, v.time) - clock
-		v.time, v.mark = stop, v.time
+		v.delay = turn - clock
+		if turnEnd == 0 {
+			turnEnd = stop
+		}
+		v.time, v.mark = turnEnd, v.time
 	}
 }
 
@@ -77,9 +98,12 @@ func (b *bucket) refund(clock int64, c *terms.Charge) {
 	}
 	var v view
 	b.look(clock, &terms.Charge{Terms: c.Terms}, &v)
-	if back := b.refundable(c, &v); back > 0 {
-		b.keepMark(&v)
-		b.set(&c.Terms, remainder(v.level, back), v.time)
+	back := b.refundable(c, &v)
+	closes := back == 0 && c.Algorithm == terms.Queue && b.addGap(c, &v)
+	if back > 0 || closes {
+		level := absorbGaps(&c.Terms, remainder(v.level, back), &v)
+		b.keepMark(c, &v)
+		b.set(&c.Terms, level, v.time)
 	}
 }
 

@@ -1,6 +1,10 @@
 package memstate
 
-import "math"
+import (
+	"math"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
 
 // What a bucket holds drains evenly, see bucket.lua. A share is what is left of a charge
 // that was made when the bucket was last empty. It is rest / 2^(40 + halvings), and its
@@ -50,10 +54,13 @@ func (b *bucket) drainTo(level float64, at int64) (begun, mark int64) {
 	return begun, mark
 }
 
-// keepMark keeps what drainTo returned.
-func (b *bucket) keepMark(v *view) {
+// keepMark keeps what drainTo returned, and the gaps of a view of a charge.
+func (b *bucket) keepMark(c *terms.Charge, v *view) {
 	b.list = b.list[:0]
 	if v.level > 0 {
 		b.list = append(b.list, v.bound, v.mark)
+		if len(v.gaps) > 0 {
+			b.list = append(append(b.list, c.Window, c.Max), v.gaps...)
+		}
 	}
 }

@@ -44,6 +44,10 @@ type view struct {
 
 	bound, end, count int64 // each kind has a meaning of its own for these
 	level             float64
+
+	gaps  []int64 // of a queue, see bucket.lua
+	gap   int     // the one that the charge fits in
+	early int64   // where that begins, or 0
 }
 
 // setKind reports whether the state is of the algorithm's kind. An empty state changes to that

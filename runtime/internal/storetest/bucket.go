@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -192,6 +194,7 @@ func leaversOfALine(t *trial) {
 				r := t.take(t.charge(name, cost))[0]
 				line = append(line, waiting{r, t.Now() + r.Delay.Microseconds(), cost})
 			}
+			slices.SortFunc(line, func(a, b waiting) int { return cmp.Compare(a.start, b.start) }) // one may have taken a gap
 		}
 	}
 }

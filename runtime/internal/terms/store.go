@@ -23,8 +23,8 @@ type Store interface {
 	// less if Cost is below 0. The difference is then given back, up to what is still
 	// counted of charges made to Key at that time, in the same bucket of a counter, and
 	// nothing of what was charged before Key was last removed; of a bucket up to what has not
-	// drained of this one: no limit ever has more left than its max. In a queue it is
-	// given back only if no later charge is in line. If Cost is above 0, that is charged
+	// drained of this one: no limit ever has more left than its max. In a queue it
+	// becomes a gap if a later charge is in line. If Cost is above 0, that is charged
 	// as of now, however little room there is, or up to the room where the limit
 	// [rule.DebtForgive]. The Mark of a reservation says what is known of it: [Lasted], [Again] or
 	// nothing. A reservation that has lapsed is charged as of now, at all that the call
