@@ -24,8 +24,8 @@ type Limiter struct {
 	accepted []string // codes of findings
 }
 
-// Accept has the test not fail for findings with these codes, see [runtime.Limiter.Findings]: a
-// test that wants one, or never calls, accepts it. A code that no finding has fails the test.
+// Accept accepts findings with these codes, see [runtime.Limiter.Findings]: the test does not fail
+// for them. An unknown code fails the test.
 func (l *Limiter) Accept(codes ...string) {
 	for _, code := range codes {
 		if !slices.Contains(report.Codes(), code) {

@@ -1,6 +1,6 @@
 package rule
 
-// A Source is who made a runtime.Decision.
+// A Source says who made a runtime.Decision.
 type Source uint8
 
 const (
