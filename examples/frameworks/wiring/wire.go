@@ -5,8 +5,8 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// newQuotes is the only provider of Quotes: it asks for the plain service by its own
+// ProvideQuotes is the only provider of Quotes: it asks for the plain service by its own
 // type.
-func newQuotes(exchange *quotes.Exchange, limiter *runtime.Limiter) quotes.Quotes {
+func ProvideQuotes(exchange *quotes.Exchange, limiter *runtime.Limiter) quotes.Quotes {
 	return quotes.NewRateLimitedQuotes(exchange, limiter)
 }

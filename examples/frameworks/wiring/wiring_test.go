@@ -74,7 +74,7 @@ func TestRetryOutside(t *testing.T) {
 
 // The provider for wire asks for the plain service.
 func TestByWire(t *testing.T) {
-	if refused := ask(t, newQuotes(quotes.NewExchange(), limiterOf(t)), 5); refused != 2 {
+	if refused := ask(t, ProvideQuotes(quotes.NewExchange(), limiterOf(t)), 5); refused != 2 {
 		t.Errorf("%d of 5 calls were refused, want 2", refused)
 	}
 }

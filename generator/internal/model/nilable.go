@@ -64,8 +64,29 @@ func (m *Method) mayFail(x *expr.Expr, facts expr.Facts) *expr.Test {
 	return nil
 }
 
+// isMessage reports whether a type is one of protocol buffers, of a new generator or an old one.
+func isMessage(t types.Type) bool {
+	for _, name := range [...]string{"ProtoReflect", "ProtoMessage"} {
+		if method, _, _ := types.LookupFieldOrMethod(t, false, nil, name); method != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// isRequest reports whether a parameter is the request of a method that frameworks call: the first one
+// after the context, where the method returns a pointer and an error. They fill it in always.
+func (m *Method) isRequest(p *expr.Param) bool {
+	results := m.Type.Results()
+	if m.Context() == nil || len(m.all) < 2 || m.all[0] != m.Context() || m.all[1] != p || results.Len() < 2 {
+		return false
+	}
+	_, answers := results.At(0).Type().Underlying().(*types.Pointer)
+	return answers && m.ReturnsError()
+}
+
 // isGiven reports whether what a test wants not to be nil never is: what brings the call's
-// context, and what servers of HTTP, gRPC and Connect hand to a method.
+// context, and what servers hand to a method.
 func (m *Method) isGiven(x *expr.Expr, t *expr.Test) bool {
 	if p, ok := t.Type.Underlying().(*types.Pointer); ok {
 		if isNamed(p.Elem(), "net/http", "Request") || isNamed(p.Elem(), "net/url", "URL") {
@@ -88,8 +109,7 @@ func (m *Method) isGiven(x *expr.Expr, t *expr.Test) bool {
 			}
 		}
 	}
-	message, _, _ := types.LookupFieldOrMethod(p.Type, false, nil, "ProtoReflect")
-	if message != nil || p == m.Context() || isNamed(p.Type, "net/http", "ResponseWriter") {
+	if isMessage(p.Type) || m.isRequest(p) || p == m.Context() || isNamed(p.Type, "net/http", "ResponseWriter") {
 		return true
 	}
 	request, ok := types.Unalias(p.Type).(*types.Pointer)
