@@ -122,6 +122,9 @@ func (r *Result) addOthers(cfg Config, p *load.Program, report *diag.Reporter) {
 		r.Notes = append(r.Notes, fmt.Sprintf("0 directives in %d packages: name others, as ./... does, or write one such as %smax=100 above a method", n, directive.Prefix))
 	}
 	if !cfg.Check {
+		if slices.ContainsFunc(r.Files, func(f File) bool { return f.Status == Wrote }) && p.IsUntidy() {
+			r.Notes = append(r.Notes, "go.mod lacks what the generated code imports: run go mod tidy")
+		}
 		return
 	}
 	for _, path := range p.MissingElsewhere() {

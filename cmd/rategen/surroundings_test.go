@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -105,4 +106,28 @@ func TestOwnFilesNeverStandInTheWay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where the generated code is the first that imports the runtime, go.mod may lack what that imports.
+func TestFirstTidy(t *testing.T) {
+	t.Parallel()
+	dir := writeModule(t, map[string]string{
+		"go.mod": module["go.mod"] + "\nrequire github.com/rategen/rategen v0.0.0\n\n" +
+			"replace (\n\tgithub.com/rategen/rategen => ./rategen\n\texample.com/third => ./third\n)\n",
+		"a.go":                       module["a.go"],
+		"rategen/go.mod":             "module github.com/rategen/rategen\n\ngo 1.26.0\n\nrequire example.com/third v1.0.0\n",
+		"rategen/runtime/runtime.go": "package runtime\n\nimport _ \"example.com/third\"\n",
+		"third/go.mod":               "module example.com/third\n\ngo 1.26.0\n",
+		"third/third.go":             "package third\n",
+	})
+	expect(t, dir, 0, "go.mod lacks what the generated code imports: run go mod tidy\n")
+	if code, _, errs := rategen(dir, "-check"); code != 1 || !strings.Contains(errs, "go: updates to go.mod needed; to update it:\n\tgo mod tidy") {
+		t.Error(code, errs)
+	}
+	cmd := exec.Command("go", "mod", "tidy")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	expect(t, dir, 0, "", "-check")
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rategen/rategen/generator/internal/naming"
 	"github.com/rategen/rategen/generator/internal/output"
 )
 
@@ -195,6 +196,17 @@ func (l *goList) explainNoPackages(patterns []string) string {
 		return "no packages match " + names + ": " + text
 	}
 	return "no packages match " + names
+}
+
+// isUntidy reports whether go.mod lacks what the generated code imports, if that is the first to do so.
+func (l *goList) isUntidy(patterns []string) bool {
+	if l.pkgs[naming.RuntimePath] != nil {
+		return false
+	}
+	var stderr strings.Builder
+	cmd := exec.Command("go", slices.Concat([]string{"list"}, l.flags, []string{"--"}, patterns)...)
+	cmd.Dir, cmd.Stderr = l.dir, &stderr
+	return cmd.Run() != nil && strings.Contains(stderr.String(), "go mod tidy")
 }
 
 // arch returns the processor that the go command builds for. It is read off a

@@ -169,6 +169,10 @@ func (p *Program) Empty() int {
 	return len(p.dirs)
 }
 
+// IsUntidy reports whether the go command lists nothing any more before go.mod has what the generated
+// code imports.
+func (p *Program) IsUntidy() bool { return p.list.isUntidy(p.cfg.Patterns) }
+
 // ImportWay is the function of the same name for the packages of the program.
 func (p *Program) ImportWay(from, to string) string {
 	return ImportWay(func(path string) []string {
