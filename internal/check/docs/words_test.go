@@ -32,6 +32,7 @@ var turns = []struct {
 	},
 	{"give back: refund, return", regexp.MustCompile(`\b(?:give|gives|gave|given|giving) back\b`), []string{"what is given back"}, []string{"given a name"}},
 	{"go out: outgoing", regexp.MustCompile(`\b(?:go|goes|went|going) out\b`), []string{"calls that go out"}, []string{"go outside"}},
+	{"over all: across", regexp.MustCompile(`\bover all (?:\w+ )?(?:replicas|processes|regions)\b`), []string{"one limit over all replicas"}, []string{"over all of them"}},
 	{"somebody's way", regexp.MustCompile(`\b[a-z]+['’]s way\b`), []string{"a call's way to Redis"}, []string{"on the way"}},
 }
 
