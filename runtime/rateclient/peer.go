@@ -28,7 +28,8 @@ type Peer struct {
 	// the first one, so that should be the peer's key: the credential, say. There are from 1
 	// to [rule.MaxLimits] - 1.
 	Limits []PeerLimit
-	// Wait is for how long a request may wait for its turn. 0: it does not.
+	// Wait is for how long a request may wait for its turn. 0: it does not. The wait ends when the
+	// limiter is closed.
 	Wait time.Duration
 	// MaxHold is for how long one answer can hold back calls; 0 stands for an hour.
 	MaxHold time.Duration
