@@ -183,10 +183,14 @@ func (c *farClient) ask(ctx context.Context, do func(now int64)) error {
 // Execute implements [rediswire.Server].
 func (c *farClient) Execute(ctx context.Context, scripts []*rediswire.Script) {
 	server, sent := c.wire.server, make([]*farScript, len(scripts))
-	known := true
+	known, brought := true, map[string]bool{} // by texts ahead of others
 	for i, s := range scripts {
 		sent[i] = newFarScript(s)
-		known = known && (sent[i].texts[0] == "eval" || server.knows(sent[i].texts[1]))
+		if script := sent[i].texts[1]; sent[i].texts[0] == "eval" {
+			brought[hashOf(script)] = true
+		} else {
+			known = known && (brought[script] || server.knows(script))
+		}
 	}
 	err := error(rediswire.Reply("NOSCRIPT No matching script."))
 	if known {
