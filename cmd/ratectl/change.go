@@ -90,8 +90,8 @@ func (c *shadowCommand) run(ctx context.Context, args []string) error {
 // An overrideSetCommand changes an override as its flags say.
 type overrideSetCommand struct {
 	editing
-	maxText, mode, enabled, pattern string
-	window                          time.Duration
+	maxText, scale, mode, enabled, pattern string
+	window                                 time.Duration
 }
 
 const patternUsage = "for the keys of a `pattern`, such as premium-* or one key, in place of the rule"
@@ -99,10 +99,11 @@ const patternUsage = "for the keys of a `pattern`, such as premium-* or one key,
 func (c *overrideSetCommand) about() about {
 	return about{
 		name: "override set", args: "RULE|*", short: "change a rule while programs run", needs: readsRules, min: 1, max: 1,
-		long: "Sets the given fields, and keeps the others. With -keys the override applies to a pattern: a key as ratectl keys shows it, or the beginning of keys and a *. The rule * stands for all limits, and has -enabled only. Writes nothing that a limiter would reject. " +
+		long: "Sets the given fields, and keeps the others. With -keys the override applies to a pattern: a key as ratectl keys shows it, or the beginning of keys and a *. With -scale the max is a share of the present one. A RULE that ends with * names all rules that start so, and their change is one entry of the history; * with -enabled alone switches all limits. Writes nothing that a limiter would reject. " +
 			"Asks for confirmation before a max of 0, mode shadow and what removes a whole limit.",
 		flags: append(c.endFlags(),
 			text(&c.maxText, "max", "admit `n` in a window; 0 admits nobody"),
+			text(&c.scale, "scale", "admit a `share` of the present max, such as 50% or 200%"),
 			duration(&c.window, "window", 0, "the time that the max refers to"),
 			text(&c.mode, "mode", "enforce, soft or shadow"),
 			text(&c.enabled, "enabled", "`bool`, of which false removes the limit and true restores it"),
@@ -110,8 +111,14 @@ func (c *overrideSetCommand) about() about {
 	}
 }
 
-func (c *overrideSetCommand) run(ctx context.Context, args []string) (err error) {
+func (c *overrideSetCommand) run(ctx context.Context, args []string) error {
 	e := override.Edit{Target: override.Target{Rule: args[0], Pattern: c.pattern, Keys: c.given("keys")}}
+	if err := c.setFields(&e); err != nil {
+		return err
+	}
+	if onlyEnabled := !c.given("scale") && e.Set == (rule.KeyOverride{Enabled: e.Set.Enabled}); strings.HasSuffix(args[0], "*") && !(args[0] == override.All && (onlyEnabled || e.Keys)) {
+		return c.several(ctx, e)
+	}
 	if e.Rule != override.All {
 		d, err := c.rule(args[0])
 		if err != nil {
@@ -123,7 +130,20 @@ func (c *overrideSetCommand) run(ctx context.Context, args []string) (err error)
 				return err
 			}
 		}
+		if c.given("scale") {
+			if e.Keys {
+				return usagef("-scale is of the max of a rule: write the -max of these keys")
+			}
+			if err := c.scaled(ctx, &e, d); err != nil {
+				return err
+			}
+		}
 	}
+	return c.edit(ctx, e)
+}
+
+// setFields sets what flags say.
+func (c *overrideSetCommand) setFields(e *override.Edit) error {
 	if c.given("max") {
 		n, err := strconv.ParseInt(c.maxText, 10, 64)
 		if err != nil || n < 0 {
@@ -148,10 +168,13 @@ func (c *overrideSetCommand) run(ctx context.Context, args []string) (err error)
 		}
 		e.Set.Enabled = &on
 	}
-	if e.Set == (rule.KeyOverride{}) {
-		return usagef("what is to change? Say -max, -window, -mode or -enabled")
+	switch {
+	case c.given("scale") && c.given("max"):
+		return usagef("-scale and -max both say the max: leave one out")
+	case !c.given("scale") && e.Set == (rule.KeyOverride{}):
+		return usagef("what is to change? Say -max, -scale, -window, -mode or -enabled")
 	}
-	return c.edit(ctx, e)
+	return nil
 }
 
 // An overrideRemoveCommand takes an override or some of its fields away, also that of a rule

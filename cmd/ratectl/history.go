@@ -26,12 +26,13 @@ type historyEntry struct {
 	Before  json.RawMessage `json:"before"`
 	After   json.RawMessage `json:"after"`
 	Undoes  int64           `json:"undoes,omitempty"`
-	Did     string          `json:"did,omitempty"` // if it was no change of overrides
+	Did     string          `json:"did,omitempty"`     // if it was no change of overrides
+	Several int             `json:"several,omitempty"` // overrides that it has changed: before and after are null
 	of      string
 }
 
 func historyEntryOf(r override.Record) historyEntry {
-	e := historyEntry{ID: r.ID, At: r.At, Who: r.Who, Why: r.Why, Rule: r.Rule, Undoes: r.Undoes, Did: r.Did, Before: jsonOf(r.Before), After: jsonOf(r.After), of: describe(r.Target)}
+	e := historyEntry{ID: r.ID, At: r.At, Who: r.Who, Why: r.Why, Rule: r.Rule, Undoes: r.Undoes, Did: r.Did, Several: r.Several, Before: jsonOf(r.Before), After: jsonOf(r.After), of: describe(r.Target)}
 	if r.Keys {
 		e.Pattern = &r.Pattern
 	}
@@ -60,6 +61,9 @@ func (e historyEntry) row() []string {
 			return "-"
 		}
 		return string(text)
+	}
+	if e.Several > 0 {
+		e.Did = fmt.Sprintf("%d overrides", e.Several)
 	}
 	return rowOf(e.ID, e.At.UTC().Format(time.RFC3339), cmp.Or(e.Who, "-"), e.of, dash(e.Before), cmp.Or(e.Did, dash(e.After)), cmp.Or(why, "-"))
 }
@@ -141,6 +145,10 @@ func (c *undoCommand) run(ctx context.Context, args []string) (err error) {
 	verb, end := "is", ""
 	if c.dry {
 		verb, end = "would be", "; nothing is changed"
+	}
+	if e.Several > 0 {
+		c.printf("%d overrides %s again as before change %d, by %s%s", e.Several, strings.ReplaceAll(verb, "is", "are"), e.ID, cmp.Or(e.Who, "somebody"), end)
+		return c.awaited(ctx)
 	}
 	c.printf("%s: the override %s %s again; %d, by %s, had made it %s%s", e.of, verb, cmp.Or(undone.Before, "gone"), e.ID, cmp.Or(e.Who, "somebody"), cmp.Or(undone.After, "go"), end)
 	return c.awaited(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rategen/rategen/internal/bridge"
@@ -78,6 +79,8 @@ func describe(t override.Target) string {
 	switch {
 	case t.Rule == override.All:
 		return "all limits"
+	case !t.Keys && strings.HasSuffix(t.Rule, "*"):
+		return "rules " + printable(t.Rule)
 	case t.Keys && t.Pattern != "":
 		return fmt.Sprintf("%s of rule %s", printable(t.Pattern), printable(t.Rule))
 	}

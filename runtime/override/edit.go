@@ -3,6 +3,7 @@ package override
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -51,29 +52,61 @@ func (e *Editor) Edit(ctx context.Context, edit Edit) (done Edited, err error) {
 	if err := edit.check(); err != nil {
 		return done, private.Errorf("override: %w", err)
 	}
-	t := edit.Target
-	record := Record{Who: edit.Who, Why: edit.Why, Target: t}
+	record := Record{Who: edit.Who, Why: edit.Why, Target: edit.Target}
 	err = e.change(ctx, &record, edit.Try, func(fields map[string]string, now time.Time) (err error) {
-		done = Edited{}
-		if expired(edit.Until, now) {
-			return private.Errorf("the end, %v, is over: it is %v in Redis", edit.Until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
-		}
-		if edit.Remove {
-			done.Before, _ = placeOf(fields, t).change(fields)
-			done.Found = remove(fields, t)
-			return nil
-		}
-		if done.Before, done.After, err = placeOf(fields, t).edit(fields, edit, now); err != nil {
+		if done, err = edit.apply(fields, now); err != nil || edit.Remove {
 			return err
 		}
-		has := done.Before.names()
-		done.Found = slices.ContainsFunc(edit.Clear, func(name string) bool { return slices.Contains(has, name) })
 		return e.check(fields)
 	})
 	if err != nil {
 		return Edited{}, err
 	}
 	done.ID = record.ID
+	return done, nil
+}
+
+// EditAll makes edits of several targets as one change, which has one record in the history, and one
+// undo. Of the first edit it needs what the record says: Target, Who, Why and Try.
+func (e *Editor) EditAll(ctx context.Context, by Edit, edits []Edit) (all []Edited, id int64, err error) {
+	for _, edit := range edits {
+		if err := edit.check(); err != nil {
+			return nil, 0, private.Errorf("override: %w", err)
+		}
+	}
+	record := Record{Who: by.Who, Why: by.Why, Target: by.Target}
+	err = e.change(ctx, &record, by.Try, func(fields map[string]string, now time.Time) error {
+		before := maps.Clone(fields)
+		all = make([]Edited, len(edits))
+		for i, edit := range edits {
+			if all[i], err = edit.apply(fields, now); err != nil {
+				return err
+			}
+		}
+		if changesOf(before, fields).size() > maxRecorded {
+			return private.Errorf("the change of %d overrides is too long to be undone: name fewer at a time", len(edits))
+		}
+		return e.check(fields)
+	})
+	return all, record.ID, err
+}
+
+// apply makes an edit in the fields of the hash. What it makes of them is not checked, unless it removes.
+func (e *Edit) apply(fields map[string]string, now time.Time) (done Edited, err error) {
+	t := e.Target
+	switch {
+	case expired(e.Until, now):
+		return done, private.Errorf("the end, %v, is over: it is %v in Redis", e.Until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	case e.Remove:
+		done.Before, _ = placeOf(fields, t).change(fields)
+		done.Found = remove(fields, t)
+		return done, nil
+	}
+	if done.Before, done.After, err = placeOf(fields, t).edit(fields, *e, now); err != nil {
+		return done, err
+	}
+	has := done.Before.names()
+	done.Found = slices.ContainsFunc(e.Clear, func(name string) bool { return slices.Contains(has, name) })
 	return done, nil
 }
 

@@ -16,7 +16,7 @@ const (
 	// maxRecords is how many changes the history keeps.
 	maxRecords = 500
 	// maxRecorded is the most that a record keeps of fields, in bytes.
-	maxRecorded = 16 << 10
+	maxRecorded = 64 << 10
 )
 
 // ErrChanged is the error of an undo of what somebody has changed again since.
@@ -40,6 +40,9 @@ type Record struct {
 	// Before is then what was there, in words too, and there is no After. Empty: it is a
 	// change of overrides.
 	Did string
+	// Several is how many fields of the hash it has changed, if these are of several targets: then
+	// Before and After are empty. 0: it is of one.
+	Several int
 	// Undoes is the number of the change that this one took back, or 0.
 	Undoes int64
 
@@ -118,6 +121,9 @@ func recordOf(text string) (r Record, err error) {
 	}
 	if r.Before, r.After = r.text(0), r.text(1); s.Did != "" {
 		r.Before = s.Was
+	}
+	if r.Before == "" && r.After == "" && s.Did == "" {
+		r.Several = len(r.changes)
 	}
 	return r, nil
 }

@@ -3,6 +3,7 @@ package ratepage
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -101,6 +102,9 @@ func (p *Page) overrides(ctx context.Context, now time.Time) ([]byte, error) {
 	}
 	records, err := p.actions.editor.History(ctx, maxRecords)
 	for _, r := range records {
+		if r.Several > 0 {
+			r.After = fmt.Sprintf("%d overrides", r.Several)
+		}
 		v.History = append(v.History, recordView{r.ID, r.At, shorten(r.Who, 100), shorten(r.Why, maxWhy), r.Rule, p.patternOf(r.Target), shorten(r.Before, 500), shorten(r.After, 500), r.Undoes, shorten(r.Did, 500)})
 	}
 	entries, unlisted := p.actions.editor.List(ctx)
