@@ -24,8 +24,8 @@ type Observer struct {
 	Attach, Detach func(Limiter)
 	// Decision is called for every limit of a decided call.
 	Decision func(context.Context, DecisionEvent)
-	// KeyDenied is called for every key whose limit had no room. Keys are made of what callers
-	// send: show them to nobody who may not see that. The process cap has none.
+	// KeyDenied is called for every key whose limit had no room. Keys hold what callers send: treat
+	// them as private. The process cap has none.
 	KeyDenied func(context.Context, KeyDeniedEvent)
 	// Threshold is called when a key has used 80 and 100 percent of a rule with a Period, each
 	// once a period over all processes. A goroutine of the limiter does so, with one event after
