@@ -44,6 +44,7 @@ func judge(h, twin *history) []string {
 		o.retry(a)
 		o.period(a)
 		o.needless(a)
+		o.idle(a)
 	}
 	o.caps()
 	o.blocks()
