@@ -134,7 +134,7 @@ func newPeer(p Peer) (*peer, error) {
 	case len(p.Limits) == 0 || len(p.Limits) >= rule.MaxLimits:
 		return nil, fmt.Errorf("it has %d limits, and from 1 to %d are possible", len(p.Limits), rule.MaxLimits-1)
 	case p.Wait < 0 || p.MaxHold < 0 || p.Unsaid < 0 || p.Retries < 0:
-		return nil, errors.New("Wait, MaxHold, Unsaid or Retries is negative")
+		return nil, errors.New("a negative Wait, MaxHold, Unsaid or Retries")
 	case p.MaxHold > rule.MaxWindow:
 		return nil, fmt.Errorf("MaxHold %v is above 366 days", p.MaxHold)
 	}

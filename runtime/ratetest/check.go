@@ -25,7 +25,9 @@ func (l *Limiter) Check(rule string) *Check {
 	s := l.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.checked[rule] = s.checked[rule] // until a method says what is expected
+	if _, known := s.checked[rule]; !known {
+		s.checked[rule] = false // until a method says what is expected
+	}
 	if !names[rule] {
 		s.t.Errorf("ratetest: there is no rule %q; %s%s", rule, known(names), s.history())
 	}
