@@ -1,6 +1,7 @@
 package ratehttp_test
 
 import (
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -54,6 +55,21 @@ func documentedExchange(t *testing.T, path, name string, most int64, message str
 			}
 		}
 	})
+}
+
+// The quick start shows the line of the log that its refusal writes.
+func TestDocumentedLine(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	limittest.OK(t, err)
+	var written strings.Builder
+	log.SetOutput(&written)
+	defer log.SetOutput(os.Stderr)
+	limiter := runtime.New(runtime.NewMemoryStore())
+	_, err = limiter.Take(t.Context(), (&runtime.Rule{Name: "main.Greeter.Greet", Window: time.Hour}).Limit(nil).WithMax(0))
+	_, shown, _ := strings.Cut(string(page), "A log line, `")
+	if shown, _, _ = strings.Cut(shown, "…`"); err == nil || shown == "" || !strings.Contains(written.String(), shown) {
+		t.Errorf("README.md shows %q of %q", shown, written.String())
+	}
 }
 
 // docs/troubleshooting.md says what to do about every code of a line in the log, once, and about no
