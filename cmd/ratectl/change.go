@@ -188,7 +188,7 @@ func (c *overrideRemoveCommand) about() about {
 	return about{
 		name: "override rm", args: "RULE|*", short: "remove an override", needs: prints | needRedis | mayRules, min: 1, max: 1,
 		long: "Removes the override of a rule but not of its keys, or with -keys that of one pattern, or with -only some fields. Removes invalid overrides, too.",
-		flags: append(c.changeFlags(),
+		flags: append(c.changeFlags(), c.yesFlag(),
 			text(&c.only, "only", "remove only these `fields`, separated by commas: max, window, mode, enabled, block, allow"),
 			text(&c.pattern, "keys", patternUsage)),
 	}

@@ -77,7 +77,7 @@ func (c *proposeCommand) demands(ctx context.Context, d operate.Rule) (used, ref
 	if err != nil {
 		return nil, nil, err
 	}
-	past, err := c.refused(ctx, max(d.Window, time.Minute))
+	past, err := c.refused(ctx, max(d.Window, time.Minute), 0)
 	if err != nil {
 		return nil, nil, err
 	}

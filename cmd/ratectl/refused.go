@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
 )
 
@@ -36,21 +37,21 @@ func (c *pastCommand) readSecret() error {
 	return err
 }
 
-// refused returns the callers that were refused in a time up to now.
-func (c *pastCommand) refused(ctx context.Context, since time.Duration) (r operate.Refused, err error) {
+// refused returns the callers that were refused from a time before now on, up to another one.
+func (c *pastCommand) refused(ctx context.Context, since, until time.Duration) (r operate.Refused, err error) {
 	if err := c.readSecret(); err != nil {
 		return r, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	return c.Core.Refused(ctx, since)
+	return c.Core.Refused(ctx, since, until)
 }
 
 // A refusedCommand lists whom processes have refused lately.
 type refusedCommand struct {
 	pastCommand
-	since time.Duration
-	limit int
+	since, until time.Duration
+	limit        int
 }
 
 func (c *refusedCommand) about() about {
@@ -58,18 +59,18 @@ func (c *refusedCommand) about() about {
 		name: "refused", args: "[KEY]", short: "look back: which callers were refused, and when", needs: prints | needRedis, max: 1,
 		long: "Lists the callers that all processes have refused in the time -since, the most refused first, or those with KEY in their keys: how often, and in which minutes, by the clock of Redis. A process tells each minute, so refusals may be of the minute before. Of each minute Redis keeps the 100 callers that were refused most; " +
 			"the refusals of all others are told as a number.",
-		flags: []cli.Flag{duration(&c.since, "since", time.Hour, "how `long` to look back"), limitFlag(&c.limit), c.secretFlag()},
+		flags: []cli.Flag{duration(&c.since, "since", time.Hour, "how `long` to look back"), duration(&c.until, "until", 0, "how `long` ago to end"), limitFlag(&c.limit), c.secretFlag()},
 	}
 }
 
 func (c *refusedCommand) run(ctx context.Context, args []string) error {
 	switch {
-	case c.since <= 0:
-		return usagef("-since %v: write a duration such as 3h", c.since)
+	case c.since <= 0 || c.until < 0 || c.until >= c.since:
+		return usagef("-since %v -until %v: write a duration such as 3h, and for -until a shorter one", c.since, c.until)
 	case len(args) > 0 && args[0] == "":
 		return usagef("KEY is empty: a variable that is not set? Leave it out for all callers")
 	}
-	refused, err := c.refused(ctx, c.since)
+	refused, err := c.refused(ctx, c.since, c.until)
 	if err != nil {
 		return err
 	}
@@ -82,6 +83,9 @@ func (c *refusedCommand) run(ctx context.Context, args []string) error {
 	from := refused.Now.Add(-c.since).UTC().Format(time.RFC3339)
 	if refused.Others > 0 {
 		c.logger().Printf("and %d refusals since %s of callers of whom nothing else is told: they were not among the 100 that were refused most in a minute", refused.Others, from)
+	}
+	if c.since > bridge.KeepRefusals {
+		c.logger().Printf("processes keep refusals for %v, unless runtime.WithRefusals says another time: what is older is not known", operate.ShortDuration(bridge.KeepRefusals))
 	}
 	if len(callers) == 0 {
 		return nothingf("no refusal is told%s since %s in %s; of all callers %d are; processes with rules tell each minute, unless they have WithoutReports or WithRefusals(0, nil)", askedFor, from, namespaces(c.Namespace), told)

@@ -54,6 +54,9 @@ func TestRefused(t *testing.T) {
 	others := `ratectl: and 56 refusals since \S+Z of callers of whom nothing else is told: .*\n`
 	b.run("refused").wants(t, 0, `RULE +KEY +REFUSED +WHEN\nlogin.user +acme +83 +`+span(long)+", "+span(last)+`\nlogin% +%hidden-\w{32} +9 +`+span(last)+`\nmodel.tokens +acme:%3A%3A1 +8 +`+span(long)+`\n`, others)
 	b.run("refused", "-since", "25m").wants(t, 0, `RULE.*\nlogin% +%hidden-\w{32} +9 .*\nlogin.user +acme +3 .*`, "")
+	b.run("refused", "-since", "59m", "-until", "40m").wants(t, 0, `RULE.*\nlogin.user +acme +80 .*\nmodel.tokens +acme:%3A%3A1 +8 .*`, others)
+	b.run("refused", "-since", "1h", "-until", "1h").wants(t, 2, "", ".*for -until a shorter one.*")
+	b.run("refused", "-since", "48h", "gone").wants(t, 0, `RULE.*gone.*`, ".*processes keep refusals for 24h.*")
 	b.run("refused", "-since", "24h", "gone").wants(t, 0, `RULE.*\nunknown +gone +6 .*\nlogin.user +gone +5 .*`, others)
 	b.run("refused", "::1", "-limit", "1", "-o", "json").wants(t, 0, `\{"rule":"model.tokens","key":"acme:%3A%3A1","refused":8,"spans":\[\{"start":"\S+:00Z","end":"\S+:00Z","refused":8\}\]\}\n`, others)
 	b.run("refused", "-limit", "1").wants(t, 0, `RULE.*\nlogin.user .*`, ".*these are the first 1 of 3 callers, see -limit\n")

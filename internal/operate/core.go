@@ -89,7 +89,7 @@ func (c *Core) AskedBefore(ctx context.Context) {
 	if c.asked = nil; longest == 0 || c.Max > 0 {
 		return
 	}
-	if refused, err := c.Refused(ctx, min(longest, bridge.KeepRefusals)); err == nil {
+	if refused, err := c.Refused(ctx, min(longest, bridge.KeepRefusals), 0); err == nil {
 		c.asked = refused.Brought()
 	}
 }

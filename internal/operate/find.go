@@ -45,7 +45,7 @@ func (c *Core) Find(ctx context.Context, text string, entries []override.Entry, 
 		return f, err
 	}
 	look.overridden(entries)
-	refused, unread := c.Refused(ctx, bridge.KeepRefusals)
+	refused, unread := c.Refused(ctx, bridge.KeepRefusals, 0)
 	look.refusedLately(refused.Callers)
 	c.asked = refused.Brought()
 	byKey := make(map[[2]string]*RefusedCaller, len(refused.Callers))

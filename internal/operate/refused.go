@@ -52,13 +52,15 @@ func (s Span) String() string {
 	return text + to.Format(minute)
 }
 
-// Refused returns the callers that were refused in a time up to now, by the clock of Redis.
-func (c *Core) Refused(ctx context.Context, since time.Duration) (Refused, error) {
+// Refused returns the callers that were refused from a time before now on, up to another one, by the
+// clock of Redis.
+func (c *Core) Refused(ctx context.Context, since, until time.Duration) (Refused, error) {
 	now, err := c.Client.Time(ctx).Result()
 	if err != nil {
 		return Refused{}, err
 	}
 	minutes, err := bridge.StoreOf(c.Store).RefusedMinutes(ctx, c.Namespace, now.Add(-since))
+	minutes = slices.DeleteFunc(minutes, func(m bridge.RefusedMinute) bool { return m.Start.After(now.Add(-until)) })
 	refused := RefusedOf(minutes)
 	refused.Now = now
 	return refused, err
