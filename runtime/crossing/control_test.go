@@ -70,7 +70,7 @@ var defects = []defect{
 	{"two rules of one start have other terms", "register.go",
 		"if o := t.byStart[start]; o != nil {", "if o := t.byStart[start]; o != nil && false {", "TestMemory", "20000", "rules of one start or name"},
 	{"calls without a key go on where those without Redis do", "charges.go",
-		"case p.Rule.Invalid == rule.InvalidShare && p.Max > 0:", "case p.Fail == FailOpen:\n\t\treturn false, nil\n\tcase p.Rule.Invalid == InvalidShare && p.Max > 0:", "TestMemory", "20000", "share one budget|a call without a key is refused"},
+		"case p.Rule.Invalid == rule.InvalidShare && p.Max > 0:", "case p.Fail == rule.FailOpen:\n\t\treturn false, nil\n\tcase p.Rule.Invalid == rule.InvalidShare && p.Max > 0:", "TestMemory", "20000", "share one budget|a call without a key is refused"},
 	{"a message that is dearer than a log takes at once fails", "meter.go",
 		"p == nil || w.Cost <= p.Most ||", "p == nil || w.Cost > 0 ||", "TestMemory", "20000", "a valid call has no other error"},
 	{"a fixed window begins anew with each event", "internal/memstate/window.go",
