@@ -103,7 +103,9 @@ func WithDenialMemory(d time.Duration) RedisOption {
 	}
 }
 
-// NewRedisStore returns a store on client, which stays the caller's to close. It takes a client
+// NewRedisStore returns a store on client, which stays the caller's to close. Make one for all
+// limiters of a program: what calls on one store give back the next call on it finds at once, and
+// one on another store about a millisecond later. It takes a client
 // that is no [redis.ClusterClient] or [redis.Ring] for one of a single server, so a cluster's
 // must not be wrapped in a type of another name.
 func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStore {
