@@ -78,7 +78,7 @@ func TestFailures(t *testing.T) {
 		{"reset -parts model.tokens a -yes", 2, "give 2 parts, not 1", nil},
 		{"reset login.user orders:rate_limit:login:user-1%packed -yes", 2, "it counts by another algorithm", nil},
 
-		{"override set login.user", 2, "what is to change? Say -max, -window, -mode or -enabled", nil},
+		{"override set login.user", 2, "what is to change? Say -max, -scale, -window, -mode or -enabled", nil},
 		{"override set login.user -max -1", 2, `-max "-1": write a whole number`, nil},
 		{"override set login.user -mode on", 2, `-mode "on": write enforce, soft or shadow`, nil},
 		{"override set login.user -enabled maybe", 2, `-enabled "maybe": write true or false`, nil},
@@ -86,7 +86,7 @@ func TestFailures(t *testing.T) {
 		{"override set login.user -max 1 -for -1h", 2, "-for -1h0m0s: write a duration", nil},
 		{"override set login.user -max 1 -until yesterday", 2, `-until "yesterday": write never, or a time to come`, nil},
 		{"override set login.user -max 1 -for 1h -until 2099-01-01T00:00:00Z", 2, "leave one out", nil},
-		{"override set * -max 1", 1, "* is for all limits, and says enabled only", nil},
+		{"override set * -max 1", 4, "say -yes to change 6 rules, all that are listed,", nil},
 		{"override set login.user -keys a*b -max 1", 1, "a * before the end", nil},
 		{"shadow maybe login.user", 2, `shadow "maybe": write on or off`, nil},
 		{"override ls -overrides broken", 1, `field "login.user": line 1: max is text`, nil},

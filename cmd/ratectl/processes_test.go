@@ -97,7 +97,7 @@ func TestProcesses(t *testing.T) {
 	service(t, []string{server.Addr}, asNewer+"=1")
 	b.until(t, "processes", `PROCESS +BUILD +ALIVE +CLOCK +OVERRIDES +CALLED +FINDINGS\n(\S+ +\S+ +yes +- +in force +1/1 +0\n){3}`)
 	for _, most := range []string{"11", "12", "13"} { // one right after the other
-		b.run("override", "set", "model.tokens", "-max", most, "-wait", "1m").wants(t, 0, `.*in force in 3 of the 3 processes that report and follow the hash\n`, "")
+		b.run("override", "set", "model.tokens", "-max", most, "-wait", "1m").wants(t, 0, `.*in force in 3 of the 3 processes that report and follow the hash\n`, ".*declares burst=20.*")
 	}
 	const differs = `ratectl: rule model.tokens differs[^\n]*: 10 in 1m0s, token-bucket in 2 \(\S+\); 15 in 1m0s, token-bucket in 1 \(\S+\)\n`
 	b.run("override", "rm", "model.tokens").wants(t, 0, ".*", "")
@@ -111,7 +111,7 @@ func TestProcesses(t *testing.T) {
 	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	b.run("override", "set", "model.tokens", "-max", "14", "-wait", "2m").wants(t, 0, `.*in force in 2 of the 2 processes that report and follow the hash; no sign of life from 1: \S+ since \S+Z\n`, "")
+	b.run("override", "set", "model.tokens", "-max", "14", "-wait", "2m").wants(t, 0, `.*in force in 2 of the 2 processes that report and follow the hash; no sign of life from 1: \S+ since \S+Z\n`, ".*declares burst=20.*")
 	b.until(t, "processes", ` not since \S+Z +- +version `)
 	b.run("override", "ls").wants(t, 0, `.*in force in 2 of the 2 .*; no sign of life from 1: .*`, "")
 	if a := b.run("doctor"); !strings.Contains(a.out, "1 of 3 give no sign of life") {

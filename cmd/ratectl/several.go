@@ -119,7 +119,11 @@ func (c *overrideSetCommand) several(ctx context.Context, base override.Edit) er
 		return usagef("no rule that starts with %q can be changed so; ratectl rules lists them", start)
 	}
 	if !c.dry {
-		if err := c.confirm(ctx, "change %d rules, those whose names start with %q, in every program that reads %q", len(edits), start, c.overrides); err != nil {
+		which := "all that are listed"
+		if start != "" {
+			which = fmt.Sprintf("those whose names start with %q", start)
+		}
+		if err := c.confirm(ctx, "change %d rules, %s, in every program that reads %q", len(edits), which, c.overrides); err != nil {
 			return err
 		}
 	}
@@ -131,6 +135,7 @@ func (c *overrideSetCommand) several(ctx context.Context, base override.Edit) er
 	lines := make([]severalLine, len(done))
 	for i, d := range done {
 		lines[i] = severalLine{Rule: edits[i].Rule, ID: id}
+		c.warnOfBurst(edits[i].Target, d.After)
 		if !d.Before.Empty() {
 			lines[i].Before = new(entryOf(edits[i].Target, d.Before))
 		}
