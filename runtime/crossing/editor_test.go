@@ -33,13 +33,14 @@ const overridesKey = "overrides"
 
 // overridesSource returns a limiter's source.
 func (w *wire) overridesSource() runtime.OverrideSource {
-	return override.Redis(farHash{w.server.hash, w.server}, overridesKey)
+	return override.Redis(farHash{w.server.hash, w.server, w.clock}, overridesKey)
 }
 
 // A farHash reads a hash from outside of the bubble.
 type farHash struct {
 	redis.UniversalClient
 	server *farServer
+	clock  func() time.Time
 }
 
 func (c farHash) HLen(ctx context.Context, key string) (cmd *redis.IntCmd) {
@@ -49,6 +50,15 @@ func (c farHash) HLen(ctx context.Context, key string) (cmd *redis.IntCmd) {
 
 func (c farHash) HGetAll(ctx context.Context, key string) (cmd *redis.MapStringStringCmd) {
 	c.server.outside(func() { cmd = c.UniversalClient.HGetAll(context.Background(), key) })
+	return cmd
+}
+
+func (c farHash) Time(context.Context) (cmd *redis.TimeCmd) {
+	now := c.clock()
+	c.server.outside(func() {
+		c.server.shows = now
+		cmd = c.UniversalClient.Time(context.Background())
+	})
 	return cmd
 }
 
