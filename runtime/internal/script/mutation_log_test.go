@@ -2,8 +2,8 @@ package script_test
 
 var takeMutations = []scriptMutation{
 	{"take: shadow denies", "", "(limit.shadow or not limit.retry)", "(not limit.retry)", bySuite("zset", "shadow")},
-	{"take: shadow charged without room", "", "if admitted and not limit.retry then", "if admitted then", bySuite("zset", "shadow")},
-	{"take: charged despite a denial", "", "if admitted and not limit.retry then", "if not limit.retry then", bySuite("zset", "all_or_none")},
+	{"take: shadow charged without room", "", "if admitted and not limit.retry and", "if admitted and", bySuite("zset", "shadow")},
+	{"take: charged despite a denial", "", "if admitted and not limit.retry and", "if not limit.retry and", bySuite("zset", "all_or_none")},
 	{"take: written before all is checked", "", "admitted = admitted and", "if not limit.retry then limit.charge() end\nadmitted = admitted and", bySuite("zset", "all_or_none")},
 	{"take: more than there is room for", "", "math.floor(room / cost)", "times", "^TestSharedTrips$"},
 	{"take: one charge for several calls", "", "cost = cost * allowed", "", "^TestSharedTrips$"},
@@ -69,7 +69,7 @@ var logMutations = []scriptMutation{
 	{"zset: retry is a window", "zset", "retry = call('ZREVRANGE', key, leaver, leaver, 'WITHSCORES')[2] + window - clock", "retry = window", byModel("log_zset")},
 	{"zset: no reset where nothing is charged", "zset", "if (retry or not charging) and", "if retry and", byModel("log_zset")},
 	{"zset: refunds all", "zset", "math.min(cost, 4000)", "4000", bySuite("zset", "refund")},
-	{"zset: no slices", "zset", "if param > 0 then", "if false then", byModel("zset_slice")},
+	{"zset: no slices", "zset", "if param > 0 and live > 0 then", "if false then", byModel("zset_slice")},
 	{"zset: foreign numbers are its own", "zset", "number = member + 0", "number = tonumber(member) or 0", "^TestForeignValue$"},
 
 	{"packed: window edge of the newest", "packed", "if newest >= first then", "if newest > first then", bySuite("packed", "window_edge")},
@@ -110,7 +110,7 @@ var logMutations = []scriptMutation{
 	{"packed: lost when it cannot become long", "packed", "call('SET', key, log)", "", "^TestPackedRefused$"},
 	{"packed: what may fail is tried too late", "packed", "call('PEXPIRE', key, lives) -- what", "-- what", "^TestPackedRefused$"},
 	{"packed: lost cost", "packed", "if cost > 1 then", "if false then", bySuite("packed", "cost")},
-	{"packed: no slices", "packed", "if param > 0 then", "if false then", byModel("packed_slice")},
+	{"packed: no slices", "packed", "if param > 0 and live > 0 then", "if false then", byModel("packed_slice")},
 	{"packed: refunds all", "packed", "cost = math.min(cost, upto - from)", "cost = upto - from", bySuite("packed", "refund")},
 	{"packed: refunds another's", "packed", "index(at), index(at + 1)", "index(at), index(at + 10000)", byModel("log_packed")},
 	{"packed: refund of the last events", "packed", "upto - math.max(from, front + ring)", "0", "^TestModelOfLongLogs$/^log_packed$"},
@@ -141,8 +141,9 @@ var counterMutations = []scriptMutation{
 	{"counter: adapts too late", "counter", "count * 8 >= max", "count * 8 > max + 8", byModel("adaptive")},
 	{"counter: never widens", "counter", "width = width * 2", "width = width", byModel("adaptive")},
 	{"counter: adapts to a bucket that has left", "counter", "if inside then", "if start then", byModel("adaptive")},
-	{"counter: refund not clamped", "counter", "local back = math.min(cost, count)", "local back = cost", bySuite("equal_buckets", "refund_is_clamped")},
-	{"counter: refund of older buckets forgotten", "counter", "elseif state then", "elseif false then", byModel("equal")},
+	{"counter: refund not clamped", "counter", "local back = math.min(cost, counted or count)", "local back = cost", bySuite("equal_buckets", "refund_is_clamped")},
+	{"counter: refund of older buckets forgotten", "counter", "if counted and back > 0 then", "if false then", byModel("equal")},
+	{"counter: refund of an earlier life", "counter", "if at >= floor and at < stop then", "if at < stop then", bySuite("equal_buckets", "refund_of_an_earlier_life")},
 	{"counter: refund forgets the sum", "counter", "used - back, newest", "used, newest", byModel("equal")},
 	{"counter: any text is one", "counter", "(#state - older) % 14 ~= 0", "false", "^TestForeignValue$"},
 }
