@@ -81,6 +81,30 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// No record says when a call joined a queue if other limits were charged at its turn, and the result
+// says so.
+func TestQueueBesideOthers(t *testing.T) {
+	queue := &runtime.Rule{Name: "queue", Window: time.Second, Max: 10, Wait: 5 * time.Second, Algorithm: runtime.LeakyBucket}
+	other := &runtime.Rule{Name: "other", Window: time.Second, Max: 20}
+	file := recorded(t, func(l *runtime.Limiter) {
+		for range 20 {
+			go func() { _, _ = l.Take(context.Background(), queue.Limit(nil), other.Limit(nil)) }()
+		}
+		time.Sleep(10 * time.Second)
+	})
+	records, err := Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := records.Run(func(s record.RuleState, max int64) (*runtime.Rule, int64, bool) { return s.Rule, max, true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Calls != 20 || result.Equal != 1 || result.Unequal != 0 || !strings.Contains(result.Notes[1], "19 calls waited in a queue beside other limits") {
+		t.Errorf("%d calls, %d equal, %d unequal, %q", result.Calls, result.Equal, result.Unequal, result.Notes)
+	}
+}
+
 // Calls that are refused permits hold them for as long as others did where there are more.
 func TestPermits(t *testing.T) {
 	rule := &runtime.Rule{Name: "permits", Window: 10 * time.Second, Max: 2, Algorithm: runtime.Concurrency}

@@ -43,6 +43,7 @@ type Result struct {
 	tracked      int
 	untracked    int64
 	assumedHolds int64
+	queued       int64
 	span         int64
 }
 

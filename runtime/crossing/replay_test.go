@@ -38,11 +38,16 @@ func TestReplay(t *testing.T) {
 		lapses := slices.ContainsFunc(p.Rules, func(r *runtime.Rule) bool { return r.Algorithm == runtime.Concurrency || r.Reserve > 0 })
 		p.Closes = p.Closes && !lapses // no record says when a process has ended, and renews nothing any more
 		p.Steps = slices.DeleteFunc(p.Steps, func(s step) bool {
-			switch s.Do.(type) {
+			switch do := s.Do.(type) {
 			case reset, hold, trouble: // which no record has
 				return true
 			case jump: // what lapses is renewed by another clock
 				return lapses
+			case call: // no record says when it joined a queue, if other limits were charged at its turn
+				return !do.Each && len(do.Uses) > 1 && slices.ContainsFunc(do.Uses, func(u use) bool {
+					r := p.Rules[u.Rule]
+					return r.Algorithm == runtime.LeakyBucket && r.Wait > 0 && r.Mode.Denies()
+				})
 			}
 			return false
 		})
