@@ -81,27 +81,48 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// No record says when a call joined a queue if other limits were charged at its turn, and the result
-// says so.
+// Twenty calls come at once, and leave a queue one after the other. Limits beside it count them then.
+// No record says when they joined the queue, and the result says so.
 func TestQueueBesideOthers(t *testing.T) {
 	queue := &runtime.Rule{Name: "queue", Window: time.Second, Max: 10, Wait: 5 * time.Second, Algorithm: runtime.LeakyBucket}
-	other := &runtime.Rule{Name: "other", Window: time.Second, Max: 20}
-	file := recorded(t, func(l *runtime.Limiter) {
-		for range 20 {
-			go func() { _, _ = l.Take(context.Background(), queue.Limit(nil), other.Limit(nil)) }()
+	for _, other := range []*runtime.Rule{
+		{Name: "other", Window: 300 * time.Millisecond, Max: 5},
+		{Name: "other", Window: 10 * time.Second, Max: 1, Algorithm: runtime.Concurrency},
+	} {
+		file := recorded(t, func(l *runtime.Limiter) {
+			for range 20 {
+				go func() {
+					if d, err := l.Take(context.Background(), queue.Limit(nil), other.Limit(nil)); err == nil {
+						time.Sleep(50 * time.Millisecond)
+						_ = l.Settle(context.Background(), d)
+					}
+				}()
+			}
+			time.Sleep(10 * time.Second)
+		})
+		records, err := Open(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Second)
-	})
-	records, err := Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := records.Run(func(s record.RuleState, max int64) (*runtime.Rule, int64, bool) { return s.Rule, max, true })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if result.Calls != 20 || result.Equal != 1 || result.Unequal != 0 || !strings.Contains(result.Notes[1], "19 calls waited in a queue beside other limits") {
-		t.Errorf("%d calls, %d equal, %d unequal, %q", result.Calls, result.Equal, result.Unequal, result.Notes)
+		result, err := records.Run(func(s record.RuleState, max int64) (*runtime.Rule, int64, bool) {
+			slower := *s.Rule
+			if slower.Name == "queue" {
+				slower.Max, max = 5, 5
+			}
+			return &slower, max, true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Calls != 20 || result.Equal != 1 || result.Unequal != 0 || !strings.Contains(result.Notes[1], "19 calls waited in a queue beside other limits") {
+			t.Errorf("%v: %d calls, %d equal, %d unequal, %q", other.Algorithm, result.Calls, result.Equal, result.Unequal, result.Notes)
+		}
+		for _, r := range result.Rules {
+			if r.Before.Admitted != 20 || r.Before.Longest.Round(time.Millisecond) != 1900*time.Millisecond ||
+				r.After.Admitted != 20 || r.After.Longest.Round(time.Millisecond) != 3800*time.Millisecond {
+				t.Errorf("%v: %+v, then %+v", other.Algorithm, r.Before, r.After)
+			}
+		}
 	}
 }
 

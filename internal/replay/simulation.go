@@ -3,6 +3,7 @@ package replay
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rategen/rategen/internal/record"
@@ -44,7 +45,12 @@ type simulation struct {
 	run      *run
 	holds    map[*runtime.Rule]*mean // how long permits were held, by the rule in the record
 	full     bool                    // there was no room to keep more charges
+	waiting  int                     // calls that are to be tried again
+	early    map[heldKey][]ending    // settlements that came while some were
 }
+
+// An ending is a settlement of a call that waits here for longer than it did when it was recorded.
+type ending struct{ at, settled int64 }
 
 type termsKey struct {
 	rule uint32
@@ -90,9 +96,11 @@ type held struct {
 type mean struct{ sum, n int64 }
 
 func newSimulation(r *run, change Change, exact bool) *simulation {
+	d := rawstore.NewDecider(maxKeys)
+	d.Defers = !exact
 	return &simulation{
-		decider: rawstore.NewDecider(maxKeys), change: change, exact: exact, names: r.files.Names, groups: map[string]uint32{},
-		terms: map[termsKey]terms{}, held: map[heldKey]*held{}, run: r, holds: map[*runtime.Rule]*mean{},
+		decider: d, change: change, exact: exact, names: r.files.Names, groups: map[string]uint32{},
+		terms: map[termsKey]terms{}, held: map[heldKey]*held{}, early: map[heldKey][]ending{}, run: r, holds: map[*runtime.Rule]*mean{},
 	}
 }
 
@@ -165,6 +173,7 @@ type outcome struct {
 	elsewhere bool // a limit that is not recorded has refused it, or no store has decided
 	delayed   time.Duration
 	decided   int64
+	joined    []rawstore.Request // of a call that waits for its turn, at which some are charged; or nil
 }
 
 // fill fills in the requests of a call, and which of its limits each is for.
@@ -212,7 +221,16 @@ func (sim *simulation) decide(j *job, n int, arrived int64) (again time.Duration
 		}
 	}
 	wait := time.Duration(0)
-	if len(sim.requests) > 0 {
+	switch {
+	case o.joined != nil:
+		for k := range sim.requests {
+			sim.requests[k].Result, sim.requests[k].Due = o.joined[k].Result, o.joined[k].Due
+		}
+		if wait = sim.decider.Turn(sim.requests); wait > 0 {
+			o.joined = nil
+			return sim.decide(j, n, arrived)
+		}
+	case len(sim.requests) > 0:
 		wait = sim.decider.Take(sim.requests)
 	}
 	admitted := true
@@ -224,6 +242,10 @@ func (sim *simulation) decide(j *job, n int, arrived int64) (again time.Duration
 		if wait == 0 { // for permits, of which nobody knows when they come back
 			wait = max(time.Millisecond, sim.requests[0].Wait/polls)
 		}
+		return wait, nil
+	}
+	if admitted && slices.ContainsFunc(sim.requests, func(r rawstore.Request) bool { return r.Due }) {
+		o.joined = slices.Clone(sim.requests)
 		return wait, nil
 	}
 	o.denied, o.decided = !admitted, sim.decider.Now
@@ -260,6 +282,11 @@ func (sim *simulation) keep(ev *record.Event, asked [rule.MaxLimits]int, late in
 			}
 			continue
 		}
+		if e := sim.early[h.key]; len(e) > 0 {
+			sim.early[h.key] = e[1:]
+			sim.plan(sim.decider.Now+max(0, e[0].at-ev.Time), task{ends: h, cost: e[0].settled})
+			continue
+		}
 		h.next = sim.held[h.key]
 		sim.held[h.key] = h
 	}
@@ -285,8 +312,15 @@ func (sim *simulation) settle(ev *record.Event) error {
 			continue
 		}
 		h := sim.take(heldKey{t.group, l.Caller, l.Charged}, l)
-		if h == nil {
-			continue // the call was refused here, or was made before the record begins
+		if h == nil { // the call waits or was refused here, or was made before the record begins
+			k := heldKey{t.group, l.Caller, l.Charged}
+			switch {
+			case sim.waiting > 0 && len(sim.early) < maxHeld:
+				sim.early[k] = append(sim.early[k], ending{ev.Time, l.Settled})
+			case sim.waiting > 0:
+				sim.full = true
+			}
+			continue
 		}
 		h.request.Terms = t.Terms // by the rule that holds now
 		if t.rule.Algorithm == runtime.Concurrency {
@@ -384,6 +418,9 @@ func (sim *simulation) plan(at int64, t task) {
 		sim.full = true
 		return
 	}
+	if t.tries != nil {
+		sim.waiting++
+	}
 	sim.agenda.add(at, t)
 }
 
@@ -398,8 +435,12 @@ func (sim *simulation) advance(until int64) error {
 		case t.ends != nil:
 			sim.end(t.ends, t.cost)
 		case t.tries != nil:
+			sim.waiting--
 			if err := sim.run.try(sim, t.tries, t.simulation, t.since); err != nil {
 				return err
+			}
+			if sim.waiting == 0 {
+				clear(sim.early)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package rawstore
 
 import (
 	"context"
+	"math/bits"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -20,6 +21,8 @@ type Decider struct {
 	Now int64
 	// Lost is how often a key was forgotten for want of room, while it still counted.
 	Lost int64
+	// Defers says that charges beside a queue are left for Turn, unless a call's turn is now.
+	Defers bool
 
 	store  *memstate.Store
 	engine decide.Engine
@@ -75,6 +78,8 @@ type Request struct {
 	terms.Result
 	// Verdict is as in an event for observers.
 	Verdict observe.Verdict
+	// Due says that the charge is to be made by Turn.
+	Due bool
 }
 
 // Take decides a call, and fills in what was found about each of its limits. Those in shadow mode
@@ -82,33 +87,63 @@ type Request struct {
 // admitted; if it is not, how long until it should be tried again, 0 where nobody knows,
 // or below 0 if it is refused.
 func (d *Decider) Take(requests []Request) (wait time.Duration) {
-	c := &d.call
-	c.Clear()
+	c := d.begin(requests, false)
 	for i := range requests {
-		r := &requests[i]
-		c.Charges = append(c.Charges,
-			decide.Charge{Plan: r.plan, Key: c.Key(r.plan, r.Parts), Cost: r.Cost, Limits: 1 << i})
-	}
-	c.Begin(context.Background(), 0, 1)
-	for i := range requests {
-		t := &c.Tries[i]
-		if t.Wait = requests[i].Wait; requests[i].plan.Queues() {
-			t.More = t.Wait.Microseconds()
+		if requests[i].plan.Queues() {
+			c.Tries[i].More = c.Tries[i].Wait.Microseconds()
 		}
+	}
+	if d.Defers {
+		c.Defer()
 	}
 	if !d.engine.Known(context.Background(), c) {
 		if err := d.engine.Ask(context.Background(), c); err != nil {
 			return -1 // of a rule that fails closed, and a store in memory does not fail
 		}
 	}
-	admitted := terms.Admitted(c.Tries)
+	return d.end(requests)
+}
+
+// Turn makes the charges that are due of a call that was admitted, at its turn. It returns what Take
+// does. A call that should be tried again in a known time needs a new place in its queue.
+func (d *Decider) Turn(requests []Request) (wait time.Duration) {
+	if err := d.engine.Ask(context.Background(), d.begin(requests, true)); err != nil {
+		return -1
+	}
+	return d.end(requests)
+}
+
+// begin begins a try of all charges of a call, or of those that are due.
+func (d *Decider) begin(requests []Request, due bool) *decide.Call {
+	c := &d.call
+	c.Clear()
 	for i := range requests {
-		t, r := &c.Tries[i], &requests[i]
-		r.Result, r.Verdict = t.Result, observe.VerdictAdmitted
-		switch {
-		case !t.Allowed && t.Shadow:
+		if r := &requests[i]; r.Due || !due {
+			c.Charges = append(c.Charges,
+				decide.Charge{Plan: r.plan, Key: c.Key(r.plan, r.Parts), Cost: r.Cost, Limits: 1 << i})
+		}
+	}
+	c.Begin(context.Background(), 0, 1)
+	for i := range c.Tries {
+		c.Tries[i].Wait = requests[bits.TrailingZeros8(c.Charges[i].Limits)].Wait
+	}
+	return c
+}
+
+// end fills in what a try has found, and returns what Take does.
+func (d *Decider) end(requests []Request) (wait time.Duration) {
+	c := &d.call
+	admitted := terms.Admitted(c.Tries)
+	for i := range c.Tries {
+		r := &requests[bits.TrailingZeros8(c.Charges[i].Limits)]
+		r.Result, r.Due = c.Tries[i].Result, admitted && c.Due(i)
+	}
+	for i := range requests {
+		r := &requests[i]
+		switch r.Verdict = observe.VerdictAdmitted; {
+		case !r.Allowed && r.Shadow():
 			r.Verdict = observe.VerdictShadowDenied
-		case !t.Allowed:
+		case !r.Allowed:
 			r.Verdict = observe.VerdictDenied
 		case !admitted:
 			r.Verdict = observe.VerdictNotCharged

@@ -48,6 +48,11 @@ func (c *Call) limitWait(ctx context.Context, since time.Duration) {
 			t.More = t.Wait.Microseconds()
 		}
 	}
+	c.Defer()
+}
+
+// Defer has the store leave all charges beside a queue for the call's turn, unless that is now.
+func (c *Call) Defer() {
 	for i := 0; c.enforcesQueue() && i < len(c.Tries); i++ {
 		t := &c.Tries[i]
 		t.Deferred = t.Shadow || t.Algorithm != terms.Queue

@@ -16,15 +16,17 @@ import (
 // Deferred reports whether an admitted call is to be charged at its turn.
 func (c *Call) Deferred() bool {
 	for i := range c.Tries {
-		if isDue(&c.Charges[i], &c.Tries[i]) {
+		if c.Due(i) {
 			return terms.Admitted(c.Tries)
 		}
 	}
 	return false
 }
 
-// isDue reports whether the store has left a charge for the turn of its call, or has found no room
+// Due reports whether the store has left a charge for the turn of the call, or has found no room
 // for it then.
+func (c *Call) Due(i int) bool { return isDue(&c.Charges[i], &c.Tries[i]) }
+
 func isDue(o *Charge, t *terms.Charge) bool {
 	return (t.Deferred || o.atTurn) && t.At == 0 && t.Cost > 0 && t.Source == rule.SourceStore
 }
