@@ -164,7 +164,8 @@ func testShadowSlots(t *testing.T, cluster *redistest.Cluster, fail func(*redist
 		}
 	}
 	slices.Sort(all)
-	if quarter := all[len(all)/4]; quarter > 10*time.Millisecond { // a busy machine may delay more than half of them
+	// A busy machine may delay more than half of them by tens of milliseconds.
+	if quarter := all[len(all)/4]; quarter > timeout/20 {
 		t.Errorf("three quarters of the calls took %v and more", quarter)
 	}
 }
