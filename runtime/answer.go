@@ -23,7 +23,7 @@ func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, er
 	if undecided, ok := err.(decide.Unavailable); ok {
 		l.events.reportDecided(ctx, c.Charges, c.Tries, c.Arrived, c.Waited(), observe.VerdictUnavailable)
 		d.Source = rule.SourceFailure
-		if recording.Anyone() && len(c.Charges) > 0 {
+		if recording.Anyone.Load() && len(c.Charges) > 0 {
 			undecided.Caller = callerOf(c.Charges[0].Key)
 			return undecided
 		}
@@ -78,7 +78,7 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 }
 
 // hearsDecisions reports whether anybody may listen to decisions.
-func (e *events) hearsDecisions() bool { return e.hearDecisions || recording.Anyone() }
+func (e *events) hearsDecisions() bool { return e.hearDecisions || recording.Anyone.Load() }
 
 // A witness is a store that learns the keys of decisions, and when they were charged, which no
 // event for an [observe.Observer] says: that of package ratetest. It is given copies, so that charges

@@ -99,7 +99,7 @@ func (e *events) deny(c *decide.Charge, d *Decision, arrived time.Duration) erro
 	spareErrorPool.Put(spare)
 	denial.Rule, denial.Limit, denial.Remaining, denial.RetryAfter = d.Rule, d.Limit, d.Remaining, d.RetryAfter
 	denial.Blocked, denial.Source, denial.rule = d.Blocked, d.Source, p.Rule
-	if recording.Anyone() {
+	if recording.Anyone.Load() {
 		denial.caller = callerOf(c.Key)
 	}
 	return denial

@@ -48,6 +48,9 @@ type Limiter struct {
 // code calls it before it builds a key.
 func (l *Limiter) Enabled() bool { return !l.hasSwitch || l.checkSwitch() }
 
+// NewKey is [rule.NewKey]. Generated code adds the parts of a key to it.
+func NewKey() *Key { return rule.NewKey() }
+
 // Take charges all limits, or none of them if one has no room. If rules have a Wait it returns
 // when it is the call's turn. The error is nil if and only if the call may go on. Otherwise,
 // without [WithRefusalError], it is

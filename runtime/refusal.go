@@ -22,7 +22,7 @@ func WithRefusalError(form func(ctx context.Context, err error) error) Option {
 
 // refusalError returns what the caller of a call that was not admitted receives.
 func (l *Limiter) refusalError(ctx context.Context, err error) error {
-	if l.onRefusal == nil && !recording.Anyone() || !isRefusal(ctx, err) {
+	if l.onRefusal == nil && !recording.Anyone.Load() || !isRefusal(ctx, err) {
 		return err
 	}
 	returned := err

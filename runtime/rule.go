@@ -56,8 +56,5 @@ const (
 	InvalidAdmit  = rule.InvalidAdmit
 )
 
-// NewKey is [rule.NewKey]. Generated code adds the parts of a key to it.
-func NewKey() *Key { return rule.NewKey() }
-
 // The generator warns by the same timeout, or else this does not compile.
 var _ [0]struct{} = [DefaultTimeout - spec.Timeout]struct{}{}

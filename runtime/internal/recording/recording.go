@@ -14,12 +14,9 @@ type List[F any] struct {
 
 type key[F any] struct{}
 
-// anyone is true once any context has a function. Calls of programs without one pay for no lookup
+// Anyone is true once any context has a function. Calls of programs without one pay for no lookup
 // in the context.
-var anyone atomic.Bool
-
-// Anyone reports whether any context may have a function.
-func Anyone() bool { return anyone.Load() }
+var Anyone atomic.Bool
 
 // With returns a context that has a function, too.
 func With[F any](ctx context.Context, f F) context.Context {
@@ -27,8 +24,8 @@ func With[F any](ctx context.Context, f F) context.Context {
 }
 
 func with[F any](ctx context.Context, l *List[F]) context.Context {
-	if !anyone.Load() {
-		anyone.Store(true)
+	if !Anyone.Load() {
+		Anyone.Store(true)
 	}
 	l.Outer = Of[F](ctx)
 	return context.WithValue(ctx, key[F]{}, l)
@@ -36,7 +33,7 @@ func with[F any](ctx context.Context, l *List[F]) context.Context {
 
 // Of returns the functions of a type in a context, the innermost first, or nil.
 func Of[F any](ctx context.Context) *List[F] {
-	if !anyone.Load() {
+	if !Anyone.Load() {
 		return nil
 	}
 	list, _ := ctx.Value(key[F]{}).(*List[F])

@@ -9,13 +9,13 @@ import (
 // is found by itself, the innermost first.
 func TestOf(t *testing.T) {
 	ctx := context.WithValue(t.Context(), key[int]{}, &List[int]{Func: 1})
-	was := anyone.Swap(false)
-	defer func() { anyone.Store(was || anyone.Load()) }()
-	if Anyone() || Of[int](ctx) != nil {
+	was := Anyone.Swap(false)
+	defer func() { Anyone.Store(was || Anyone.Load()) }()
+	if Anyone.Load() || Of[int](ctx) != nil {
 		t.Error("the context was asked")
 	}
 	ctx = With(With(ctx, 2), "another kind")
-	if list := Of[int](ctx); !Anyone() || list == nil || list.Func != 2 || list.Outer == nil || list.Outer.Func != 1 {
+	if list := Of[int](ctx); !Anyone.Load() || list == nil || list.Func != 2 || list.Outer == nil || list.Outer.Func != 1 {
 		t.Errorf("the context has %+v", list)
 	}
 	if list := Of[string](ctx); list == nil || list.Func != "another kind" || list.Outer != nil {

@@ -22,7 +22,7 @@ func (e *Execution) TextComesWith(other *Execution) bool {
 	return other.WithText && other.Server == e.Server && (other.request.set == e.request.set || other.pair == e)
 }
 
-// text returns the script of the execution, which is sent together with others.
+// textOf returns the script of the execution, which is sent together with others.
 func (l *Library) textOf(e *Execution, others []*Execution) *text {
 	if e.pair != nil && slices.Contains(others, e.pair) {
 		ahead, behind := e, e.pair

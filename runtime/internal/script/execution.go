@@ -84,7 +84,10 @@ func (l *Library) Send(ctx context.Context, server rediswire.Server, executions 
 	first := executions[0]
 	first.sentScripts = first.sentScripts[:0]
 	for _, e := range executions {
-		text, args := l.textOf(e, executions), e.request.args
+		text, args := l.texts[e.request.set].Load(), e.request.args
+		if text == nil || e.pair != nil {
+			text = l.textOf(e, executions)
+		}
 		e.request.op = string(e.op)
 		if e.Check {
 			e.request.op = checkPrefix + e.request.op
