@@ -57,18 +57,23 @@ func documentedExchange(t *testing.T, path, name string, most int64, message str
 	})
 }
 
-// The quick start shows the line of the log that its refusal writes.
+// The quick start and the tutorial show the line of the log that their refusal writes.
 func TestDocumentedLine(t *testing.T) {
-	page, err := os.ReadFile("../../README.md")
-	limittest.OK(t, err)
 	var written strings.Builder
 	log.SetOutput(&written)
 	defer log.SetOutput(os.Stderr)
 	limiter := runtime.New(runtime.NewMemoryStore())
-	_, err = limiter.Take(t.Context(), (&runtime.Rule{Name: "main.Greeter.Greet", Window: time.Hour}).Limit(nil).WithMax(0))
-	_, shown, _ := strings.Cut(string(page), "A log line, `")
-	if shown, _, _ = strings.Cut(shown, "…`"); err == nil || shown == "" || !strings.Contains(written.String(), shown) {
-		t.Errorf("README.md shows %q of %q", shown, written.String())
+	_, err := limiter.Take(t.Context(), (&runtime.Rule{Name: "main.Greeter.Greet", Window: time.Hour}).Limit(nil).WithMax(0))
+	if err == nil {
+		t.Fatal("the call was admitted")
+	}
+	for _, path := range []string{"README.md", "README.zh-CN.md", "docs/tutorial.md"} {
+		page, err := os.ReadFile("../../" + path)
+		limittest.OK(t, err)
+		_, shown, _ := strings.Cut(string(page), "`INFO ")
+		if shown, _, _ = strings.Cut(shown, "…`"); shown == "" || !strings.Contains(written.String(), "INFO "+shown) {
+			t.Errorf("%s shows %q of %q", path, shown, written.String())
+		}
 	}
 }
 
