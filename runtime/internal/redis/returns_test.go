@@ -208,6 +208,7 @@ func TestLeftIsReturned(t *testing.T) {
 				cancel()
 			}
 			time.Sleep(2 * time.Second)
+			synctest.Wait()
 			if took-l.returned["k"] != told {
 				t.Errorf("leaving after %d ms: %d are charged and %d come back, and %d callers are told", leaves, took, l.returned["k"], told)
 			}
