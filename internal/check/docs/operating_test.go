@@ -30,6 +30,11 @@ const asked = `ratectl() {
 const reported = `for _ in {1..60}; do ratectl override ls | grep -q 'no process' || break; sleep 1; done
 `
 
+// inForce waits until the example has told of the last change too, which takes it two seconds. A
+// person takes longer between two commands.
+const inForce = `for _ in {1..60}; do ratectl override ls | grep -q 'in force in 1 of the 1' && break; sleep 1; done
+`
+
 // TestOperatingPages starts the example that docs/operating.md starts, and runs the commands of
 // that page and of docs/ratectl.md in their order, in one shell. Each succeeds, so it names a rule
 // and a caller of that example, and what the pages show is what the commands print.
@@ -54,6 +59,9 @@ func TestOperatingPages(t *testing.T) {
 			}
 			if strings.HasPrefix(run, "ratectl ") && !strings.Contains(script, reported) {
 				script += reported
+			}
+			if run == "ratectl override ls" {
+				script += inForce
 			}
 			switch {
 			case strings.HasPrefix(run, "#"):
