@@ -71,7 +71,7 @@ func newModule(t *testing.T) string {
 	dir := scratch.Dir(t, "../..")
 	scratch.Write(t, filepath.Join(dir, "go.mod"), "module example.com/x\n\ngo 1.26\n\nrequire github.com/rategen/rategen v0.0.0\n\nreplace github.com/rategen/rategen => ./rategen\n")
 	scratch.Write(t, filepath.Join(dir, "rategen/go.mod"), "module github.com/rategen/rategen\n\ngo 1.26\n")
-	for from, to := range map[string]string{"runtime/runtime.go": "rategen/runtime/runtime.go", "harness/harness.go": "harness/harness.go"} {
+	for from, to := range map[string]string{"runtime/runtime.go": "rategen/runtime/runtime.go", "wrapper/wrapper.go": "rategen/runtime/wrapper/wrapper.go", "harness/harness.go": "harness/harness.go"} {
 		content, err := os.ReadFile(filepath.Join("testdata", from))
 		if err != nil {
 			t.Fatal(err)

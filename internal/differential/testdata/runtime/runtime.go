@@ -77,5 +77,3 @@ func (l *Limiter) Take(_ context.Context, limits ...Limit) (Decision, error) {
 func (l *Limiter) SettleLater(_ context.Context, _ Decision, costs ...int64) {
 	l.Later = append(l.Later, costs...)
 }
-
-func (l *Limiter) HoldOff(_ context.Context, _ Limit, d time.Duration) { l.Held = max(0, d) }
