@@ -31,7 +31,7 @@ import (
 // than 16 MiB is an error too. Replace a file by renaming another to its name:
 // while one is written in place half of it may be read.
 //
-// What had expired when the file was read is a finding, see [runtime.Limiter.Findings].
+// An override that had expired when the file was read is a finding, see [runtime.Limiter.Findings].
 func File(path string) runtime.OverrideSource {
 	f := &file{path: path}
 	f.lines.Loggers, f.lines.Lists = []*slog.Logger{nil}, []*findings.List{&findings.Process}

@@ -147,8 +147,9 @@ type Result struct {
 	// Delay is how long the caller must wait for its turn in a Queue.
 	Delay time.Duration
 	// At is the time that the charge counts as, by the store's clock in
-	// microseconds since 1970: its own, that of its time slice, or in a queue the end of its turn; and for permits a number of about
-	// that time which no others of the key have. It is 0 if no charge was made.
+	// microseconds since 1970: its own, that of its time slice, or in a queue the end
+	// of its turn; and for permits a number of about that time which no others of the
+	// key have. It is 0 if no charge was made.
 	At int64
 	// Past is what is kept of former periods. To peek fills it in, of Terms with a Keep.
 	Past *Past
