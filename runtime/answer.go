@@ -91,8 +91,8 @@ type witness interface {
 // verdict is that of the tries, unless all have another one.
 func (e *events) reportDecided(ctx context.Context, charges []decide.Charge, tries []terms.Charge,
 	arrived, waited time.Duration, all observe.Verdict) {
-	recorders := recording.Of[func(observe.DecisionEvent)](ctx)
-	refusals := recording.Of[*recording.Refusals[observe.Refusal]](ctx)
+	recorders := recording.Functions[func(observe.DecisionEvent)](ctx)
+	refusals := recording.Functions[*recording.Refusals[observe.Refusal]](ctx)
 	if recorders == nil && refusals == nil && !e.hearDecisions {
 		return
 	}

@@ -29,7 +29,7 @@ func (l *Limiter) refusalError(ctx context.Context, err error) error {
 	if l.onRefusal != nil {
 		returned = l.form(ctx, err)
 	}
-	recorders := recording.Of[*recording.Refusals[observe.Refusal]](ctx)
+	recorders := recording.Functions[*recording.Refusals[observe.Refusal]](ctx)
 	if recorders == nil {
 		return returned
 	}

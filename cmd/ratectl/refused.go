@@ -78,7 +78,7 @@ func (c *refusedCommand) run(ctx context.Context, args []string) error {
 	told := len(callers)
 	if len(args) > 0 {
 		askedFor = fmt.Sprintf(" for a key with %q", args[0])
-		callers = c.Of(callers, args[0])
+		callers = c.SelectCallers(callers, args[0])
 	}
 	from := refused.Now.Add(-c.since).UTC().Format(time.RFC3339)
 	if refused.Others > 0 {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/printed"
 )
 
@@ -186,18 +187,7 @@ func compareCells(a, b string) int {
 	if isX && isY {
 		return cmp.Or(cmp.Compare(y, x), strings.Compare(a, b))
 	}
-	return cmp.Or(trueFirst(isX, isY), strings.Compare(a, b))
-}
-
-// trueFirst orders what is true before what is not.
-func trueFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
+	return cmp.Or(operate.TrueFirst(isX, isY), strings.Compare(a, b))
 }
 
 // weight returns how much a cell says: a number, a share such as 3/5, or a time.

@@ -61,8 +61,8 @@ func (c *Core) Find(ctx context.Context, text string, entries []override.Entry, 
 		k.Refused = cmp.Or(byKey[[2]string{k.rule.Name, k.key.String()}], byKey[[2]string{k.rule.Name, c.Hidden(k.key.String())}])
 	}
 	slices.SortFunc(found, func(a, b *FoundKey) int {
-		return cmp.Or(trueFirst(a.exact, b.exact), cmp.Compare(b.refusals(), a.refusals()),
-			trueFirst(len(a.Overrides) > 0, len(b.Overrides) > 0), strings.Compare(a.rule.Name, b.rule.Name), strings.Compare(a.Key, b.Key))
+		return cmp.Or(TrueFirst(a.exact, b.exact), cmp.Compare(b.refusals(), a.refusals()),
+			TrueFirst(len(a.Overrides) > 0, len(b.Overrides) > 0), strings.Compare(a.rule.Name, b.rule.Name), strings.Compare(a.Key, b.Key))
 	})
 	f = Found{All: len(found), Judged: min(len(found), mostJudged), Unread: unread}
 	found = found[:f.Judged]
@@ -75,7 +75,7 @@ func (c *Core) Find(ctx context.Context, text string, entries []override.Entry, 
 		}
 	}
 	slices.SortStableFunc(found, func(a, b *FoundKey) int { // what keeps the caller out comes first
-		return cmp.Or(trueFirst(a.exact, b.exact), trueFirst(a.Refuses(), b.Refuses()), cmp.Compare(min(b.refusals(), 1), min(a.refusals(), 1)), Worse(a.State, b.State))
+		return cmp.Or(TrueFirst(a.exact, b.exact), TrueFirst(a.Refuses(), b.Refuses()), cmp.Compare(min(b.refusals(), 1), min(a.refusals(), 1)), Worse(a.State, b.State))
 	})
 	f.Keys = found[:min(len(found), most)]
 	f.Overrides = slices.DeleteFunc(slices.Clone(entries), func(e override.Entry) bool {
@@ -95,8 +95,8 @@ func (k *FoundKey) refusals() int64 {
 	return k.Refused.Refused
 }
 
-// trueFirst orders what is true before what is not.
-func trueFirst(a, b bool) int {
+// TrueFirst orders what is true before what is not.
+func TrueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0
@@ -138,8 +138,8 @@ func holds(key string, texts []string) (has, exact bool) {
 	return has, exact
 }
 
-// Of returns those of the callers whose keys have a text in them, as they are or as they are hidden.
-func (c *Core) Of(callers []*RefusedCaller, text string) []*RefusedCaller {
+// SelectCallers returns the callers whose keys contain a text, or are its hash.
+func (c *Core) SelectCallers(callers []*RefusedCaller, text string) []*RefusedCaller {
 	texts := Spellings(text)
 	return slices.DeleteFunc(callers, func(r *RefusedCaller) bool {
 		has, _ := holds(r.Text, texts)

@@ -27,12 +27,12 @@ func with[F any](ctx context.Context, l *List[F]) context.Context {
 	if !Anyone.Load() {
 		Anyone.Store(true)
 	}
-	l.Outer = Of[F](ctx)
+	l.Outer = Functions[F](ctx)
 	return context.WithValue(ctx, key[F]{}, l)
 }
 
-// Of returns the functions of a type in a context, the innermost first, or nil.
-func Of[F any](ctx context.Context) *List[F] {
+// Functions returns the functions of a type that a context has, the innermost first, or nil.
+func Functions[F any](ctx context.Context) *List[F] {
 	if !Anyone.Load() {
 		return nil
 	}
