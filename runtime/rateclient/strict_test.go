@@ -64,8 +64,7 @@ func run(t *testing.T, p *strictpeer.Peer, server *redistest.Server, name string
 
 // TestNeverRefused wants replicas together to be never refused by a peer that counts in
 // any way, and to use nearly all that it admits. Without a margin they are refused. It waits
-// for windows to pass, in a full run only; with -short for fewer. The command bench/clients
-// has processes do so.
+// for windows to pass, in a full run only; with -short for fewer.
 func TestNeverRefused(t *testing.T) {
 	t.Parallel()
 	if !effort.Full() {
