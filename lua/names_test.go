@@ -131,7 +131,8 @@ func namesOf(text string) (reads, sets []string) {
 	blocks := []map[string]bool{{}}
 	declare := func(names ...string) {
 		for _, name := range names {
-			if blocks[len(blocks)-1][name] = true; len(blocks) == 1 && isName(name) {
+			blocks[len(blocks)-1][name] = true
+			if len(blocks) == 1 && isName(name) {
 				set[name] = true
 			}
 		}
@@ -166,11 +167,13 @@ func namesOf(text string) (reads, sets []string) {
 	}
 	for i := 0; i < len(tokens); i++ {
 		starts := slices.Contains([]string{"\n", "then", "do", "else", "repeat"}, at(i-1))
-		switch s := tokens[i]; {
+		s := tokens[i]
+		switch {
 		case s == "\n" && nested == 0:
 			declare(waiting...)
 			for _, name := range assigned {
-				if blocks[len(blocks)-1][name] = true; isName(name) {
+				blocks[len(blocks)-1][name] = true
+				if isName(name) {
 					set[name] = true
 				}
 			}

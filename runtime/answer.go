@@ -143,7 +143,8 @@ func (e *events) reportUnsatisfiable(ctx context.Context, charges []decide.Charg
 	for i := range charges {
 		c, now, tries := &charges[i], clock.Now(), make([]terms.Charge, 1)
 		t := &tries[0]
-		switch t.Shadow = true; {
+		t.Shadow = true
+		switch {
 		case err == nil:
 			t.RetryAfter = Never
 			e.reportShadowDenial(ctx, c, t, rule.SourceNone, now)

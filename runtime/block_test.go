@@ -115,7 +115,8 @@ func TestBlockIsReported(t *testing.T) {
 	}
 	got := map[string]bool{}
 	for _, ev := range seen.all()[3:] {
-		if got[ev.Rule] = ev.Blocked; ev.Verdict == observe.VerdictAdmitted {
+		got[ev.Rule] = ev.Blocked
+		if ev.Verdict == observe.VerdictAdmitted {
 			t.Errorf("got %+v, want it denied", ev)
 		}
 	}

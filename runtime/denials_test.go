@@ -255,7 +255,8 @@ func TestDenialRenewedAgain(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	time.AfterFunc(10*time.Millisecond, cancel)
 	for range 3 {
-		if source(gone); gone.Err() != nil {
+		source(gone)
+		if gone.Err() != nil {
 			break
 		}
 	}

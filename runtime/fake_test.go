@@ -72,14 +72,16 @@ func (s *fakeStore) Take(ctx context.Context, calls []terms.Call) error {
 }
 
 func (s *fakeStore) Settle(ctx context.Context, charges []terms.Charge) error {
-	if s.settles.Add(1); s.settle != nil {
+	s.settles.Add(1)
+	if s.settle != nil {
 		return s.settle(ctx, charges)
 	}
 	return s.MemoryStore.Settle(ctx, charges)
 }
 
 func (s *fakeStore) Renew(ctx context.Context, calls []terms.Call) error {
-	if s.renewals.Add(int64(len(calls))); s.renew != nil {
+	s.renewals.Add(int64(len(calls)))
+	if s.renew != nil {
 		return s.renew(ctx, calls)
 	}
 	return s.MemoryStore.Renew(ctx, calls)

@@ -43,7 +43,8 @@ func testFree(t *testing.T, replica replicas) {
 			t.Run(name+" "+way, func(t *testing.T) {
 				r := *rules[name]
 				r.Hold = true
-				if r.Prefix = way + ":" + r.Prefix; way == "block" {
+				r.Prefix = way + ":" + r.Prefix
+				if way == "block" {
 					r.Block, r.Hold = time.Hour, false
 				}
 				limit, beside := r.Limit(key("k")), r.Limit(key("beside"))

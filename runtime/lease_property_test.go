@@ -160,7 +160,8 @@ func excess(rule *runtime.Rule, all []leasedCall) (most float64) {
 	case runtime.FixedWindow:
 		used := map[int64]int64{}
 		for _, a := range all {
-			if used[a.window] += a.cost; a.at >= a.window {
+			used[a.window] += a.cost
+			if a.at >= a.window {
 				used[a.window] += rule.Max // it is of another window
 			}
 			most = max(most, float64(used[a.window]-rule.Max))

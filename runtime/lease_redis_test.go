@@ -23,7 +23,8 @@ import (
 func testLeases(t *testing.T, replica replicas) {
 	for name, r := range leasedRules {
 		for _, storage := range []runtime.Storage{runtime.StorageZSET, runtime.StoragePacked} {
-			if r.Storage = storage; storage != runtime.StorageZSET && r.Algorithm != runtime.SlidingLog {
+			r.Storage = storage
+			if storage != runtime.StorageZSET && r.Algorithm != runtime.SlidingLog {
 				continue
 			}
 			t.Run(fmt.Sprint(name, " ", storage), func(t *testing.T) {
@@ -82,7 +83,8 @@ func TestLeaseDenialOnRedis(t *testing.T) {
 				return admitted >= 2000
 			}
 			ok(t, err)
-			if admitted++; d.Source == rule.SourceLease {
+			admitted++
+			if d.Source == rule.SourceLease {
 				leased++
 			}
 		}

@@ -98,7 +98,8 @@ func TestLeaseOfHotKey(t *testing.T) {
 		trips, calls, leased := l.store.takes.Load(), 0, 0
 		for begin := time.Now(); time.Since(begin) < 20*l.rule.Lease; time.Sleep(time.Millisecond) {
 			d := taken(l, l.limiter, l.limit)
-			if calls++; d.Source != rule.SourceLease {
+			calls++
+			if d.Source != rule.SourceLease {
 				continue
 			}
 			leased++
@@ -127,7 +128,8 @@ func TestLeaseEnds(t *testing.T) {
 			used, units := int64(151), l.units()
 			equal(l, "left beside units", l.room(l.limit), l.rule.Max-used-units)
 			wantLeft(l, l.limiter, l.limit, l.rule.Max-used)
-			if end(l); name == "reset" {
+			end(l)
+			if name == "reset" {
 				used = 0
 			}
 			equal(l, name+": units", l.units(), 0)

@@ -61,7 +61,8 @@ func TestInvalidLimit(t *testing.T) {
 		"write window=day":             {Algorithm: runtime.FixedWindow, Keep: 1},
 		"61 is not an integer between": {Algorithm: runtime.FixedWindow, Period: rule.Month, Keep: 61},
 	} {
-		if r.Name, r.Max = "r", max(r.Max, 1); r.Window == 0 && r.Period == rule.NoPeriod {
+		r.Name, r.Max = "r", max(r.Max, 1)
+		if r.Window == 0 && r.Period == rule.NoPeriod {
 			r.Window = time.Hour
 		}
 		tests[text] = []runtime.Limit{good.Limit(key("k")), r.Limit(key("k"))}

@@ -194,7 +194,8 @@ func TestMeterOwnsItsDecision(t *testing.T) {
 	other := *wide
 	other.Name, other.Max = "other", 9
 	err := metered(t, limiter, wide.Limit(key("2")), other.Limit(key("2"))).Charge(1)
-	if wantError(t, "two limits of one key", err, runtime.ErrInvalidLimit); !strings.Contains(err.Error(), `"wide" and "other"`) {
+	wantError(t, "two limits of one key", err, runtime.ErrInvalidLimit)
+	if !strings.Contains(err.Error(), `"wide" and "other"`) {
 		t.Error(err)
 	}
 	ok(t, metered(t, limiter, wide.Limit(key("2")), other.Limit(key("3"))).Charge(1))

@@ -194,7 +194,8 @@ func TestObservers(t *testing.T) {
 	opts := []runtime.Option{quiet, runtime.WithObserver(nil)}
 	for i := range seen {
 		add := func(ctx context.Context, ev any) {
-			if seen[i].add(ev); ctx.Value(name{}) != "value" {
+			seen[i].add(ev)
+			if ctx.Value(name{}) != "value" {
 				t.Errorf("%+v has not the context of its call", ev)
 			}
 		}

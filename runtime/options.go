@@ -169,7 +169,8 @@ func (l *Limiter) build() {
 func (l *Limiter) completePlan(p *plan.Plan) {
 	p.Reached = l.events.shareListener()
 	l.redis.checkDurability(p.Rule)
-	switch r := p.Rule; {
+	r := p.Rule
+	switch {
 	case r.Block == 0:
 	case r.Mode.Denies():
 		l.events.log.OverFor(report.IdleBlock, func(rule string) bool { return rule == r.Name })

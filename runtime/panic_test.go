@@ -57,7 +57,8 @@ func TestPanicsAreContained(t *testing.T) {
 			runtime.WithLogger(slog.New(panicHandler{enabled})),
 			runtime.WithEnabled(func() bool { panic("enabled") }),
 			runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-				switch polls++; {
+				polls++
+				switch {
 				case polls > 5:
 					panic("source")
 				case polls%2 == 0:

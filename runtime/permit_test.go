@@ -198,7 +198,8 @@ func TestInvalidSettlementReturnsPermits(t *testing.T) {
 		rate := (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 10}).Limit(nil)
 		permit := permitRule(1).Limit(nil)
 		d := taken(t, limiter, rate.WithCost(4), permit)
-		if wrong := int64(rule.MaxCount + 1); later {
+		wrong := int64(rule.MaxCount + 1)
+		if later {
 			limiter.SettleLater(t.Context(), d, wrong)
 		} else if err := limiter.Settle(t.Context(), d, wrong); !errors.Is(err, runtime.ErrInvalidLimit) {
 			t.Errorf("got %v", err)

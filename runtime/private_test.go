@@ -49,7 +49,8 @@ func (w *notes) note(what string, err error) {
 	if err == nil {
 		return
 	}
-	if fmt.Fprintf(w, "%s: %v\n", what, err); !errors.Is(err, runtime.ErrLimited) {
+	fmt.Fprintf(w, "%s: %v\n", what, err)
+	if !errors.Is(err, runtime.ErrLimited) {
 		w.errs = append(w.errs, err)
 	}
 }

@@ -87,7 +87,8 @@ func TestSimilarNamespaces(t *testing.T) {
 	ok(t, client.Do(t.Context(), "ACL", "SETUSER", "shopper", "on", ">secret", "~shop:*", "+@all").Err())
 	open := func(namespace, user string) (*runtime.Limiter, *lines) {
 		options := *client.Options()
-		if options.Username = user; user != "" {
+		options.Username = user
+		if user != "" {
 			options.Password = "secret"
 		}
 		own := redis.NewClient(&options)
@@ -197,7 +198,8 @@ type countingClient struct {
 func (c *countingClient) Do(_ context.Context, commands []rediswire.Command) {
 	for i := range commands {
 		commands[i].Value = int64(0)
-		switch args := commands[i].Args; {
+		args := commands[i].Args
+		switch {
 		case args[0] != "eval":
 		case args[10] == ".":
 			c.signs.Add(1)

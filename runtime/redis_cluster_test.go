@@ -173,7 +173,8 @@ func testCallsThatLeave(t *testing.T, cluster *redistest.Cluster) {
 		for n := 0; n < effort.Choose(25, 200) || left.Load() == 0 && n < most/40; n++ { // until some have, however fast the machine is
 			ctx, cancel := context.WithCancel(t.Context())
 			timer := time.AfterFunc(time.Duration(random.Int64N(int64(500*time.Microsecond))), cancel)
-			switch _, err := limiter.Take(ctx, all...); {
+			_, err := limiter.Take(ctx, all...)
+			switch {
 			case err == nil:
 				admitted.Add(1)
 			case errors.Is(err, context.Canceled):
@@ -257,7 +258,8 @@ func TestRing(t *testing.T) {
 	}
 	for i := range batch { // each way of cutting it may begin with another server
 		for j, o := range limiter.TakeEach(ctx, batch[i:min(i+2, keys)]...) {
-			if admitted[i+j].Add(1); o.Err != nil {
+			admitted[i+j].Add(1)
+			if o.Err != nil {
 				t.Error(o.Err)
 			}
 		}

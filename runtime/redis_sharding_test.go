@@ -35,7 +35,8 @@ func rush(t *testing.T, limiter *runtime.Limiter, prefix string) (admitted int64
 	var n, errs atomic.Int64
 	concurrently(60, func(caller int) {
 		for i := range 30 { // callers in step would share batches of one key
-			switch _, err := limiter.Take(t.Context(), rule.Limit(key(fmt.Sprint((i+caller)%30)))); {
+			_, err := limiter.Take(t.Context(), rule.Limit(key(fmt.Sprint((i+caller)%30))))
+			switch {
 			case err == nil:
 				n.Add(1)
 			case !errors.Is(err, runtime.ErrLimited):

@@ -56,7 +56,8 @@ func TestSurvey(t *testing.T) {
 		var groups []*bridge.KeyGroup
 		for _, rule := range []*runtime.Rule{logs, counters, deeper} {
 			g := bridge.LimiterOf(limiter).KeysOf(rule)
-			if groups = append(groups, g); !step.heal {
+			groups = append(groups, g)
+			if !step.heal {
 				g.Expiry = 0
 			}
 		}

@@ -182,7 +182,8 @@ func TestSettlementOvertakesRenewal(t *testing.T) {
 			<-begun
 			settled(t, c.limiter, d, 3)
 			wantLeft(t, c.limiter, c.limit, 10-3*c.keeps)
-			if <-executed; test.lost && c.keeps > 0 { // what is reserved again lapses
+			<-executed
+			if test.lost && c.keeps > 0 { // what is reserved again lapses
 				time.Sleep(30 * time.Second)
 			}
 			for _, wait := range []time.Duration{test.freed, time.Hour} {

@@ -83,7 +83,8 @@ func roomComesEarly(t *testing.T, rule *runtime.Rule, make func(*testing.T, *run
 			_, err := here.Take(context.Background(), limit)
 			mu.Lock()
 			defer mu.Unlock()
-			if order, ends = append(order, i), append(ends, time.Now()); err != nil {
+			order, ends = append(order, i), append(ends, time.Now())
+			if err != nil {
 				t.Error(err)
 			}
 		}()

@@ -34,7 +34,8 @@ func TestSameKeyAsOne(t *testing.T) {
 				case "override":
 					changed := rule.Override{Max: new(rapid.Int64Range(1, 10).Draw(t, "max"))}
 					o := runtime.Overrides{Rules: map[string]rule.Override{"first": changed}}
-					if p.low[0] = *changed.Max; isBucket(p.first) { // drains by one max, whichever limit is settled
+					p.low[0] = *changed.Max
+					if isBucket(p.first) { // drains by one max, whichever limit is settled
 						o.Rules["second"], o.Rules["whole"], p.low[1] = changed, changed, *changed.Max
 					}
 					b.put(o)
@@ -65,7 +66,8 @@ func samePair(t *rapid.T, b *board) *pair {
 		Prefix: "same:", Window: 10 * time.Second, Max: rapid.Int64Range(1, 10).Draw(t, "first max"),
 		Algorithm: rapid.SampledFrom(append(algorithms[:len(algorithms):len(algorithms)], runtime.Concurrency)).Draw(t, "algorithm"),
 	}
-	switch other := rapid.Bool().Draw(t, "otherwise"); {
+	other := rapid.Bool().Draw(t, "otherwise")
+	switch {
 	case other && r.Algorithm == runtime.FixedWindow:
 		r.Reserve, r.Debt = 5*time.Second, rapid.SampledFrom([]rule.Debt{rule.DebtDefault, rule.DebtCarry}).Draw(t, "debt")
 	case other && r.Algorithm != runtime.Concurrency:
@@ -114,7 +116,8 @@ func (p *pair) settle(t *rapid.T) {
 		if !isBucket(p.first) {
 			costs[i] = rapid.Int64Range(-1, 7).Draw(t, "settled")
 		}
-		if keeps = keeps && costs[i] < 0; costs[i] < 0 || costs[i] == c.costs[i] {
+		keeps = keeps && costs[i] < 0
+		if costs[i] < 0 || costs[i] == c.costs[i] {
 			total += c.shares[i]
 		} else {
 			total += costs[i]

@@ -145,7 +145,8 @@ func TestScaling(t *testing.T) {
 			left(t, limiter, r.Limit(nil)) // has the scaler asked
 			synctest.Wait()
 			want = append(want, load)
-			if load.Factor = answer; answer == 13 {
+			load.Factor = answer
+			if answer == 13 {
 				want, load.Factor = append(want, observe.PanicEvent{In: "scaler"}), 1
 			}
 			want = append(want, scale(load.Factor))

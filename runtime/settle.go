@@ -155,7 +155,8 @@ func (l *Limiter) settlement(b *ledger.Settlement, d *Decision, costs []int64) e
 // it. It reports whether the limit is settled, if only at the cost that was reserved. The
 // error says why it cannot be settled at the cost.
 func (l *Limiter) correct(b *ledger.Settlement, limit *Limit, made ledger.Made, cost int64) (settles bool, err error) {
-	switch reserved := limit.Rule.Reserve > 0; {
+	reserved := limit.Rule.Reserve > 0
+	switch {
 	case made.At == 0 || limit.Cost == 0:
 		return false, nil
 	case limit.Rule.Algorithm == Concurrency:

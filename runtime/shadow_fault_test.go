@@ -58,7 +58,8 @@ func (c *shadowCase) check(t *testing.T, limiter *runtime.Limiter, id string) (a
 		start := time.Now()
 		d, err := limiter.Take(context.Background(), c.limits(id)...)
 		took := time.Since(start)
-		if longest = max(longest, took); i < 2 {
+		longest = max(longest, took)
+		if i < 2 {
 			admitted = append(admitted, took)
 		}
 		decided := d.Source == rule.SourceStore || d.Source == rule.SourceRecalled
@@ -159,7 +160,8 @@ func testShadowSlots(t *testing.T, cluster *redistest.Cluster, fail func(*redist
 	var all []time.Duration
 	for i := range cases {
 		admitted, longest := cases[i].check(t, limiter, ids[i])
-		if all = append(all, admitted...); longest > timeout/2 {
+		all = append(all, admitted...)
+		if longest > timeout/2 {
 			t.Errorf("case %d: a call took %v", i, longest)
 		}
 	}

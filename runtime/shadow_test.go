@@ -81,7 +81,8 @@ func testShadowVerdicts(t *testing.T, replica replicas) {
 	small := &runtime.Rule{Name: "small", Prefix: together + "small:", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
 	enforced := &runtime.Rule{Name: "enforced", Prefix: together + "enforced:", Window: time.Hour, Max: 5}
 	for _, r := range shadowRules() {
-		if r.Prefix, r.Max = together+r.Name, 3; r.Algorithm == runtime.LeakyBucket {
+		r.Prefix, r.Max = together+r.Name, 3
+		if r.Algorithm == runtime.LeakyBucket {
 			r.Wait = 0 // for which all would fit
 		}
 		for name, cost := range map[string]int64{"again": 1, "dearer": 2, "never": 6} {

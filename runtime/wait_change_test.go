@@ -24,7 +24,8 @@ func waiters(limiter *runtime.Limiter, n int, hold time.Duration, limit runtime.
 	for range n {
 		wait.Go(func() {
 			d, err := limiter.Take(context.Background(), limit)
-			if ends.add(time.Since(start)); err != nil {
+			ends.add(time.Since(start))
+			if err != nil {
 				refusals.Add(1)
 				return
 			}

@@ -159,7 +159,8 @@ func TestWaitEvents(t *testing.T) {
 		limits := []runtime.Limit{wide.Limit(nil), test.rule.Limit(nil)}
 		first := taken(t, limiter, limits...)
 		go func() { // it waits, and goes on
-			if d := taken(t, limiter, limits...); test.holds > 0 {
+			d := taken(t, limiter, limits...)
+			if test.holds > 0 {
 				refunded(t, limiter, d)
 			}
 		}()
@@ -176,7 +177,8 @@ func TestWaitEvents(t *testing.T) {
 		leave()
 		synctest.Wait()
 		same(t, "one has left", []observe.WaitEvent{begun, begun, {Rule: "r"}}, seen.all())
-		if time.Sleep(test.holds); test.holds > 0 {
+		time.Sleep(test.holds)
+		if test.holds > 0 {
 			refunded(t, limiter, first)
 		}
 		time.Sleep(time.Minute)

@@ -44,7 +44,8 @@ func testWarm(t *testing.T, client redis.UniversalClient, _ []*redistest.Server)
 		onEach(t, client, func(ctx context.Context, node *redis.Client) error {
 			return errors.Join(node.ScriptFlush(ctx).Err(), node.ConfigResetStat(ctx).Err())
 		})
-		if limiter.Register(rules...); warmed {
+		limiter.Register(rules...)
+		if warmed {
 			ok(t, limiter.Warm(t.Context()))
 		}
 		for _, r := range rules {

@@ -55,9 +55,12 @@ func judgeStreams(ctx context.Context, redis *server.Server, limits []limit, fil
 		before, n := int64(0), len(records)
 		if n > 0 && records[n-1].Limit == lived {
 			records, before = records[:n-1], records[n-1].End+1
-		} else if killed++; n > 0 {
-			before = records[n-1].End - unsure.Microseconds()
-			last = max(last, records[n-1].End)
+		} else {
+			killed++
+			if n > 0 {
+				before = records[n-1].End - unsure.Microseconds()
+				last = max(last, records[n-1].End)
+			}
 		}
 		for i := range records {
 			r := &records[i]
@@ -92,7 +95,8 @@ func judgeStreams(ctx context.Context, redis *server.Server, limits []limit, fil
 			return nil, err
 		}
 		over, spurious := b.faults(killed > 0)
-		if total.Over, total.Spurious = total.Over+over, total.Spurious+spurious; over+spurious > 0 {
+		total.Over, total.Spurious = total.Over+over, total.Spurious+spurious
+		if over+spurious > 0 {
 			total.Notes = append(total.Notes, fmt.Sprintf("key %d: %+v", k, *b))
 		}
 		all.paid, all.sure, all.rest = all.paid+b.paid, all.sure+b.sure, all.rest+b.rest

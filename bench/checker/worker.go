@@ -120,12 +120,8 @@ func (w *worker) run(ctx context.Context) error {
 	if failed == nil {
 		failed = cmp.Or(ctx.Err(), g.err())
 	}
-	if err := out.Flush(); failed == nil {
-		failed = err
-	}
-	if err := file.Close(); failed == nil {
-		failed = err
-	}
+	failed = cmp.Or(failed, out.Flush())
+	failed = cmp.Or(failed, file.Close())
 	if failed != nil {
 		return fmt.Errorf("%s: %w", w.algorithms, failed)
 	}

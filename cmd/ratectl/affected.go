@@ -79,7 +79,8 @@ func changed(says runtime.Overrides, t override.Target, to rule.KeyOverride) run
 	of := says.Rules[t.Rule]
 	if t.Keys {
 		of.Keys = cloned(of.Keys)
-		if delete(of.Keys, t.Pattern); to != (rule.KeyOverride{}) {
+		delete(of.Keys, t.Pattern)
+		if to != (rule.KeyOverride{}) {
 			of.Keys[t.Pattern] = to
 		}
 	} else {

@@ -109,7 +109,8 @@ func (s *server) clientOptions() (*redis.UniversalOptions, error) {
 	} else {
 		u.Addrs = strings.Split(s.redis, ",")
 		for _, addr := range u.Addrs {
-			switch user, _, has := strings.Cut(addr, "@"); {
+			user, _, has := strings.Cut(addr, "@")
+			switch {
 			case has && strings.Contains(user, ":"):
 				return nil, usagef(noPasswordHere)
 			case has || !strings.Contains(addr, ":"):
@@ -195,7 +196,8 @@ func (s *server) explained(err error) error {
 	if _, other := errors.AsType[foreign](err); err == nil || told || other {
 		return err
 	}
-	switch err = inFull(err); {
+	err = inFull(err)
+	switch {
 	case hasReply(err, "NOAUTH"):
 		return fmt.Errorf("redis wants a password: set RATECTL_PASSWORD, or name a file with -password-file: %w", err)
 	case hasReply(err, "WRONGPASS"):

@@ -79,7 +79,8 @@ func readCounts(in io.Reader, each func(l *countsLine) error) (header countsLine
 	keys := 0
 	for n := 1; ; n++ {
 		if !lines.Scan() {
-			switch err := lines.Err(); {
+			err := lines.Err()
+			switch {
 			case errors.Is(err, bufio.ErrTooLong):
 				return header, fmt.Errorf("line %d: it is longer than %d bytes", n, maxLine)
 			case err != nil:

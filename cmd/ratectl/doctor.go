@@ -72,7 +72,8 @@ func (c *doctorCommand) examineBudgets() {
 	loses := len(budgets) > 0 && slices.ContainsFunc(c.found, func(f finding) bool {
 		return (f.Check == "eviction" || f.Check == "persistence") && f.State != "ok"
 	})
-	if says := fmt.Sprintf("%d rules count for a day or longer", len(budgets)); loses {
+	says := fmt.Sprintf("%d rules count for a day or longer", len(budgets))
+	if loses {
 		c.say("budgets", "warn", "", "noeviction and appendonly yes; docs/guarantees.md says what Redis keeps", "%s, and a server may lose that: %s", says, strings.Join(budgets, ", "))
 	} else {
 		c.say("budgets", "ok", "", "", "%s", says)
@@ -180,7 +181,8 @@ func (c *doctorCommand) examineKeys(ctx context.Context) error {
 		keys, endless = keys+g.Keys, endless+g.Endless
 	}
 	if keys == 0 {
-		switch err := c.wrongNamespace(ctx, c.Rules); {
+		err := c.wrongNamespace(ctx, c.Rules)
+		switch {
 		case codeOf(err) == nothing:
 			c.say("keys", "bad", "", "see -namespace and RATECTL_NAMESPACE", "%v", err)
 		case err != nil:

@@ -88,7 +88,8 @@ func (c *doctorCommand) tryWrite(ctx context.Context, server *redis.Client, say 
 			break
 		}
 	}
-	switch remedy := refusesWrites(err); {
+	remedy := refusesWrites(err)
+	switch {
 	case err == nil:
 		say("writes", "ok", "", "a key was written")
 	case remedy != "":
@@ -151,7 +152,8 @@ func (c *doctorCommand) examineProcesses(ctx context.Context) {
 		return
 	}
 	if c.overrides != "" {
-		switch f, err := c.following(ctx); {
+		f, err := c.following(ctx)
+		switch {
 		case err != nil:
 			say("unknown", "", "who follows the overrides: %v", err)
 		case f.Follow == 0:

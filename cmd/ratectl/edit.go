@@ -62,7 +62,8 @@ func (c *editing) edit(ctx context.Context, e override.Edit) error {
 	if err != nil {
 		return err
 	}
-	if e.Try = true; c.dry || question != "" && !c.yes { // what is wrong is not asked about
+	e.Try = true
+	if c.dry || question != "" && !c.yes { // what is wrong is not asked about
 		tried, err := editor.Edit(ctx, e)
 		if err != nil {
 			return err
@@ -121,7 +122,8 @@ func (c *editing) question(ctx context.Context, e override.Edit, f operate.Follo
 	var all []string
 	ask := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	of, whole := describe(e.Target), !e.Keys || e.Pattern == "" || e.Pattern == "*"
-	switch off := e.Set.Enabled != nil && !*e.Set.Enabled; {
+	off := e.Set.Enabled != nil && !*e.Set.Enabled
+	switch {
 	case e.Rule == override.All && off:
 		ask("remove all limits of every program that reads %q", c.overrides)
 	case e.Set.Max != nil && *e.Set.Max == 0, e.Block && whole:

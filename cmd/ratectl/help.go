@@ -88,7 +88,8 @@ func (c *helpCommand) run(_ context.Context, args []string) error {
 			of = of.Command(name)
 		}
 	}
-	switch name := strings.Join(args, " "); {
+	name := strings.Join(args, " ")
+	switch {
 	case name == "markdown":
 		_, _ = io.WriteString(c.out, markdown(commands()))
 	case name == "man":

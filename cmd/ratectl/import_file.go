@@ -46,7 +46,8 @@ func (c *importCommand) examine(file io.Reader) (keys int, err error) {
 	reject := func(n int, why string) error {
 		if c.skip {
 			keys--
-			if c.left[n] = true; len(c.left) <= maxBad {
+			c.left[n] = true
+			if len(c.left) <= maxBad {
 				c.logger().Printf("line %d is left out: %s", n, visible(why))
 			}
 			return nil

@@ -107,7 +107,8 @@ func (s *session) fits(d operate.Rule, key *runtime.Key, args []string) error {
 // fitsPattern returns an error if a rule has no key that a pattern is for.
 func (s *session) fitsPattern(d operate.Rule, pattern string) error {
 	has, wild := strings.Count(pattern, ":")+1, strings.HasSuffix(pattern, "*")
-	switch parts := strings.Join(d.Parts, ","); {
+	parts := strings.Join(d.Parts, ",")
+	switch {
 	case pattern == "":
 		return usagef("-keys is empty: a variable that is not set? Leave it out for the rule itself")
 	case d.AnyKey || strings.HasPrefix(pattern, "%sha256-") || has == len(d.Parts) || wild && (has < len(d.Parts) || pattern == "*"):
@@ -147,7 +148,8 @@ func notAsCounted(part string) string {
 		return fmt.Sprintf("%s has a port, and callers are counted by address: %s", part, port.Addr())
 	}
 	if network, err := netip.ParsePrefix(part); err == nil {
-		switch masked := network.Masked(); {
+		masked := network.Masked()
+		switch {
 		case network.Addr().Is4():
 			return fmt.Sprintf("%s is a network, and callers of IPv4 are counted by address", part)
 		case masked.String() != part:

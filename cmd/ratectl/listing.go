@@ -22,10 +22,11 @@ func parseListing(in io.Reader) (rules []operate.Rule, err error) {
 	lines := json.NewDecoder(in)
 	for n := 1; ; n++ {
 		var l rulelist.Rule
-		switch err := lines.Decode(&l); {
-		case err == io.EOF:
+		err := lines.Decode(&l)
+		if err == io.EOF {
 			return rules, nil
-		case err != nil:
+		}
+		if err != nil {
 			return nil, fmt.Errorf("rule %d: not what rategen list -json prints: %w", n, err)
 		}
 		r, err := l.Rule()

@@ -116,7 +116,8 @@ func TestDocumentedCommands(t *testing.T) {
 				})
 				err = tree.Run(t.Context(), append([]string{"ratectl"}, args...))
 			}
-			if checked++; err != nil {
+			checked++
+			if err != nil {
 				t.Errorf("%s: ratectl %s: %v", page, line, err)
 			}
 		}

@@ -15,7 +15,8 @@ func testScansOfWalk(t *testing.T, b *bench) {
 		if _, err := o.callers(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		switch n := o.scans.n.Load(); {
+		n := o.scans.n.Load()
+		switch {
 		case i == 0 && n == 0:
 			t.Fatal("no scan is counted")
 		case i == 0:

@@ -158,7 +158,8 @@ func (s *search) at(ctx context.Context, max int64) (*replay.Rule, error) {
 	s.last = result
 	var names []string
 	for _, of := range result.Rules {
-		if names = append(names, of.Name); of.Name == s.rule {
+		names = append(names, of.Name)
+		if of.Name == s.rule {
 			if of.Changed() == nil {
 				return nil, usagef("%s refuses nobody after the changes: they remove it", s.rule)
 			}

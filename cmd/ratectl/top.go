@@ -59,7 +59,8 @@ func (c *topCommand) run(ctx context.Context, _ []string) error {
 	if c.page != "" {
 		show = c.ofPage
 	}
-	if err := show(ctx); ctx.Err() == nil {
+	err := show(ctx)
+	if ctx.Err() == nil {
 		return err
 	}
 	return nil

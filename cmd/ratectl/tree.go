@@ -185,7 +185,8 @@ func (l line) inOrder(tree *cli.Command, args []string) ([]string, error) {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(names, a) })
 	}
-	switch words := len(l.words); {
+	words := len(l.words)
+	switch {
 	case words == 0 && has(completionFlag):
 		return args, nil
 	case words == 0 && has("-h", "-help", "--help"):

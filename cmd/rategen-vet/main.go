@@ -20,7 +20,8 @@ import (
 )
 
 func main() {
-	switch last := os.Args[len(os.Args)-1]; {
+	last := os.Args[len(os.Args)-1]
+	switch {
 	case strings.HasSuffix(last, ".cfg"):
 		redirect(last)
 	case !strings.HasPrefix(last, "-"): // packages, by go/packages

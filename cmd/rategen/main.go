@@ -43,7 +43,8 @@ func main() {
 // exit code: it was asked for help, or written wrong.
 func parse(flags *flag.FlagSet, args []string, stdout, stderr io.Writer, usage string) (code int, ok bool) {
 	flags.Usage = func() {}
-	switch err := flags.Parse(args); {
+	err := flags.Parse(args)
+	switch {
 	case errors.Is(err, flag.ErrHelp):
 		stdout.Write(manual())
 		return done, false

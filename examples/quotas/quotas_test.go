@@ -157,7 +157,8 @@ func TestQuotas(t *testing.T) {
 	deadline := time.Now().Add(time.Minute)
 	for _, p := range processes { // each sees the change at its own time
 		for limit := int64(0); limit != 25; {
-			if p.ask("acme", 30); time.Now().After(deadline) {
+			p.ask("acme", 30)
+			if time.Now().After(deadline) {
 				t.Fatal("the exception does not come into force")
 			}
 			_, limit = p.answer()
@@ -169,7 +170,8 @@ func TestQuotas(t *testing.T) {
 	client.HSet(ctx, "exceptions", "late", 0)
 	for _, p := range processes {
 		for limit := int64(-1); limit != 0; {
-			if p.ask("late", 6); time.Now().After(deadline) {
+			p.ask("late", 6)
+			if time.Now().After(deadline) {
 				t.Fatal("the block does not come into force")
 			}
 			_, limit = p.answer()

@@ -72,7 +72,8 @@ func unpack(t *testing.T, module, name string, archive *txtar.Archive) map[strin
 	}
 	sections := map[string]string{}
 	for _, f := range archive.Files {
-		switch generated, ok := strings.CutPrefix(f.Name, "want/"); {
+		generated, ok := strings.CutPrefix(f.Name, "want/")
+		switch {
 		case f.Name == "error" || f.Name == "warnings":
 			sections[f.Name] = string(f.Data)
 		case !ok:

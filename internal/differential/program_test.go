@@ -172,7 +172,8 @@ func (p *pkg) support() string {
 	b.WriteString(w.source())
 	values := map[string]string{"string": "r.string()", "int": "r.int()", "bool": "r.bool()", "[]int": "r.ints()", "Ints": "r.ints()", "Iface": "r.iface(3)", "error": "r.err()"}
 	value := func(v variable) string {
-		switch t := v.typ; {
+		t := v.typ
+		switch {
 		case values[t] != "":
 			return values[t]
 		case strings.HasPrefix(t, "[]*"):

@@ -82,7 +82,8 @@ func (w *world) fillStruct(i int) {
 	add("P", one, pointer(one))
 	add("Q", two, pointer(two))
 	for _, kind := range w.Perm(9)[:4] {
-		switch t := p(); kind {
+		t := p()
+		switch kind {
 		case 0:
 			add("Xs", "[]"+t, "["+"]"+t+"{"+pointer(t)+", "+pointer(t)+"}[:r.IntN(3)]")
 		case 1:

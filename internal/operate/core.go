@@ -86,7 +86,8 @@ func (c *Core) AskedBefore(ctx context.Context) {
 			longest = max(longest, r.Window, r.Block, 2*time.Minute)
 		}
 	}
-	if c.asked = nil; longest == 0 || c.Max > 0 {
+	c.asked = nil
+	if longest == 0 || c.Max > 0 {
 		return
 	}
 	if refused, err := c.Refused(ctx, min(longest, bridge.KeepRefusals), 0); err == nil {

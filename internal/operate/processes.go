@@ -231,7 +231,8 @@ func (f Finding) About(processes int) string {
 // FindingText says a group of findings in one line: its code, the first three, and since when.
 func FindingText(g bridge.FindingGroup) string {
 	text := g.Code
-	if first := strings.Join(g.First[:min(len(g.First), 3)], ", "); g.Count > 1 {
+	first := strings.Join(g.First[:min(len(g.First), 3)], ", ")
+	if g.Count > 1 {
 		text += fmt.Sprintf(" %d times (%s)", g.Count, strings.TrimSuffix(first+", …", ", "))
 	} else if first != "" {
 		text += " " + first

@@ -61,7 +61,8 @@ func (c *Core) State(ctx context.Context, r Rule, key *runtime.Key) (State, erro
 	k := State{Rule: r.Name, Key: key.Pattern(), Shadow: c.Shadows(r, key), Window: r.Per()}
 	limit, standsIn := c.limitOf(r, key)
 	usages, err := c.Limiter.Usage(ctx, limit)
-	switch on := c.Modes.Enabled; {
+	on := c.Modes.Enabled
+	switch {
 	case runtime.ClassOf(err) == observe.ClassWrongType:
 		return State{Rule: r.Name, Key: k.Key, State: Broken}, nil
 	case err != nil:

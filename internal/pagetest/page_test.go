@@ -98,7 +98,8 @@ func TestPage(t *testing.T) {
 	}
 	b.quiet("all of it")
 	for _, width := range []int{390, 1200} {
-		if b.resize(width, 844); eval[bool](b, "document.documentElement.scrollWidth > document.documentElement.clientWidth") {
+		b.resize(width, 844)
+		if eval[bool](b, "document.documentElement.scrollWidth > document.documentElement.clientWidth") {
 			t.Errorf("the page is wider than a window of %d pixels", width)
 		}
 	}

@@ -39,7 +39,8 @@ func TestTrips(t *testing.T) {
 		l, key := &Limit{First: 10, Life: time.Hour, Window: time.Hour}, []byte("k")
 		table := Table{Share: func(ctx context.Context, key string, l *Limit, said Said) (State, error) {
 			trips.Add(1)
-			if time.Sleep(10 * time.Millisecond); fault.Load() {
+			time.Sleep(10 * time.Millisecond)
+			if fault.Load() {
 				return State{}, errors.New("away")
 			}
 			return shared.Say(ctx, []byte(key), l, said), nil

@@ -42,10 +42,12 @@ func TestLine(t *testing.T) {
 			t.Fatalf("shows %q, want %q", got, string(want))
 		}
 	}
-	if l.Clear(); screen(out.String()) != "" || !strings.HasSuffix(out.String(), "\r") {
+	l.Clear()
+	if screen(out.String()) != "" || !strings.HasSuffix(out.String(), "\r") {
 		t.Errorf("after Clear it shows %q", screen(out.String()))
 	}
-	if l.Steps(3, 7, "a\x1b[2J\nb"); screen(out.String()) != "3 of 7: a [2J b" {
+	l.Steps(3, 7, "a\x1b[2J\nb")
+	if screen(out.String()) != "3 of 7: a [2J b" {
 		t.Errorf("shows %q", screen(out.String()))
 	}
 	// What comes too soon is left out, except after Clear.
@@ -54,7 +56,8 @@ func TestLine(t *testing.T) {
 		t.Error("draws twice in a moment")
 	}
 	l.Clear()
-	if l.Show("soon"); screen(out.String()) != "soon" {
+	l.Show("soon")
+	if screen(out.String()) != "soon" {
 		t.Errorf("after Clear it shows %q", screen(out.String()))
 	}
 }
@@ -95,10 +98,12 @@ func TestTerminal(t *testing.T) {
 		t.Skip("no terminal can be made here:", err)
 	}
 	defer terminal.Close()
-	if t.Setenv("TERM", "xterm"); New(terminal) == nil {
+	t.Setenv("TERM", "xterm")
+	if New(terminal) == nil {
 		t.Error("a terminal is none")
 	}
-	if t.Setenv("TERM", "dumb"); New(terminal) != nil {
+	t.Setenv("TERM", "dumb")
+	if New(terminal) != nil {
 		t.Error("a dumb terminal is drawn on")
 	}
 }

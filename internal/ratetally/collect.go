@@ -35,7 +35,8 @@ func (t *Tally) Collect(emit Emit) {
 		r.collect(emit)
 		state := states[r]
 		registered := state.declared != nil
-		switch current := r.factor.Load(); {
+		current := r.factor.Load()
+		switch {
 		case registered && state.declared.Rule.Adaptive != nil:
 			emit(factor, state.declared.Factor, r.label)
 		case current != nil:
@@ -75,7 +76,8 @@ func notInForceOf(limiters []weak.Pointer[runtime.Limiter], emit Emit) (unmet in
 	for _, p := range limiters {
 		if l := p.Value(); l != nil {
 			for _, f := range l.Findings() {
-				if found[of{f.Code, labelOf(f.Rule)}]++; f.Code == "overrides_unmet" {
+				found[of{f.Code, labelOf(f.Rule)}]++
+				if f.Code == "overrides_unmet" {
 					unmet++
 				}
 			}

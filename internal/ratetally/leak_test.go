@@ -28,7 +28,8 @@ func TestLimitersThatAreGone(t *testing.T) {
 		limittest.OK(t, limiter.Close())
 	}
 	for start := time.Now(); gone.Load() < limiters; {
-		if goruntime.GC(); time.Since(start) > time.Minute {
+		goruntime.GC()
+		if time.Since(start) > time.Minute {
 			t.Fatalf("%d of %d limiters are gone", gone.Load(), limiters)
 		}
 	}

@@ -98,7 +98,8 @@ func (n *names) add(name string) *rule {
 	label := labelOf(name)
 	r := n.each[label]
 	if r == nil {
-		if r = &n.other; label != otherLabel {
+		r = &n.other
+		if label != otherLabel {
 			r = &rule{label: label}
 		}
 		n.each[label] = r

@@ -63,7 +63,8 @@ func (t *Tally) Observer() *observe.Observer {
 			t.names.rule(ev.Rule).failed(ev)
 		},
 		Hidden: func(_ context.Context, ev observe.HiddenEvent) {
-			if r := t.names.rule(ev.Rule); ev.Served {
+			r := t.names.rule(ev.Rule)
+			if ev.Served {
 				r.served.Add(1)
 			} else {
 				r.hidden.Add(1)

@@ -153,7 +153,8 @@ func TestOverrides(t *testing.T) {
 	rejected, unread := 0.0, 0.0
 	tell := func(err error) {
 		o.Override(observe.OverrideEvent{Rules: 2, Err: err})
-		if unread = 0; errors.Is(err, runtime.ErrInvalidOverrides) {
+		unread = 0
+		if errors.Is(err, runtime.ErrInvalidOverrides) {
 			rejected++
 		} else if err != nil {
 			unread = 1

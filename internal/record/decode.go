@@ -151,7 +151,8 @@ func (d *decoder) caller() (uint32, error) {
 }
 
 func (d *decoder) label() string {
-	switch n := d.number(); {
+	n := d.number()
+	switch {
 	case n == 1:
 		return ""
 	case n == 0:

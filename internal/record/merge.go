@@ -105,7 +105,8 @@ func (f *Files) events(tells bool, visit func(*Recording, *Event) error) error {
 		if err := visit(c.Recording, &c.event); err != nil {
 			return err
 		}
-		switch ok, err := c.advance(); {
+		ok, err := c.advance()
+		switch {
 		case err != nil:
 			return err
 		case ok && len(open) > 1:

@@ -44,7 +44,8 @@ func parseRule(text []byte) (s RuleState, err error) {
 	if s.Rule, err = parseLine(&t.Rule); err != nil {
 		return s, err
 	}
-	if s.Declared = s.Rule; t.Declared != nil {
+	s.Declared = s.Rule
+	if t.Declared != nil {
 		s.Declared, err = parseLine(t.Declared)
 	}
 	return s, err

@@ -130,7 +130,8 @@ func (r *run) event(ev *record.Event) error {
 // heapExceeds reports whether more bytes are live than so many.
 func heapExceeds(most uint64) bool {
 	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	if metrics.Read(heap); heap[0].Value.Uint64() > most { // what is not live counts until it is swept
+	metrics.Read(heap)
+	if heap[0].Value.Uint64() > most { // what is not live counts until it is swept
 		debug.FreeOSMemory()
 		metrics.Read(heap)
 	}

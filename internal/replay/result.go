@@ -179,7 +179,8 @@ func (r *Result) count(j *job) {
 
 // count counts the outcome of a limit, and returns 1 if that has refused the call.
 func (c *Counts) count(o *outcome, i int) int64 {
-	switch v := o.verdicts[i]; {
+	v := o.verdicts[i]
+	switch {
 	case o.elsewhere:
 		c.Others++
 	case o.removed[i] && !o.denied:
@@ -228,7 +229,8 @@ func (r *Result) side(of *Rule, ev *record.Event, l *record.Limit, was, now int6
 	} else if half := ev.Time * 2 / of.window; half == s.half {
 		s.sum += l.Cost
 	} else {
-		if s.before = s.sum; half != s.half+1 {
+		s.before = s.sum
+		if half != s.half+1 {
 			s.before = 0
 		}
 		s.half, s.sum = half, l.Cost

@@ -186,7 +186,8 @@ func (sim *simulation) fill(ev *record.Event, o *outcome) (asked [rule.MaxLimits
 			if err != nil {
 				return asked, err
 			}
-			if o.removed[i] = !t.on; !t.on || t.Shadow() != shadows {
+			o.removed[i] = !t.on
+			if !t.on || t.Shadow() != shadows {
 				continue
 			}
 			at := len(sim.parts)
@@ -210,7 +211,8 @@ func (sim *simulation) decide(j *job, n int, arrived int64) (again time.Duration
 	}
 	waited := time.Duration(sim.decider.Now-arrived) * time.Microsecond
 	for k := range sim.requests {
-		if a := &sim.requests[k]; !sim.exact {
+		a := &sim.requests[k]
+		if !sim.exact {
 			l := &ev.Limits[asked[k]]
 			t, _ := sim.termsOf(l.Rule, l.Max)
 			whole := t.rule.Wait

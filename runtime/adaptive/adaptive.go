@@ -183,7 +183,8 @@ func (s *scaler) reading(signal Signal, load rule.Load) (float64, bool) {
 }
 
 func (s *scaler) curve(signal Signal) curve {
-	switch c := s.curves[signal]; {
+	c := s.curves[signal]
+	switch {
 	case c != curve{}:
 		return c
 	case signal == CPU:

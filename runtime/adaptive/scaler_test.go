@@ -58,7 +58,8 @@ func TestFailedReading(t *testing.T) {
 		works, reads := false, 0
 		d := drive(t, adaptive.CPU, adaptive.Memory, adaptive.Readings(
 			func() (float64, error) {
-				if reads++; works {
+				reads++
+				if works {
 					return 1, nil
 				}
 				return 0, errors.New("no such thing here")

@@ -51,7 +51,8 @@ func (s *scope) drawCall(t *rapid.T, p *program, f features) call {
 		c.Beside = 130 // more than one request has
 	}
 	key := drawKey(t, f)
-	if c.Uses = []use{s.drawUse(t, p, f, 0, key)}; len(p.Rules) > 1 {
+	c.Uses = []use{s.drawUse(t, p, f, 0, key)}
+	if len(p.Rules) > 1 {
 		c.Uses = nil
 		order := rapid.Permutation(indexes(p.Rules)).Draw(t, "rules")
 		for _, i := range order[:rapid.IntRange(1, len(order)).Draw(t, "limits")] {

@@ -77,7 +77,8 @@ func (s *scope) draw(t *rapid.T) *program {
 		r.Name = "rule" + strconv.Itoa(i)
 		if i > 0 && f.Shadows && rapid.Bool().Draw(t, "shadow") {
 			mode := rapid.SampledFrom([]runtime.Mode{runtime.ModeShadow, runtime.ModeSoft}).Draw(t, "mode")
-			if r.Mode, r.Prefix = mode, "shadow:"+r.Name+":"; rapid.IntRange(0, 3).Draw(t, "beside") == 0 {
+			r.Mode, r.Prefix = mode, "shadow:"+r.Name+":"
+			if rapid.IntRange(0, 3).Draw(t, "beside") == 0 {
 				// The same limit in shadow mode, under other numbers, which the
 				// one that enforces shares its keys with.
 				most := r.Max

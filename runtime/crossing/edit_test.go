@@ -35,7 +35,8 @@ func (s *scope) drawEdit(t *rapid.T, p *program) edit {
 	x.Rule = p.Rules[r].Name
 	x.Pattern = rapid.SampledFrom([]string{"0", "0", "0", "0*", "*", ""}).Draw(t, "pattern")
 	x.Keys = x.Pattern != ""
-	switch kind := rapid.IntRange(0, 9).Draw(t, "kind"); {
+	kind := rapid.IntRange(0, 9).Draw(t, "kind")
+	switch {
 	case kind == 0:
 		x.Remove = true
 		return x
@@ -84,7 +85,8 @@ func (e edited) apply(x edit, now time.Time) {
 	}
 	for name, value := range valuesOf(x.Set, x.Block, x.Allow) {
 		s := fields[name]
-		switch lasting := now.Before(s.end); {
+		lasting := now.Before(s.end)
+		switch {
 		case x.For > 0:
 			s.now, s.end = value, now.Add(x.For)
 		case x.Endless || !lasting:
@@ -164,7 +166,8 @@ func (x edit) run(p *process) {
 		return
 	}
 	p.edited.apply(x, now)
-	if p.changed(now); x.For > 0 {
+	p.changed(now)
+	if x.For > 0 {
 		p.calls.Go(func() {
 			time.Sleep(x.For)
 			p.changed(now.Add(x.For))

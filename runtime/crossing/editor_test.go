@@ -18,7 +18,8 @@ import (
 
 // edit makes an edit at a time.
 func (w *wire) edit(x edit, now time.Time) (err error) {
-	if x.Edit.Until = (time.Time{}); x.For > 0 {
+	x.Edit.Until = time.Time{}
+	if x.For > 0 {
 		x.Edit.Until = now.Add(x.For)
 	}
 	w.server.outside(func() {

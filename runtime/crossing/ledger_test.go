@@ -50,7 +50,8 @@ func (l *ledger) at(u use, now time.Time) {
 	}
 	begin, carried := now, int64(0)
 	if now.Before(l.due) && l.owed > 0 {
-		if carried = l.owed; l.rule.Period == rule.NoPeriod {
+		carried = l.owed
+		if l.rule.Period == rule.NoPeriod {
 			begin = l.end // so that the debt is not owed for longer than a window
 		}
 	}
@@ -97,7 +98,8 @@ func (l *ledger) settle(u use, most, diff int64, charged, now time.Time) {
 	if diff < 0 {
 		l.owed = max(0, l.owed+diff)
 	} else if beyond := l.used - max(before, most); l.rule.Debt == rule.DebtCarry && beyond > 0 {
-		if l.owed += beyond; l.due.IsZero() {
+		l.owed += beyond
+		if l.due.IsZero() {
 			l.due = l.edgeAfter(u, l.end)
 		}
 	}
@@ -139,7 +141,8 @@ func (l *ledger) counts(now time.Time) (all []usedUp, lost time.Time) {
 		return l.past, l.lost
 	}
 	length := 24 * time.Hour * time.Duration(map[rule.Period]int{rule.Day: 1, rule.Week: 7, rule.Month: 31}[l.rule.Period])
-	if lost = l.lost; now.Sub(l.end) >= length*time.Duration(l.rule.Keep) {
+	lost = l.lost
+	if now.Sub(l.end) >= length*time.Duration(l.rule.Keep) {
 		lost = l.end
 	}
 	return slices.Insert(slices.Clone(l.past), 0, usedUp{l.end, l.used}), lost

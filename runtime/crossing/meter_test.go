@@ -168,7 +168,8 @@ func (s *stream) account(i int, n int64, trip *asked, place int) {
 		return
 	}
 	took := trip.uses[place].Cost
-	switch rest := took - n; {
+	rest := took - n
+	switch {
 	case !trip.charged(place) || trip.reported[place].source == rule.SourceLocal:
 		s.drop(i, before, endless)
 		trip.settled.cost[place], trip.settled.end, trip.settled.over = min(took, max(0, n-before)), endless, endless

@@ -22,7 +22,8 @@ func (o *oracle) fixedWindows(name string, charges []charge) {
 	var earliest, latest time.Duration // when the window began
 	var in []charge
 	for i, c := range charges {
-		switch from := c.from(o.history); {
+		from := c.from(o.history)
+		switch {
 		case i > 0 && c.at < earliest+window:
 			latest = min(latest, c.at)
 		case i > 0 && from < latest+window:

@@ -39,7 +39,8 @@ func (o *oracle) ledgers() {
 
 // enter enters a settlement.
 func (o *oracle) enter(l *ledger, e entry, now time.Time) {
-	if u := e.uses[e.use]; e.charged(e.use) && e.settled.err == nil {
+	u := e.uses[e.use]
+	if e.charged(e.use) && e.settled.err == nil {
 		l.settle(u, e.reported[e.use].max, e.settled.cost[e.use]-u.Cost, o.clock(e.asked.at), now)
 	}
 }
@@ -55,7 +56,8 @@ func (o *oracle) follow(l *ledger, e entry, now time.Time) bool {
 		return false
 	}
 	room, told := l.room(u, t.max, now), len(e.uses) == 1 && t.mode.Denies() && !e.d.Blocked
-	switch denied := t.verdict == observe.VerdictDenied || t.verdict == observe.VerdictShadowDenied; {
+	denied := t.verdict == observe.VerdictDenied || t.verdict == observe.VerdictShadowDenied
+	switch {
 	case t.verdict == observe.VerdictAdmitted && u.Cost > room:
 		return wrong("a period holds no more than max and what is owed")
 	case denied && u.Cost <= room && !e.d.Blocked && !o.blockedBeside(e):
@@ -66,7 +68,8 @@ func (o *oracle) follow(l *ledger, e entry, now time.Time) bool {
 		return wrong("a decision of a period tells what is left")
 	}
 	if e.charged(e.use) {
-		if l.charge(u, t.max, now); told && e.d.Remaining != t.max-l.used {
+		l.charge(u, t.max, now)
+		if told && e.d.Remaining != t.max-l.used {
 			return wrong("a decision of a period tells what is left")
 		}
 	}
@@ -117,7 +120,8 @@ func (o *oracle) shares(l *ledger, key use, until time.Duration, any bool) {
 			continue
 		}
 		of := l.tellOf(key, int64(ev.Percent), ev.Used, ev.Limit, ev.ResetAfter)
-		if got[of]++; ev.at < until {
+		got[of]++
+		if ev.at < until {
 			early[of]++
 		}
 	}

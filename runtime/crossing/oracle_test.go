@@ -21,7 +21,8 @@ type oracle struct {
 func judge(h, twin *history) []string {
 	o := &oracle{history: h, found: h.odd}
 	for name, charges := range h.accounts() {
-		switch r := h.program.Rules[charges[0].uses[charges[0].use].Rule]; {
+		r := h.program.Rules[charges[0].uses[charges[0].use].Rule]
+		switch {
 		case r.Algorithm == runtime.Concurrency:
 			o.permits(name, charges)
 		case r.Algorithm == runtime.TokenBucket, r.Algorithm == runtime.LeakyBucket:

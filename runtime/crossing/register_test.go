@@ -30,7 +30,8 @@ func drawRegister(t *rapid.T, p *program) register {
 	common := rapid.SampledFrom([]string{"start", "name", "nothing"}).Draw(t, "common")
 	switch common {
 	case "start":
-		if other.Name = "beside " + r.Name; other.Prefix == "" {
+		other.Name = "beside " + r.Name
+		if other.Prefix == "" {
 			other.Prefix = "rate_limit:" + r.Name + ":"
 		}
 	case "name":
@@ -38,7 +39,8 @@ func drawRegister(t *rapid.T, p *program) register {
 	default:
 		other.Name, other.Prefix = "beside "+r.Name, "beside:"+r.Name+":"
 	}
-	switch term := rapid.SampledFrom([]string{"max", "window", "hold", "mode", "policy", "none"}).Draw(t, "other term"); {
+	term := rapid.SampledFrom([]string{"max", "window", "hold", "mode", "policy", "none"}).Draw(t, "other term")
+	switch {
 	case term == "max":
 		other.Max++
 		x.Panic = true

@@ -74,7 +74,8 @@ func TestReplay(t *testing.T) {
 			}
 		}
 	})
-	if t.Logf("%d calls", calls); calls < 500 {
+	t.Logf("%d calls", calls)
+	if calls < 500 {
 		t.Errorf("%d calls say little", calls)
 	}
 }

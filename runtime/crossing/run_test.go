@@ -164,7 +164,8 @@ func hear(r *running) func(context.Context, observe.DecisionEvent) {
 			if i < 0 || a.each && (a.reported[i].yes || a.uses[i].Cost != ev.Cost) { // TakeEach may have it twice
 				continue
 			}
-			if a.heard, a.at = true, r.now(); a.more {
+			a.heard, a.at = true, r.now()
+			if a.more {
 				a.uses[i].Cost, a.portions[i] = ev.Cost, append(a.portions[i], ev.Cost)
 			}
 			if ev.Source == rule.SourceStore {

@@ -46,7 +46,8 @@ func (w *inMemory) parts() bool                      { return false }
 func (w *inMemory) back(time.Duration) time.Duration { return 0 }
 
 func (w *inMemory) store(int) runtime.Store {
-	switch faulty := (faultyStore{w.memory, w}); {
+	faulty := faultyStore{w.memory, w}
+	switch {
 	case w.leases:
 		redis := runtime.NewRedisStore(nowhere)
 		_ = redis.Close() // it would look after its servers, by goroutines that no bubble may keep

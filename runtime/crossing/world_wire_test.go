@@ -186,7 +186,8 @@ func (c *farClient) Execute(ctx context.Context, scripts []*rediswire.Script) {
 	known, brought := true, map[string]bool{} // by texts ahead of others
 	for i, s := range scripts {
 		sent[i] = newFarScript(s)
-		if script := sent[i].texts[1]; sent[i].texts[0] == "eval" {
+		script := sent[i].texts[1]
+		if sent[i].texts[0] == "eval" {
 			brought[hashOf(script)] = true
 		} else {
 			known = known && (brought[script] || server.knows(script))
@@ -197,7 +198,8 @@ func (c *farClient) Execute(ctx context.Context, scripts []*rediswire.Script) {
 		err = c.ask(ctx, func(now int64) { server.execute(now, sent) })
 	} // else it is known at once: a program takes as long whichever ran before
 	for i, s := range scripts {
-		if s.Numbers, s.Err = nil, err; err == nil {
+		s.Numbers, s.Err = nil, err
+		if err == nil {
 			s.Numbers, s.Err = sent[i].numbers, sent[i].err
 		}
 	}
@@ -213,7 +215,8 @@ func (c *farClient) Do(ctx context.Context, commands []rediswire.Command) {
 	}
 	err := c.ask(ctx, func(int64) { server.do(sent) })
 	for i := range commands {
-		if commands[i].Err = err; err == nil {
+		commands[i].Err = err
+		if err == nil {
 			commands[i].Value, commands[i].Err = sent[i].Value, sent[i].Err
 		}
 	}

@@ -124,7 +124,8 @@ func TestMeterCrash(t *testing.T) {
 	var read sync.WaitGroup
 	read.Go(func() {
 		for {
-			switch c, err := out.ReadByte(); {
+			c, err := out.ReadByte()
+			switch {
 			case err != nil:
 				return
 			case c == '.':

@@ -88,7 +88,8 @@ func TestBudgetsWithoutRights(t *testing.T) {
 	ok(t, client.Do(t.Context(), "ACL", "SETUSER", "default", "-info").Err())
 	wantRisk(t, client, true, []*runtime.Rule{month}, "")
 	refused, err := client.Do(t.Context(), "ACL", "LOG").Slice()
-	if ok(t, err); len(refused) != 1 {
+	ok(t, err)
+	if len(refused) != 1 {
 		t.Errorf("%d entries in the log of refusals, want 1", len(refused))
 	}
 }

@@ -51,7 +51,8 @@ func testHalfMoved(t *testing.T, cluster *redistest.Cluster) {
 				limits = append(limits, two.Limit(key(fmt.Sprint(i+1))))
 			}
 			d, err := limiter.Take(t.Context(), limits...)
-			switch calls.Add(1); {
+			calls.Add(1)
+			switch {
 			case d.Source != rule.SourceStore:
 				undecided.Add(1)
 			case err == nil:

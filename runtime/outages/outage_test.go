@@ -37,7 +37,8 @@ func TestOutageCostsOnce(t *testing.T) {
 				server := redistest.Start(t)
 				proxy := faultproxy.Start(t, server.Addr)
 				client := server.Client(t, func(o *redis.Options) {
-					if o.Addr = proxy.Addr; tuned {
+					o.Addr = proxy.Addr
+					if tuned {
 						runtime.TuneRedis(o)
 					}
 				})

@@ -134,7 +134,8 @@ func warm(t *testing.T, client *redis.Client, connections int) {
 	var conns []*redis.Conn
 	for try := 0; len(conns) < connections; try++ {
 		conn := client.Conn()
-		switch err := conn.Ping(context.Background()).Err(); {
+		err := conn.Ping(context.Background()).Err()
+		switch {
 		case err == nil:
 			conns = append(conns, conn)
 		case try > 2*connections:

@@ -83,7 +83,8 @@ func (e *Editor) restoreHistory(ctx context.Context, texts []string) (written in
 	key := historyKey(e.key)
 	err = e.watched(ctx, func(tx *redis.Tx) error {
 		is, err := tx.LRange(ctx, key, 0, 0).Result()
-		if written = 0; err != nil || len(is) > 0 {
+		written = 0
+		if err != nil || len(is) > 0 {
 			return private.Hide(err)
 		}
 		written = len(texts)

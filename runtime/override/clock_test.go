@@ -99,7 +99,8 @@ func TestRejectedStays(t *testing.T) {
 	set(`"text"`)
 	await(true)
 	for range 200 {
-		if time.Sleep(time.Millisecond); !listed() {
+		time.Sleep(time.Millisecond)
+		if !listed() {
 			t.Fatal("it is off the list, and nobody has mended it")
 		}
 	}

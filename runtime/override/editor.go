@@ -98,7 +98,8 @@ func (e *Editor) change(ctx context.Context, record *Record, try bool, make func
 			return e.wrap(private.Hide(err))
 		}
 		changes := changesOf(before, after)
-		if record.ID = 0; len(changes) == 0 || try {
+		record.ID = 0
+		if len(changes) == 0 || try {
 			return nil
 		}
 		if err := record.number(ctx, tx, historyKey(e.key), now, changes); err != nil {
@@ -151,7 +152,8 @@ func (e *Editor) write(ctx context.Context, tx *redis.Tx, record *Record, change
 
 // check returns an error if a limiter would reject what the fields say.
 func (e *Editor) check(fields map[string]string) error {
-	switch size := sizeOf(fields); {
+	size := sizeOf(fields)
+	switch {
 	case len(fields) > maxFields:
 		return private.Errorf("%d fields, the most is %d", len(fields), maxFields)
 	case size > maxBytes:

@@ -127,7 +127,8 @@ func TestEditor(t *testing.T) {
 			if again, err := editor.Edit(ctx, edit); edit.Remove && (again.Found || err != nil) {
 				t.Errorf("removed again: %t, %v", again.Found, err)
 			}
-			if tried.ID = done.ID; !cmp.Equal(tried, done) {
+			tried.ID = done.ID
+			if !cmp.Equal(tried, done) {
 				t.Errorf("tried %+v, done %+v", tried, done)
 			}
 			if test.err != "" {

@@ -106,7 +106,8 @@ func changeOf(n *node, known string, keys func(*node) error) (c Change, until ti
 				name, part = whole, p
 			}
 		}
-		switch is := slices.Contains(strings.Split(known, ", "), name); {
+		is := slices.Contains(strings.Split(known, ", "), name)
+		switch {
 		case !is, part != "" && !slices.Contains(fieldNames, name):
 			err = f.unknown(known + hint(known))
 		case part == untilPart:

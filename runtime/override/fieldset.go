@@ -83,7 +83,8 @@ func (s fieldSet) put(m members) {
 		m["until"] = timeText(common)
 	}
 	for name, f := range s {
-		if m[name] = f.value; f.until.IsZero() {
+		m[name] = f.value
+		if f.until.IsZero() {
 			continue
 		}
 		if !same {
@@ -113,12 +114,14 @@ func (m members) separateExpiry(now time.Time) {
 		if err != nil {
 			continue // the hash is wrong, and is not written
 		}
-		if fieldSetOf(c.within(end)).put(one); c.Empty() {
+		fieldSetOf(c.within(end)).put(one)
+		if c.Empty() {
 			one["until"] = timeText(end)
 		}
 		keys[pattern] = json.RawMessage(encoded(one))
 	}
-	if m["keys"] = json.RawMessage(encoded(keys)); expired(end, now) {
+	m["keys"] = json.RawMessage(encoded(keys))
+	if expired(end, now) {
 		delete(m, "keys")
 	}
 	fieldSetOf(own).at(now).put(m)

@@ -119,7 +119,8 @@ func recordOf(text string) (r Record, err error) {
 	if s.Pattern != nil {
 		r.Pattern, r.Keys = *s.Pattern, true
 	}
-	if r.Before, r.After = r.text(0), r.text(1); s.Did != "" {
+	r.Before, r.After = r.text(0), r.text(1)
+	if s.Did != "" {
 		r.Before = s.Was
 	}
 	if r.Before == "" && r.After == "" && s.Did == "" {
@@ -141,7 +142,8 @@ func (r *Record) text(side int) string {
 	if p.nested {
 		return string(whole.keys()[r.Pattern])
 	}
-	if delete(whole, "keys"); len(whole) > 0 {
+	delete(whole, "keys")
+	if len(whole) > 0 {
 		return encoded(whole)
 	}
 	return ""

@@ -110,7 +110,8 @@ func (p place) edit(fields map[string]string, e Edit, now time.Time) (before, af
 	case p.nested: // they have ended with their rule
 		fields[fieldOf(p.target)] = encoded(into)
 	}
-	if fields[p.field] = encoded(whole); len(whole) == 0 {
+	fields[p.field] = encoded(whole)
+	if len(whole) == 0 {
 		delete(fields, p.field)
 	}
 	return before, after, nil

@@ -55,7 +55,8 @@ func TestRedis(t *testing.T) {
 		if o, err := look(source); err == nil || !strings.Contains(err.Error(), test.want) || o.Rules != nil {
 			t.Errorf("%.20s %.40s: got %+v, %v, want %q", test.field, test.value, o, err, test.want)
 		}
-		if client.HDel(ctx, "limits", test.field); before != "" {
+		client.HDel(ctx, "limits", test.field)
+		if before != "" {
 			client.HSet(ctx, "limits", test.field, before)
 		}
 	}

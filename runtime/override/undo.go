@@ -36,7 +36,8 @@ func (e *Editor) Undo(ctx context.Context, id int64, by Edit) (undone Record, er
 			if there != (values[1] != nil) || there && is != *values[1] {
 				return private.Errorf("undo %d: %w%s", found.ID, ErrChanged, since(records, found, field))
 			}
-			if delete(fields, field); values[0] != nil {
+			delete(fields, field)
+			if values[0] != nil {
 				fields[field] = *values[0]
 			}
 		}

@@ -69,11 +69,13 @@ func (r *reading) at(now time.Time) runtime.Overrides {
 				of.Keys = maps.Clone(of.Keys)
 				copied[target.Rule] = true
 			}
-			if of.Keys[target.Pattern] = is; gone {
+			of.Keys[target.Pattern] = is
+			if gone {
 				delete(of.Keys, target.Pattern)
 			}
 		}
-		if overrides.Rules[target.Rule] = of; gone && len(of.Keys) == 0 && ownOf(of) == (rule.KeyOverride{}) {
+		overrides.Rules[target.Rule] = of
+		if gone && len(of.Keys) == 0 && ownOf(of) == (rule.KeyOverride{}) {
 			delete(overrides.Rules, target.Rule)
 		}
 	}

@@ -18,10 +18,11 @@ func parseYAML(data []byte) (*node, error) {
 		return nil, err
 	}
 	var document, next yaml.Node
-	switch err := documents.Load(&document); {
-	case err == io.EOF:
+	err = documents.Load(&document)
+	if err == io.EOF {
 		return &node{}, nil
-	case err != nil:
+	}
+	if err != nil {
 		return nil, notYAML(err)
 	}
 	if err := documents.Load(&next); err != io.EOF {
@@ -48,7 +49,8 @@ func valueOf(y *yaml.Node, name string, depth int) (*node, error) {
 	if depth > maxDepth {
 		return nil, n.errorf("objects and lists within each other more than %d deep", maxDepth)
 	}
-	switch tag := y.ShortTag(); {
+	tag := y.ShortTag()
+	switch {
 	case y.Kind == yaml.AliasNode:
 		return nil, n.errorf("*%.80s stands for something elsewhere: write that here", private.Text(y.Value))
 	case y.Kind == yaml.MappingNode && tag == "!!map":

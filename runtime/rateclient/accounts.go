@@ -37,7 +37,8 @@ func (all *accounts) get(key string, now time.Time) *account {
 	defer all.mu.Unlock()
 	a := all.known[key]
 	if a == nil {
-		if a = new(account); all.hasRoom(now) {
+		a = new(account)
+		if all.hasRoom(now) {
 			all.known[key] = a
 		}
 	}

@@ -103,7 +103,8 @@ func TestBody(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				seen := -1
 				peer := rateclient.Peer{Body: rateclient.Body{Statuses: []int{429}, Read: func(a *rateclient.Answer, body []byte) {
-					if seen = len(body); a.Status != c.status || !a.Refused {
+					seen = len(body)
+					if a.Status != c.status || !a.Refused {
 						t.Errorf("answer %+v", a)
 					}
 				}}}

@@ -62,7 +62,8 @@ func TestPanickingFunctions(t *testing.T) {
 			}}}
 		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour},
 			runtime.WithObserver(&observe.Observer{Wait: func(_ context.Context, ev observe.WaitEvent) {
-				if waiting.Add(-1); ev.Waiting {
+				waiting.Add(-1)
+				if ev.Waiting {
 					waiting.Add(2)
 				}
 			}}))
@@ -135,7 +136,8 @@ func TestBurst(t *testing.T) {
 			p := &strictpeer.Peer{Max: most, Burst: burst, Window: 10 * time.Second, Admits: strictpeer.Bucket}
 			var sent atomic.Int64
 			next := roundTripper(func(r *http.Request) (*http.Response, error) {
-				switch n := sent.Add(1); {
+				n := sent.Add(1)
+				switch {
 				case n <= burst:
 					time.Sleep(margin) // so that what drains meanwhile comes first
 				case n > burst+5:

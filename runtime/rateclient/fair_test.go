@@ -95,7 +95,8 @@ func TestNoneStarves(t *testing.T) {
 				time.Sleep(long)
 				cancel()
 				wg.Wait()
-				if t.Logf("served %v", served); slices.Min(served[:]) < c.least {
+				t.Logf("served %v", served)
+				if slices.Min(served[:]) < c.least {
 					t.Errorf("replicas were served %v times, want at least %d", served, c.least)
 				}
 			})

@@ -112,7 +112,8 @@ func TestPacingEnds(t *testing.T) {
 			if !errors.As(err, &limited) {
 				continue
 			}
-			if refused++; limited.RetryAfter > time.Minute-time.Since(began) {
+			refused++
+			if limited.RetryAfter > time.Minute-time.Since(began) {
 				t.Errorf("to come back after %v", limited.RetryAfter)
 			}
 			time.Sleep(limited.RetryAfter)

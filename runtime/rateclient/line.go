@@ -45,7 +45,8 @@ func (c *Call) admit(r *http.Request) (err error) {
 	}()
 	c.share = 1
 	for i, l := range c.peer.limits {
-		if c.keys[i] = (runtime.Key{}); l.Key != nil {
+		c.keys[i] = runtime.Key{}
+		if l.Key != nil {
 			l.Key(r, &c.keys[i])
 		}
 		c.share = min(c.share, l.share(r))

@@ -94,8 +94,10 @@ func (p *randomPeer) RoundTrip(r *http.Request) (*http.Response, error) {
 		status, fields = p.lie()
 	}
 	p.mu.Unlock()
-	if time.Sleep(back); stalls {
-		if time.Sleep(5 * time.Second); there%2 == 0 {
+	time.Sleep(back)
+	if stalls {
+		time.Sleep(5 * time.Second)
+		if there%2 == 0 {
 			return nil, errors.New("the connection is lost")
 		}
 	}
@@ -107,7 +109,8 @@ func (p *randomPeer) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if a := rateclient.ReadAnswer(status, header, now); a.Refused {
-		if p.refused++; a.HoldOff > 0 {
+		p.refused++
+		if a.HoldOff > 0 {
 			p.holds = append(p.holds, hold{now, now.Add(min(a.HoldOff, holdMax))})
 		}
 	}
@@ -172,7 +175,8 @@ func (p *randomPeer) judge(most int) string {
 func TestRandomPeers(t *testing.T) {
 	for range effort.Choose(24, 600) {
 		seed := rand.Uint64()
-		if t.Run(fmt.Sprint(seed), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { randomPeers(t, seed) }) }); t.Failed() {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { randomPeers(t, seed) }) })
+		if t.Failed() {
 			return
 		}
 	}

@@ -37,7 +37,8 @@ func said(a *Answer) string {
 		if q.Name != "" {
 			text += " " + q.Name
 		}
-		if text += " " + q.Unit; q.Limit >= 0 {
+		text += " " + q.Unit
+		if q.Limit >= 0 {
 			text += fmt.Sprint(" ", q.Limit)
 		}
 		if q.Window > 0 {

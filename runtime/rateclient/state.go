@@ -141,7 +141,8 @@ func (c *Call) say(ctx context.Context, i int, said peerstate.Said) int64 {
 		said.Max = min(max(said.Max, l.least), l.most)
 	}
 	known := c.transport.engine.Peer(ctx, l.rule.Limit(&c.keys[i]), &l.said, said)
-	if c.maxes[i] = known.Max; i == 0 {
+	c.maxes[i] = known.Max
+	if i == 0 {
 		c.paced = known.Paced
 	}
 	return known.Max

@@ -143,7 +143,8 @@ func TestPatterns(t *testing.T) {
 		r.Header.Set("Authorization", c.token)
 		_, err := transport.RoundTrip(r)
 		var limited *runtime.LimitedError
-		if errors.As(err, &limited); c.rule == "" && err != nil || c.rule != "" && (limited == nil || limited.Rule != c.rule) {
+		errors.As(err, &limited)
+		if c.rule == "" && err != nil || c.rule != "" && (limited == nil || limited.Rule != c.rule) {
 			t.Errorf("%s %s (%s): %v, want denied by %q", c.method, c.url, c.host, err, c.rule)
 		}
 	}
@@ -192,7 +193,8 @@ func TestWaitsInOrder(t *testing.T) {
 		var waiting atomic.Int64
 		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: perSecond(5), Wait: time.Minute},
 			runtime.WithObserver(&observe.Observer{Wait: func(_ context.Context, ev observe.WaitEvent) {
-				if waiting.Add(-1); ev.Waiting {
+				waiting.Add(-1)
+				if ev.Waiting {
 					waiting.Add(2)
 				}
 			}}))
@@ -204,7 +206,8 @@ func TestWaitsInOrder(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			if synctest.Wait(); i < 4 {
+			synctest.Wait()
+			if i < 4 {
 				time.Sleep(100 * time.Millisecond) // and so leaves the window, each by itself
 			}
 		}
@@ -347,7 +350,10 @@ func TestHeld(t *testing.T) {
 					Wait: func(_ context.Context, ev observe.WaitEvent) {
 						if ev.Waiting {
 							waiting.Add(1)
-						} else if waiting.Add(-1); ev.Admitted && ev.Rule == "peer" && ev.Waited >= hold {
+							return
+						}
+						waiting.Add(-1)
+						if ev.Admitted && ev.Rule == "peer" && ev.Waited >= hold {
 							waited.Add(1)
 						}
 					},

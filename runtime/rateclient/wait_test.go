@@ -56,7 +56,8 @@ func TestWaitIsOneDecision(t *testing.T) {
 					Decision: func(_ context.Context, ev observe.DecisionEvent) {
 						mu.Lock()
 						defer mu.Unlock()
-						if decided[ev.Rule]++; ev.Rule == "peer" {
+						decided[ev.Rule]++
+						if ev.Rule == "peer" {
 							verdicts[ev.Verdict]++
 						}
 					},
@@ -84,7 +85,8 @@ func TestWaitIsOneDecision(t *testing.T) {
 						_, err := get(t.Context(), transport, "http://a.test/")
 						mu.Lock()
 						defer mu.Unlock()
-						if told += time.Since(began); err != nil && !errors.Is(err, runtime.ErrLimited) {
+						told += time.Since(began)
+						if err != nil && !errors.Is(err, runtime.ErrLimited) {
 							t.Error(err)
 						}
 					})

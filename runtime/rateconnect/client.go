@@ -79,7 +79,8 @@ type clientConn struct {
 func (c *clientConn) admit() error {
 	c.once.Do(func() {
 		call, err := c.transport.Admit(request(c.ctx, c.Peer(), c.Spec(), c.RequestHeader()))
-		if c.call = call; err != nil {
+		c.call = call
+		if err != nil {
 			c.err = notMade(err)
 		}
 	})

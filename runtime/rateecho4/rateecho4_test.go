@@ -56,7 +56,8 @@ func serve(t *testing.T, service *wire.Service, outside bool, opts ...ratehttp.O
 			AllowOrigins: []string{wire.Origin}, ExposeHeaders: []string{"RateLimit", "RateLimit-Policy", "Retry-After"},
 		}),
 	}
-	if adapter := rateecho4.Middleware(opts...); outside {
+	adapter := rateecho4.Middleware(opts...)
+	if outside {
 		e.Use(append([]echo.MiddlewareFunc{adapter}, all...)...)
 	} else {
 		e.Use(append(all, adapter)...)

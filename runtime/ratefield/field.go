@@ -114,7 +114,8 @@ func (m *Member) appendPartition(dst []byte) []byte {
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
+		c := s[i]
+		switch {
 		case c == '"' || c == '\\':
 			dst = append(dst, '\\', c)
 		default:

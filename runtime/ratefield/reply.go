@@ -53,10 +53,12 @@ func (r *Record) Refusal(policies *Policies) (refusal observe.Refusal, ok bool) 
 	for i := len(r.refusals) - 1; i >= 0; i-- {
 		var limited *runtime.LimitedError
 		rank := 0
-		switch err := r.refusals[i].Err; {
+		err := r.refusals[i].Err
+		switch {
 		case !r.refusals[i].Stands():
 		case errors.As(err, &limited):
-			if rank = outgoing; policies.Lookup(limited.Rule, limited.Outgoing()).Audience != Outgoing {
+			rank = outgoing
+			if policies.Lookup(limited.Rule, limited.Outgoing()).Audience != Outgoing {
 				return r.refusals[i], true
 			}
 		case errors.Is(err, runtime.ErrUnavailable):

@@ -54,7 +54,8 @@ func serve(t *testing.T, service *wire.Service, outside bool, fail func(*gin.Con
 		}}),
 		gin.CustomRecovery(func(*gin.Context, any) { t.Error("a panic") }), cors, compress, handleErrors,
 	}
-	if adapter := rategin.Middleware(opts...); outside {
+	adapter := rategin.Middleware(opts...)
+	if outside {
 		engine.Use(append([]gin.HandlerFunc{adapter}, all...)...)
 	} else {
 		engine.Use(append(all, adapter)...)

@@ -37,7 +37,8 @@ func TestRetry(t *testing.T) {
 		if a := call(t, client); a.status.Code() != codes.OK {
 			t.Fatalf("%v after %d attempts", a.status, attempts.Load())
 		}
-		switch n := attempts.Load(); {
+		n := attempts.Load()
+		switch {
 		case n == 2:
 			return
 		case n > 2:

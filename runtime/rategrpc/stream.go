@@ -23,7 +23,8 @@ func stream(server *raterpc.Server) grpc.StreamServerInterceptor {
 		if err == nil {
 			err = handler(srv, s)
 		}
-		switch sent := s.sent.Load(); {
+		sent := s.sent.Load()
+		switch {
 		case err == nil:
 			call.Ended(ctx, uint32(codes.OK))
 			s.setFields() // nothing was sent

@@ -82,7 +82,8 @@ func (c *Clients) Begin(ctx context.Context, peer Peer) (context.Context, error)
 	if refused {
 		return ctx, ErrNetworkRefused
 	}
-	if ctx = context.WithValue(ctx, clientKey{}, found); exempt {
+	ctx = context.WithValue(ctx, clientKey{}, found)
+	if exempt {
 		ctx = runtime.WithoutLimits(ctx)
 	}
 	return ctx, nil
@@ -194,7 +195,8 @@ func (c *clients) client(peer string, forwarded []string) netip.Addr {
 			return addr
 		}
 		passed++
-		if addr = hop; !c.trusts(hop, passed) {
+		addr = hop
+		if !c.trusts(hop, passed) {
 			return addr
 		}
 	}
@@ -231,7 +233,8 @@ func (c *clients) group(addr netip.Addr) string {
 	}
 	bits := c.bits
 	if bits == 0 {
-		if bits = defaultIPv6; addr.IsLinkLocalUnicast() || addr.IsPrivate() {
+		bits = defaultIPv6
+		if addr.IsLinkLocalUnicast() || addr.IsPrivate() {
 			bits = 128
 		}
 	}

@@ -66,7 +66,8 @@ func (c *config) begin(w http.ResponseWriter, r *http.Request) (*exchange, http.
 	}
 	ctx := e.record.Begin(e)
 	exempt, refused := e.caller.network()
-	if e.refused = refused; exempt {
+	e.refused = refused
+	if exempt {
 		ctx = runtime.WithoutLimits(ctx)
 	}
 	e.request = r.WithContext(ctx)
@@ -96,7 +97,8 @@ func (e *exchange) end() {
 		e.overrule(0)
 	}
 	e.report(e.writer.status)
-	if e.writer.start(http.StatusOK); e.answered.Load() {
+	e.writer.start(http.StatusOK)
+	if e.answered.Load() {
 		deleteTrailers(e.writer.inner.Header())
 	}
 }

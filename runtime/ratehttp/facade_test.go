@@ -149,7 +149,8 @@ func TestWriterMethods(t *testing.T) {
 			inner, want := below, can(t, below)
 			if layer {
 				inner = over{bare{below}}
-				if want = ""; i&2 != 0 {
+				want = ""
+				if i&2 != 0 {
 					want = "H"
 				}
 			}

@@ -73,7 +73,8 @@ func (e *exchange) writeRetryAfter(h http.Header) {
 	var limited *runtime.LimitedError
 	if refusal, ok := e.record.Refusal(e.config.policies); h["Retry-After"] == nil && ok && errors.As(refusal.Err, &limited) {
 		var a Answer
-		if a.deny(e, e.config, limited); a.RetryAfter > 0 {
+		a.deny(e, e.config, limited)
+		if a.RetryAfter > 0 {
 			h.Set("Retry-After", strconv.FormatInt(a.RetryAfter, 10))
 		}
 	}

@@ -161,7 +161,8 @@ func TestFlushThatFails(t *testing.T) {
 			limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: hourly, Refund: func(status int) bool { refund = status; return false }}
 			h := limit.Wrap(refusing(t, limiter, flush, after))
 			resp := answerOf(layer(ratehttp.Middleware(ratehttp.WithLegacyFields())(h)), func(r *http.Request) { r.Header.Set("Origin", "https://page.example") })
-			if problemOf(t, resp); resp.StatusCode != 429 || refund != 429 || resp.Header.Get("Retry-After") == "" ||
+			problemOf(t, resp)
+			if resp.StatusCode != 429 || refund != 429 || resp.Header.Get("Retry-After") == "" ||
 				len(resp.Header.Values("RateLimit")) != 1 || len(parse(t, resp.Header, "RateLimit-Policy")) != 2 || resp.Header.Get("X-RateLimit-Remaining") != "0" {
 				t.Errorf("%s, %s: %d, Refund %d, %v", name, way, resp.StatusCode, refund, resp.Header)
 			}

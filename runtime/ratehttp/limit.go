@@ -128,7 +128,8 @@ func (l *limited) serveAndSettle(e *exchange, w http.ResponseWriter, r *http.Req
 		}
 	}()
 	l.next.ServeHTTP(w, r)
-	if status = seen.status; !seen.started.Load() {
+	status = seen.status
+	if !seen.started.Load() {
 		status = e.unwritten()
 	}
 }

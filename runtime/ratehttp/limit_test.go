@@ -13,7 +13,8 @@ import (
 
 // status answers with the status in the request's query.
 var status = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-	switch code, err := strconv.Atoi(r.URL.Query().Get("status")); {
+	code, err := strconv.Atoi(r.URL.Query().Get("status"))
+	switch {
 	case err != nil:
 	case code == 0:
 		panic(http.ErrAbortHandler)

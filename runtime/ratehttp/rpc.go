@@ -28,7 +28,8 @@ var protocols = func() map[string]protocol {
 		for _, grpc := range [...]string{"application/grpc", "application/grpc-web", "application/grpc-web-text"} {
 			all[grpc+codec] = protocol{grpc + codec, answerGRPC}
 		}
-		if stream := "application/connect" + codec; codec != "" {
+		stream := "application/connect" + codec
+		if codec != "" {
 			all[stream] = protocol{stream, answerConnectStream}
 		}
 	}

@@ -52,7 +52,8 @@ func (w *writer) bound() {
 // writeBounded writes what is left of a refusal, and drops the rest.
 func (w *writer) writeBounded(p []byte) (int, error) {
 	n, err := w.inner.Write(p[:min(int64(len(p)), w.left)])
-	if w.left -= int64(n); err == nil {
+	w.left -= int64(n)
+	if err == nil {
 		n = len(p)
 	}
 	return n, err
@@ -97,7 +98,8 @@ func (w *writer) Write(p []byte) (int, error) {
 	if w.answered {
 		return len(p), nil
 	}
-	if w.start(http.StatusOK); w.bounded {
+	w.start(http.StatusOK)
+	if w.bounded {
 		return w.writeBounded(p)
 	}
 	return w.inner.Write(p)
@@ -108,7 +110,8 @@ func (w *writer) WriteString(s string) (int, error) {
 	if w.answered {
 		return len(s), nil
 	}
-	if w.start(http.StatusOK); w.bounded {
+	w.start(http.StatusOK)
+	if w.bounded {
 		return w.writeBounded([]byte(s))
 	}
 	return io.WriteString(w.inner, s)
@@ -163,7 +166,8 @@ func (w *writer) FlushError() (err error) {
 func (w *writer) unstart(before [len(fields)][]string) {
 	w.started.Store(false)
 	for i, name := range fields {
-		if w.inner.Header()[name] = before[i]; before[i] == nil {
+		w.inner.Header()[name] = before[i]
+		if before[i] == nil {
 			w.inner.Header().Del(name)
 		}
 	}

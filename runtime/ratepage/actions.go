@@ -185,7 +185,8 @@ func (a *actions) end(ctx context.Context, act Action, found *namedRule, key *ru
 		defer a.page.overridesCache.forget()
 		note := override.Record{Who: who, Why: act.Why, Target: override.Target{Rule: act.Rule, Pattern: key.Pattern(), Keys: true}, Did: string(act.Kind)}
 		asked, _ := found.usageLimit(key, nil)
-		switch usages, err := found.limiter.Usage(ctx, asked); {
+		usages, err := found.limiter.Usage(ctx, asked)
+		switch {
 		case err != nil: // what is broken is a reason for a reset
 			note.Before = "not known: " + runtime.ClassOf(err).String()
 		case len(usages) > 0:

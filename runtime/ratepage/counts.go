@@ -56,7 +56,8 @@ func (c *counts) sample() (rows []row, totals [columns]uint64) {
 			r.N[i] = n[i] - last[i]
 			totals[i] += n[i]
 		}
-		if c.last[declared] = n; n != last || r.Waiting > 0 || r.HeldMS > 0 {
+		c.last[declared] = n
+		if n != last || r.Waiting > 0 || r.HeldMS > 0 {
 			rows = append(rows, r)
 		}
 	}

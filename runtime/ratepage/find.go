@@ -37,7 +37,8 @@ func (p *Page) findKey(ctx context.Context, v *keyView, key *runtime.Key) {
 		all.Go(func() { // calls share trips
 			limit, asked := f.usageLimit(key, brought[f.limiter])
 			usages, err := f.limiter.Usage(ctx, limit)
-			if views[i] = limitViewOf(&f, asked, usages); err != nil {
+			views[i] = limitViewOf(&f, asked, usages)
+			if err != nil {
 				views[i] = limitView{Source: f.Rule.Source, Error: runtime.ClassOf(err).String()}
 			}
 			// Whom the max of the last refusal does not refuse, another may.

@@ -231,7 +231,8 @@ func maskKey(key string) string {
 	parts := strings.Split(key, ":")
 	for i, part := range parts {
 		runes := []rune(part)
-		switch n := len(runes); {
+		n := len(runes)
+		switch {
 		case part == "":
 		case n < 5 || strings.Contains(part, "%"):
 			parts[i] = hidden

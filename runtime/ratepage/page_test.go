@@ -314,7 +314,8 @@ func TestClosedLimiters(t *testing.T) {
 		t.Errorf("%d rules", len(got))
 	}
 	for start := time.Now(); gone.Load() < limiters; {
-		if goruntime.GC(); time.Since(start) > time.Minute {
+		goruntime.GC()
+		if time.Since(start) > time.Minute {
 			t.Fatalf("%d of %d limiters are gone", gone.Load(), limiters)
 		}
 	}

@@ -65,7 +65,8 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		var err error
-		switch e := p.sampler.next(p, time.Now()); {
+		e := p.sampler.next(p, time.Now())
+		switch {
 		case e.number == last.number:
 		case e.number != last.number+1: // it has missed one, and with it changes
 			err = begin()

@@ -44,7 +44,8 @@ func (u *undecideds) sample(w *redisWatch, decisions uint64, resumed bool, now t
 			s.failed[kind] = n
 		}
 	}
-	if u.last = counted; resumed {
+	u.last = counted
+	if resumed {
 		u.span = nil
 		return undecidedView{Kinds: kindsOf(fresh)}
 	}
@@ -86,7 +87,8 @@ func (w *redisWatch) undecided(now time.Time) (counted, fresh map[failureKind]ui
 		if kind.policy == settling || kind.policy == holding {
 			continue
 		}
-		if counted[kind] = f.Count; now.Sub(f.Last) <= undecidedSpan*interval {
+		counted[kind] = f.Count
+		if now.Sub(f.Last) <= undecidedSpan*interval {
 			fresh[kind] = 0
 		}
 	}

@@ -59,7 +59,8 @@ func Observer(registerer prometheus.Registerer, opts ...Option) (*observe.Observ
 	}
 	c := newCollector(opts)
 	var registered prometheus.AlreadyRegisteredError
-	switch err := registerer.Register(c); {
+	err := registerer.Register(c)
+	switch {
 	case err == nil:
 		return c.observer, nil
 	case errors.As(err, &registered):

@@ -53,7 +53,8 @@ func BenchmarkObserver(b *testing.B) {
 	b.Run("paced", func(b *testing.B) { // as few as the writer can keep up with
 		run(b, func(do func()) {
 			for i := 0; b.Loop(); i++ {
-				if do(); i%4096 == 0 {
+				do()
+				if i%4096 == 0 {
 					b.StopTimer()
 					time.Sleep(2 * time.Millisecond)
 					b.StartTimer()

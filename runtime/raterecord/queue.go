@@ -68,7 +68,8 @@ func (q *queue) claim(n int) (position uint64, ok bool) {
 	for !q.closed.Load() {
 		position = q.tail.Load()
 		last := position + uint64(n) - 1
-		switch turn := q.at(last).turn.Load(); {
+		turn := q.at(last).turn.Load()
+		switch {
 		case turn == last: // those before it are free, too: the writer frees them in order
 			if q.tail.CompareAndSwap(position, position+uint64(n)) {
 				return position, true

@@ -57,7 +57,8 @@ type limited struct {
 
 // check panics if the limit is malformed.
 func (l *MethodLimit) check() {
-	switch service, method, ok := splitMethod(l.Method); {
+	service, method, ok := splitMethod(l.Method)
+	switch {
 	case l.Method != "*" && (!ok || service == "" || method == ""):
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: want %q, %q or %q", l.Method, "/package.Service/Method", "/package.Service/*", "*"))
 	case l.Method != "*" && method != "*" && len(l.Except) > 0:

@@ -53,7 +53,8 @@ func (s *server) Execute(ctx context.Context, scripts []*rediswire.Script) {
 	results, err := s.send(ctx, commands)
 	for _, script := range scripts {
 		script.Numbers = script.Numbers[:0]
-		if script.Err = err; err != nil {
+		script.Err = err
+		if err != nil {
 			continue
 		}
 		if script.Asking {
@@ -114,7 +115,8 @@ func (s *server) Do(ctx context.Context, commands []rediswire.Command) {
 	}
 	results, err := s.send(ctx, all)
 	for i := range commands {
-		if commands[i].Err = err; err == nil {
+		commands[i].Err = err
+		if err == nil {
 			value, err := results[i].ToAny()
 			commands[i].Value, commands[i].Err = value, known(err)
 		}

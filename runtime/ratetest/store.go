@@ -80,7 +80,8 @@ func (s *store) decide(ctx context.Context, calls []terms.Call, commit bool) err
 	defer s.mu.Unlock()
 	for i := range calls {
 		call := &calls[i]
-		switch r := replies[i]; {
+		r := replies[i]
+		switch {
 		case r.unavailable:
 			call.Err = errUnavailable
 			s.stay(call) // also where this process decides alone

@@ -140,7 +140,8 @@ func (d *Decider) end(requests []Request) (wait time.Duration) {
 	}
 	for i := range requests {
 		r := &requests[i]
-		switch r.Verdict = observe.VerdictAdmitted; {
+		r.Verdict = observe.VerdictAdmitted
+		switch {
 		case !r.Allowed && r.Shadow():
 			r.Verdict = observe.VerdictShadowDenied
 		case !r.Allowed:

@@ -62,7 +62,8 @@ func (r *Result) countShared(s *SharedRecord, f Fault) {
 // judgeCharge adds a charge to a history, and judges it by what is used then.
 func judgeCharge(h History, r *SharedRecord) Fault {
 	used := h.charge(r.At, int64(r.Cost))
-	switch most, _ := h.most(); {
+	most, _ := h.most()
+	switch {
 	case used > most:
 		return Over
 	case r.Left != most-used || r.Wait != 0 || r.At < r.Start || r.At > r.End:

@@ -34,7 +34,8 @@ func (c *Compared) Send(ctx context.Context, to string) error {
 	err := c.Next.Send(observe.WithRecorder(ctx, func(ev observe.DecisionEvent) {
 		newRefused = newRefused || ev.Verdict == observe.VerdictShadowDenied
 	}), to)
-	switch oldRefused := c.OldRefused(err); {
+	oldRefused := c.OldRefused(err)
+	switch {
 	case oldRefused && newRefused:
 		c.Counts.BothRefuse.Add(1)
 	case oldRefused:

@@ -120,7 +120,8 @@ func TestCredits(t *testing.T) {
 	printed := 0
 	for _, r := range replicas {
 		a := r.Receive()
-		if printed += a.Printed; a.Strange != "" {
+		printed += a.Printed
+		if a.Strange != "" {
 			t.Error(a.Strange)
 		}
 	}

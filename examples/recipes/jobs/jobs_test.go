@@ -56,7 +56,8 @@ func serve(client *redis.Client) (func(question) answer, *runtime.Limiter) {
 				err := service.Run(context.Background(), job)
 				mu.Lock()
 				defer mu.Unlock()
-				if ended.Done++; err != nil {
+				ended.Done++
+				if err != nil {
 					ended.Failed = append(ended.Failed, err.Error())
 				}
 			})
@@ -127,7 +128,8 @@ func TestJobs(t *testing.T) {
 	}
 	done := 0
 	for _, a := range replica.All(workers, question{Finish: true}) {
-		if done += a.Done; len(a.Failed) > 0 {
+		done += a.Done
+		if len(a.Failed) > 0 {
 			t.Error(a.Failed)
 		}
 	}

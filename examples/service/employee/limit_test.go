@@ -70,7 +70,8 @@ func admitted(t *testing.T, call func() error) int64 {
 		wg.Go(func() {
 			<-start
 			for range 4 {
-				switch err := call(); {
+				err := call()
+				switch {
 				case err == nil:
 					n.Add(1)
 				case !errors.Is(err, runtime.ErrLimited):

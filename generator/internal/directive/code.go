@@ -52,7 +52,8 @@ func algorithmCode(v any) any {
 }
 
 func bucketsCode(v any) any {
-	switch b := v.(buckets); {
+	b := v.(buckets)
+	switch {
 	case b.adaptive:
 		return Call{Fun: Name{naming.RulePath, "AdaptiveBuckets"}}
 	case b.fine > 0:

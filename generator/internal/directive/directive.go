@@ -194,7 +194,8 @@ func valueEnd(s string) int { return cut(s, " \t") }
 func cut(s, stops string) int {
 	depth := 0
 	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
+		c := s[i]
+		switch {
 		case depth == 0 && strings.IndexByte(stops, c) >= 0:
 			return i
 		case c == '"' || c == '`' || c == '\'':

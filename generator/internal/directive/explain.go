@@ -90,7 +90,8 @@ func explainMax(s *Settings) string {
 	case spec.TokenBucket:
 		limit = callCount(most) + " per " + window + " in the long run."
 	case spec.LeakyBucket:
-		if limit = callCount(most) + " per " + window + " in the long run."; s.Waits() {
+		limit = callCount(most) + " per " + window + " in the long run."
+		if s.Waits() {
 			limit = callCount(most) + " per " + window + ", evenly spaced."
 		}
 	case spec.Concurrency:

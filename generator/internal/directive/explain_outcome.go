@@ -212,7 +212,8 @@ func (s *Settings) KeyTag() string {
 		}
 	case spec.FixedWindow:
 		period := s.Period() != spec.NoUnit
-		switch tag = "%window"; {
+		tag = "%window"
+		switch {
 		case s.reserved() && period:
 			tag = "%reserved-period"
 		case s.reserved():
@@ -223,7 +224,8 @@ func (s *Settings) KeyTag() string {
 	case spec.TokenBucket:
 		tag = "%token"
 	case spec.LeakyBucket:
-		if tag = "%leaky"; s.Waits() {
+		tag = "%leaky"
+		if s.Waits() {
 			tag = "%queue"
 		}
 	case spec.Concurrency:

@@ -112,7 +112,8 @@ func reportValue(a assignment, err error, report diag.Func) {
 		pos, text = p.pos, p.over
 	}
 	d := report(pos, "%s: %s", a.name, err)
-	if c := (*choiceError)(nil); a.value.Exact {
+	c := (*choiceError)(nil)
+	if a.value.Exact {
 		d.Over(text)
 		if errors.As(err, &c) {
 			d.ReplaceBy(nearest.Name(text, c.choices))

@@ -61,7 +61,8 @@ func (decl *Decl) findTypeName(report diag.Func) {
 		if d.Settings == nil {
 			continue
 		}
-		switch name := get[string](d.Settings, "type"); {
+		name := get[string](d.Settings, "type")
+		switch {
 		case name == "":
 		case decl.TypeName == "":
 			decl.TypeName = name

@@ -169,7 +169,8 @@ func (e *emitter) ruleFields(r *model.Rule) []jen.Code {
 		field("Max", jen.Op(e.constant(r.Max)))
 	}
 	for _, f := range r.Fields() {
-		switch x := r.Constants[f.Option]; {
+		x := r.Constants[f.Option]
+		switch {
 		case x == nil && f.Code == nil:
 		case x == nil:
 			field(f.Name, e.code(f.Code))
@@ -201,7 +202,8 @@ func (e *emitter) method(f *jen.File, w *model.Wrapper, m *model.Method, receive
 func (e *emitter) params(m *model.Method, names *nameSet) (params, args []jen.Code) {
 	for i, p := range m.Params {
 		name := func() *jen.Statement { return jen.Id(names.params[p]) }
-		switch next := i + 1; {
+		next := i + 1
+		switch {
 		case m.IsVariadic(p):
 			elem := p.Type
 			if s, ok := p.Type.Underlying().(*types.Slice); ok {

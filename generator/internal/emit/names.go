@@ -75,7 +75,8 @@ func (e *emitter) resultNames(m *model.Method, n *nameSet) {
 	}
 	for _, p := range results {
 		name := p.Source
-		switch suggested := naming.LowerFirst(typeName(p.Type)); {
+		suggested := naming.LowerFirst(typeName(p.Type))
+		switch {
 		case name != "" && name != "_":
 		case expr.IsError(p.Type):
 			name = "err"

@@ -24,7 +24,8 @@ func (a *admission) endedBody() []jen.Code {
 // callAndEnd adds the call and what is to be done when it is over.
 func (a *admission) callAndEnd() {
 	a.call()
-	if n := len(a.method.Results); a.method.Stream != nil && a.method.ReturnsError() { // which may say it in other words
+	n := len(a.method.Results)
+	if a.method.Stream != nil && a.method.ReturnsError() { // which may say it in other words
 		stopped := jen.Id(a.names.pick("stopped"))
 		a.add(jen.If(stopped.Clone().Op(":=").Id(a.meter).Dot("Err").Call(), stopped.Clone().Op("!=").Nil()).Block(
 			jen.Id(a.names.params[a.method.Results[n-1]]).Op("=").Add(stopped),

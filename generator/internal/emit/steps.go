@@ -80,7 +80,8 @@ func (a *admission) headers(x *expr.Expr, steps []expr.Step) []header {
 		case *expr.Test:
 			headers = addCondition(headers, a.fails(x, s).negated())
 		case *expr.Bind:
-			if declare := a.bind(x, s.Node, "v"); tested(steps[i:]) != nil {
+			declare := a.bind(x, s.Node, "v")
+			if tested(steps[i:]) != nil {
 				headers = append(headers, header{init: []jen.Code{declare}})
 			} else {
 				headers = append(headers, header{before: []jen.Code{declare}})

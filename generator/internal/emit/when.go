@@ -161,7 +161,8 @@ func (a *admission) conditionBody(x *expr.Expr, fail func(*expr.Test) []jen.Code
 	var code []jen.Code
 	for _, s := range x.InTurn() {
 		code = append(code, a.statements(x, s.Steps, fail)...)
-		switch value := a.conditionOf(x, s.Node); s.Op {
+		value := a.conditionOf(x, s.Node)
+		switch s.Op {
 		case token.LAND:
 			code = append(code, jen.If(jen.Op(a.branch(x, s.Node, false).String())).Block(result(jen.False())))
 		case token.LOR:

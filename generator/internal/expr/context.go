@@ -51,7 +51,8 @@ func (e *Expr) isStandardCall() bool {
 // method brings, or nil: what its method Context returns, or itself.
 func (s *Scope) ContextOf(i int, m *Signature) *Expr {
 	text := "#" + strconv.Itoa(i)
-	switch t := m.Params[i].Type; {
+	t := m.Params[i].Type
+	switch {
 	case gotypes.HasContext(t):
 		text += ".Context()"
 	case !gotypes.IsContext(t):

@@ -203,7 +203,8 @@ func (s *Scope) Part(v directive.Value, m *Signature) *KeyPart {
 		s.report.At(e.Source.Pos, "%s: %s is of type %s, which has no text: %s; select a field or call a method", e.Option, e.Source.Text, e.typeName(), formattable).Over(e.Source.Text)
 	}
 	if e.Const != nil && (add == "AddInt" || add == "AddUint") {
-		switch n := constant.ToInt(e.Const); {
+		n := constant.ToInt(e.Const)
+		switch {
 		case add == "AddInt" && isInt64(n), add == "AddUint" && isUint64(n):
 		case isUint64(n):
 			add = "AddUint"

@@ -55,7 +55,8 @@ func (s *Scope) hint(e *Expr, pos token.Pos, msg string, m *Signature) (hint, in
 	params := map[string]bool{}
 	name := strings.TrimPrefix(e.wordAt(pos), "#")
 	sel := selectorAt(e.Node, pos)
-	switch undefined, isName := strings.CutPrefix(msg, "undefined: "); {
+	undefined, isName := strings.CutPrefix(msg, "undefined: ")
+	switch {
 	case isName && !strings.Contains(undefined, "."):
 		name = undefined
 		if len(m.meant(name)) == 1 {

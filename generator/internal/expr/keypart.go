@@ -47,7 +47,8 @@ func FormatOf(t types.Type) (add, convert string) {
 		}
 	case *types.Basic:
 		want := types.Invalid
-		switch info := u.Info(); {
+		info := u.Info()
+		switch {
 		case info&types.IsString != 0:
 			add, want = "AddString", types.String
 		case info&types.IsBoolean != 0:

@@ -98,7 +98,8 @@ func IsSound(t types.Type) bool {
 			see(p.Constraint())
 		}
 	}
-	if see(t.Underlying()); !sound {
+	see(t.Underlying())
+	if !sound {
 		return false
 	}
 	iface, ok := t.Underlying().(*types.Interface)
@@ -128,7 +129,8 @@ func IsTypeParam(t types.Type) bool {
 func MethodsOf(t *types.Named) *types.Interface {
 	var methods []*types.Func
 	for m := range Instance(t).Methods() {
-		if sig := m.Signature(); m.Exported() {
+		sig := m.Signature()
+		if m.Exported() {
 			sig = types.NewSignatureType(nil, nil, nil, sig.Params(), sig.Results(), sig.Variadic())
 			methods = append(methods, types.NewFunc(m.Pos(), m.Pkg(), m.Name(), sig))
 		}
@@ -157,7 +159,8 @@ func InstanceOf(t *types.Named, args *types.TypeParamList) *types.Named {
 // library and of other modules meet it already when they are imported.
 func MayImport(from, target string) bool {
 	parent := ""
-	switch i := strings.LastIndex(target, "/internal/"); {
+	i := strings.LastIndex(target, "/internal/")
+	switch {
 	case i >= 0:
 		parent = target[:i]
 	case strings.HasSuffix(target, "/internal"):

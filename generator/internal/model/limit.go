@@ -111,7 +111,8 @@ func (b *Builder) applyMax(l *Limit, m *Method, scope *expr.Scope) int64 {
 	if e == nil {
 		return bound
 	}
-	switch n, exact := int64Of(e.Const); {
+	n, exact := int64Of(e.Const)
+	switch {
 	case e.Const == nil:
 		l.Rule.Dynamic, l.Max = true, e
 	case !exact || n < 1 || n > bound:
@@ -138,7 +139,8 @@ func (b *Builder) applyCost(l *Limit, m *Method, scope *expr.Scope, most int64) 
 	}
 	algorithm := l.Rule.Algorithm()
 	bound := spec.MostCost(algorithm)
-	switch n, exact := int64Of(e.Const); {
+	n, exact := int64Of(e.Const)
+	switch {
 	case e.Const == nil:
 		l.Cost = e
 	case constant.Sign(e.Const) == 0:
@@ -169,7 +171,8 @@ func (b *Builder) applySettle(l *Limit, m *Method, scope *expr.Scope) {
 		bound += constantCost(l, bound) // that much on top
 	}
 	largest := max(bound, spec.MaxCount)
-	switch n, exact := int64Of(l.Settle.Const); {
+	n, exact := int64Of(l.Settle.Const)
+	switch {
 	case constant.Sign(l.Settle.Const) < 0:
 		b.Report.At(v.Pos, "settle: a cost of %s is negative: write what the call cost, 0 to give all back", l.Settle.Const)
 	case constant.Sign(l.Settle.Const) == 0:

@@ -37,7 +37,8 @@ func (m *Method) invalidKey(l *Limit) (*expr.Expr, *expr.Test) {
 	for _, p := range l.Parts {
 		all = append(all, p.Expr)
 	}
-	if all = append(all, l.Cost, l.Zone, l.Anchor); l.When != nil {
+	all = append(all, l.Cost, l.Zone, l.Anchor)
+	if l.When != nil {
 		if t := m.mayFail(l.When, facts); t != nil {
 			return l.When, t
 		}

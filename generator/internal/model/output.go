@@ -13,7 +13,8 @@ import (
 func (b *Builder) checkOut(f *File) bool {
 	pos := f.Source.Syntax.Name.Pos()
 	from, to := f.Pkg.Types.Path(), f.Out.Types.Path()
-	switch way := b.ImportWay(from, to); {
+	way := b.ImportWay(from, to)
+	switch {
 	case from == to:
 		b.Report.At(pos, "-out names the directory of this package: leave it out")
 	case strings.HasSuffix(f.Source.Path, "_test.go"):

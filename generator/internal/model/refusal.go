@@ -61,7 +61,8 @@ func (b *Builder) applyDeny(w *Wrapper, m *Method, scope *expr.Scope) {
 	var own, other *directive.Value
 	for _, l := range m.Limits {
 		v := l.Rule.Expr("deny")
-		if other = cmp.Or(other, v); !w.IsShared(l.Rule) {
+		other = cmp.Or(other, v)
+		if !w.IsShared(l.Rule) {
 			own = cmp.Or(own, v)
 		}
 	}

@@ -25,7 +25,8 @@ func (w *Wrapper) findUnlimited(f *File) {
 			}
 			// A type that has all methods by accident is hardly possible: this method,
 			// which hands it out, is one of them.
-			if m.wrapIn = w.Constructor; !types.Implements(t, iface) {
+			m.wrapIn = w.Constructor
+			if !types.Implements(t, iface) {
 				m.wrapIn = f.constructorOf(t)
 			}
 			if m.wrapIn != "" {

@@ -60,7 +60,8 @@ func (b *Builder) applyUsage(w *Wrapper) {
 	for _, m := range w.Methods {
 		var by *directive.Settings
 		for _, l := range m.Limits {
-			switch s := l.Rule.Settings; {
+			s := l.Rule.Settings
+			switch {
 			case s.Usage() == "":
 			case by == nil:
 				by = s

@@ -92,7 +92,8 @@ func compare(path string, lines []string) (string, error) {
 	}
 	var out strings.Builder
 	for _, line := range lines {
-		if has[line] = true; !had[line] {
+		has[line] = true
+		if !had[line] {
 			fmt.Fprintln(&out, "  new           ", line)
 		}
 	}

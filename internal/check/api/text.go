@@ -44,7 +44,8 @@ func (l *lister) tuple(t *types.Tuple, variadic bool) string {
 	for v := range t.Variables() {
 		parts = append(parts, l.text(v.Type()))
 	}
-	if n := len(parts); variadic {
+	n := len(parts)
+	if variadic {
 		if slice, ok := t.At(n - 1).Type().(*types.Slice); ok {
 			parts[n-1] = "..." + l.text(slice.Elem())
 		}

@@ -88,7 +88,8 @@ func TestOperatingPages(t *testing.T) {
 			continue
 		}
 		for line := range strings.Lines(unvarying(b.Text)) {
-			if compared++; !strings.Contains(printed, "\n"+line) {
+			compared++
+			if !strings.Contains(printed, "\n"+line) {
 				t.Errorf("docs/operating.md:%d: the commands do not print %q", b.Line, line)
 			}
 		}

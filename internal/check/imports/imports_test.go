@@ -114,7 +114,8 @@ func TestDiagram(t *testing.T) {
 	}
 	all, paths := imports(t), map[string]string{} // by the name of a box
 	for _, box := range regexp.MustCompile(`(\w+)\["([^"]+)"\]`).FindAllStringSubmatch(string(diagram[1]), -1) {
-		if paths[box[1]] = box[2]; all[box[2]] == nil {
+		paths[box[1]] = box[2]
+		if all[box[2]] == nil {
 			t.Errorf("%s is no package", box[2])
 		}
 	}

@@ -15,7 +15,8 @@ import (
 // tests.
 func Modules(checkout string) (dirs []string, err error) {
 	err = filepath.WalkDir(checkout, func(path string, entry fs.DirEntry, err error) error {
-		switch name := entry.Name(); {
+		name := entry.Name()
+		switch {
 		case err != nil:
 			return err
 		case entry.IsDir() && path != checkout && (name == "testdata" || strings.HasPrefix(name, ".")):

@@ -24,7 +24,8 @@ func TestFullest(t *testing.T) {
 					inside += r.Cost
 				}
 			}
-			if want = max(want, inside); inside > most {
+			want = max(want, inside)
+			if inside > most {
 				over++
 			}
 		}

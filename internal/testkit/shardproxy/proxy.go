@@ -122,7 +122,8 @@ func (p *Proxy) serve(client net.Conn) {
 // first server.
 func (p *Proxy) server(words []string) int {
 	key := ""
-	switch name := strings.ToLower(words[0]); {
+	name := strings.ToLower(words[0])
+	switch {
 	case name == "eval" || name == "evalsha":
 		if len(words) > 3 {
 			key = words[3]

@@ -24,7 +24,8 @@ func (q *Queue[E]) Add(work E) {
 	if q.closed {
 		return
 	}
-	if q.waiting = append(q.waiting, work); !q.runs {
+	q.waiting = append(q.waiting, work)
+	if !q.runs {
 		q.runs = true
 		q.doing.Go(q.run)
 	}

@@ -36,7 +36,8 @@ func TestMap(t *testing.T) {
 		}
 		listed := 0
 		for key, value := range m.All() {
-			if listed++; m.Find(key) != value {
+			listed++
+			if m.Find(key) != value {
 				t.Errorf("key %d is listed with another value", key)
 			}
 		}

@@ -19,7 +19,8 @@ func (c *Call) Place(charge Charge, leftOut func(shadow, other *plan.Plan)) (sam
 	at := 0 // behind the last charge that is not in shadow mode
 	for i := 0; i < len(c.Charges); i++ {
 		o := &c.Charges[i]
-		switch same := bytes.Equal(o.Key, charge.Key); {
+		same := bytes.Equal(o.Key, charge.Key)
+		switch {
 		case same && charge.Plan.Terms.Shadow:
 			leftOut(charge.Plan, o.Plan)
 			return nil
@@ -44,7 +45,8 @@ func (c *Call) Place(charge Charge, leftOut func(shadow, other *plan.Plan)) (sam
 func (c *Call) limitWait(ctx context.Context, since time.Duration) {
 	for i := range c.Tries {
 		t, p := &c.Tries[i], c.Charges[i].Plan
-		if t.Wait = c.waitLeft(ctx, p, since); p.Queues() {
+		t.Wait = c.waitLeft(ctx, p, since)
+		if p.Queues() {
 			t.More = t.Wait.Microseconds()
 		}
 	}

@@ -126,7 +126,8 @@ func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
 	}
 	admitted := terms.Admitted(calls[0].Charges)
 	for i := range c.Tries {
-		switch t := &c.Tries[i]; {
+		t := &c.Tries[i]
+		switch {
 		case t.Source == rule.SourceLocal:
 			t.Terms, t.Result, asked = asked[0].Terms, asked[0].Result, asked[1:]
 		case t.Source == rule.SourceLease && admitted:

@@ -25,7 +25,8 @@ func (c *Call) Leave() {
 
 // Decided takes a call that was decided, or failed to be, out of its line.
 func (c *Call) Decided(failed bool) {
-	switch o, t := c.inLine(); {
+	o, t := c.inLine()
+	switch {
 	case c.turn == nil:
 	case failed || o == nil || t.Shadow:
 		c.turn.Pass() // it needs no room

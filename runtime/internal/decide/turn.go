@@ -89,7 +89,8 @@ func (c *Call) beginTurn(ctx context.Context, limits []rule.Limit, since time.Du
 		*t = terms.Charge{}
 		o.Plan.Charge(t, o.Key, o.Cost)
 		o.atTurn, t.Wait = true, c.waitLeft(ctx, o.Plan, since)
-		if due = due || on; !on {
+		due = due || on
+		if !on {
 			o.Limits = 0
 		}
 	}

@@ -165,12 +165,14 @@ func TestBlocked(t *testing.T) {
 				t.Errorf("part %v: got %+v when the block is over", part, again.Charges[0].Result)
 			}
 			m.Learn(c, clock.Now(), clock.Now())
-			if m.Forget([]byte("k")); m.Recall(call(2, 10).Charges, clock.Now()) {
+			m.Forget([]byte("k"))
+			if m.Recall(call(2, 10).Charges, clock.Now()) {
 				t.Error("a block is recalled that was forgotten")
 			}
 			ghost := call(2, 10)
 			m.Learn(c, clock.Now()+1, clock.Now()+1)
-			if ghost.Charges[0].Shadow = true; m.Recall(ghost.Charges, clock.Now()) {
+			ghost.Charges[0].Shadow = true
+			if m.Recall(ghost.Charges, clock.Now()) {
 				t.Error("a block denies a shadow")
 			}
 		}

@@ -131,7 +131,8 @@ func classOfReply(err rediswire.ReplyError) Class {
 	text := strings.TrimPrefix(err.Error(), "ERR ")
 	cause := strings.TrimPrefix(text[len(place.FindString(text)):], "ERR ")
 	word, _, _ := strings.Cut(cause, " ")
-	switch class, ok := replyClasses[word]; {
+	class, ok := replyClasses[word]
+	switch {
 	case ok:
 		return class
 	case strings.Contains(cause, "unauthenticated"): // too long a command without a password

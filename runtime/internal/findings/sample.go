@@ -75,7 +75,8 @@ func (s *Sample) Charge(key []byte, now, counts time.Duration, alone bool) (dist
 	if charged-s.returned.Load() > running {
 		s.kept.Store(true)
 	}
-	switch began := s.began.Load(); {
+	began := s.began.Load()
+	switch {
 	case !alone:
 		s.shared.Store(true)
 	case s.returned.Load() > 0: // the key may have had another call

@@ -57,7 +57,8 @@ func Parse(s string) (string, error) {
 	}
 	text := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
+		c := s[i]
+		switch {
 		case c == '*':
 			return "", fmt.Errorf("a * before the end: write %%2A for the byte, or end the pattern with the *")
 		case c == '%' && isInvalid(s, i):

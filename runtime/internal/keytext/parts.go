@@ -144,7 +144,8 @@ func (p *Parts) grown(n int) []byte {
 
 func addEscaped[T string | []byte](p *Parts, s T) {
 	extra := Longer(s)
-	switch size := len(s) + extra; {
+	size := len(s) + extra
+	switch {
 	case size == 0 && p.rare == nil:
 		p.rare = emptyPart
 	case size == 0:

@@ -35,7 +35,8 @@ func BenchmarkTable(b *testing.B) {
 					if miss {
 						p = strings.Replace(p, "-", "+", -1)
 					}
-					if text = append(text, p...); prefix {
+					text = append(text, p...)
+					if prefix {
 						text = append(text, "user-12"...)
 					}
 					all = append(all, text[at:len(text):len(text)])

@@ -120,7 +120,8 @@ type usage struct {
 
 // advance lets time go on to an instant. Periods are the width of a bucket.
 func (u *usage) advance(now, period time.Duration) {
-	switch age := now - u.bucketStart; {
+	age := now - u.bucketStart
+	switch {
 	case age >= 2*period:
 		*u = usage{bucketStart: now}
 	case age >= period:

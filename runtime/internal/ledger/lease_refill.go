@@ -135,7 +135,8 @@ func (e *lease) refill(t *Leases, n, cost int64) {
 		if c.At != 0 {
 			e.keep(t, c, asked, now)
 			e.mu.Unlock()
-			switch trip := now - asked; {
+			trip := now - asked
+			switch {
 			case trip >= e.plan.Lease:
 				e.earliestAsk.Store(int64(now + lateTrips*trip))
 			case e.plan.Terms.Algorithm == terms.Calendar && c.ResetAfter <= returnTime(trip):
@@ -176,7 +177,8 @@ func (e *lease) keep(t *Leases, c *terms.Charge, asked, now time.Duration) {
 		resetTime: asked + c.ResetAfter,
 	}
 	g.unitsLeft.Store(c.Cost)
-	switch last := e.grant.Load(); {
+	last := e.grant.Load()
+	switch {
 	case e.reset:
 		return
 	case now >= g.end || t.work.Closed():

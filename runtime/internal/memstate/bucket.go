@@ -111,7 +111,8 @@ func (b *bucket) refund(clock int64, c *terms.Charge) {
 // levels.
 func (b *bucket) refundable(c *terms.Charge, v *view) float64 {
 	back, whole := float64(float64(c.Cost)*levelUnit), float64(float64(c.Charged)*levelUnit)
-	switch behind := v.end - c.At; {
+	behind := v.end - c.At
+	switch {
 	case v.level == 0:
 		return 0
 	case c.Algorithm == terms.Queue:

@@ -58,7 +58,8 @@ func (m *counter) leaveTime(i int, n int64) int64 {
 }
 
 func (m *counter) charge(clock int64, c *terms.Charge, v *view) {
-	switch gone := int(v.count); {
+	gone := int(v.count)
+	switch {
 	case gone == len(m.list):
 		m.count = v.time
 	case gone > 0:

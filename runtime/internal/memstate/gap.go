@@ -54,7 +54,8 @@ func (b *bucket) lookForGaps(c *terms.Charge, v *view) {
 func (b *bucket) takeGap(c *terms.Charge, v *view) (turnEnd int64) {
 	d, stop := drainOf(&c.Terms), v.gaps[v.gap]
 	left := min(v.gaps[v.gap+1], d.fitting(v.early, stop)) - c.Cost
-	if v.gaps[v.gap+1] = left; left <= 0 {
+	v.gaps[v.gap+1] = left
+	if left <= 0 {
 		v.gaps = slices.Delete(v.gaps, v.gap, v.gap+gapSize)
 	}
 	return min(stop, v.early+int64(math.Ceil(float64(float64(c.Cost)*d.window)/d.max)))
@@ -91,7 +92,8 @@ func (b *bucket) addGap(c *terms.Charge, v *view) bool {
 	}
 	switch {
 	case joinsAfter:
-		if v.gaps[i+1] += events; joinsBefore {
+		v.gaps[i+1] += events
+		if joinsBefore {
 			v.gaps[i+1] += v.gaps[i-1]
 			v.gaps = slices.Delete(v.gaps, i-gapSize, i)
 		}

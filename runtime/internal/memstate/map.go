@@ -144,7 +144,8 @@ func (m *Map) decideAll(clock int64, charges []terms.Charge, commit bool) (confl
 	for i, hash := range hashes {
 		c := &charges[i]
 		c.Err = nil
-		switch _, ok := m.shards[hash%shardCount].look(clock, hash, c, &v); {
+		_, ok := m.shards[hash%shardCount].look(clock, hash, c, &v)
+		switch {
 		case ok:
 			if !c.Deferred && !c.Shadow && c.Allowed && c.Algorithm == terms.Queue {
 				turn = max(turn, terms.Micros(v.delay))

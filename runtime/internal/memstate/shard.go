@@ -83,7 +83,8 @@ func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *en
 func (s *shard) settleReserved(clock int64, hash uint64, c *terms.Charge, m *Map) (p reachedShares, ok bool) {
 	c.Terms.SetClock(clock)
 	e := s.find(hash, c.Key, clock)
-	switch nothing := e == nil || e.isAhead(clock, c.Window); {
+	nothing := e == nil || e.isAhead(clock, c.Window)
+	switch {
 	case e != nil && !e.setKind(c.Algorithm):
 		return p, false
 	case nothing && lostCharge(c) == 0:

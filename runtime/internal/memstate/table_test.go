@@ -33,7 +33,8 @@ func TestTable(t *testing.T) {
 		}
 		for step := range rapid.IntRange(1, 200).Draw(t, "steps") {
 			n := rapid.IntRange(0, 40).Draw(t, "key")
-			switch i := check(n); {
+			i := check(n)
+			switch {
 			case i < 0:
 				e := keys.add(hash(n), key(n))
 				if diff := cmp.Diff(state{size: e.size}, e.state, cmp.AllowUnexported(state{})); diff != "" {

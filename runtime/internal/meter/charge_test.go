@@ -61,7 +61,8 @@ func (s *source) Take(wants []meter.Want, try bool) error {
 	text, err := "take", s.fails
 	for _, w := range wants {
 		text += fmt.Sprintf(" %d of %d", w.Cost, w.Limit)
-		switch l := s.limits[w.Limit]; {
+		l := s.limits[w.Limit]
+		switch {
 		case l.off:
 		case w.Cost < 0:
 			err = errInvalid
@@ -160,7 +161,8 @@ func last(d time.Duration) step { return set(func(_ *meter.Meter, s *source) { s
 // fail has the source fail, and the call end meanwhile.
 func fail(err error, ends bool) step {
 	return set(func(m *meter.Meter, s *source) {
-		if s.fails = err; ends {
+		s.fails = err
+		if ends {
 			m.Ctx, s.end = context.WithCancel(m.Ctx)
 		}
 	})

@@ -225,7 +225,8 @@ func (m *Meter) Close(costs []int64) {
 		idle.Stop()
 	}
 	m.settleLater(m.takeSettled(func(i int, a *account) (int64, bool) {
-		switch left := a.Drop(); {
+		left := a.Drop()
+		switch {
 		case left > 0:
 			return a.charge.Cost - left, true
 		case i < len(costs) && !a.isUsed:

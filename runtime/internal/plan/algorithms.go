@@ -65,7 +65,8 @@ var blockTags = func() (with [terms.Algorithms]string) {
 
 // params returns what terms.Terms calls Param and More at a max.
 func (n Numbers) params(max int64) (param, more int64) {
-	switch a := n.Counted(); {
+	a := n.Counted()
+	switch {
 	case a == terms.LogZSet || a == terms.LogPacked:
 		return n.Rule.Resolution.Microseconds(), 0
 	case a == terms.Counter || a == terms.LayeredCounter:

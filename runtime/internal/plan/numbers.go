@@ -28,7 +28,8 @@ func NumbersOf(r *rule.Rule) Numbers {
 
 // Counted returns how the rule is counted.
 func (n Numbers) Counted() terms.Algorithm {
-	switch r := n.Rule; {
+	r := n.Rule
+	switch {
 	case n.reserved() && n.Period != nil:
 		return terms.ReservedPeriod
 	case n.reserved():
@@ -210,7 +211,8 @@ func countingRule(r *rule.Rule) rule.Rule {
 // CheckSettled returns an error if a cost that was reserved cannot be settled at another.
 func (n Numbers) CheckSettled(reserved, settled int64) error {
 	most := n.MostCost()
-	switch largest := max(most, spec.MaxCount); {
+	largest := max(most, spec.MaxCount)
+	switch {
 	case settled > largest:
 		return fmt.Errorf("settled cost is above %d", largest)
 	case settled-reserved > most:

@@ -74,7 +74,8 @@ func addressForm(part string) form {
 		}
 		return network6
 	}
-	switch addr, err := netip.ParseAddr(text); {
+	addr, err := netip.ParseAddr(text)
+	switch {
 	case err != nil:
 		return otherForm
 	case addr.Is4In6() || addr.Zone() != "" || addr.String() != text:

@@ -39,7 +39,8 @@ func TestMixed(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	b.waiters = b.waiters[:1]
-	if b.load(); len(b.groups) != 1 || b.mixed {
+	b.load()
+	if len(b.groups) != 1 || b.mixed {
 		t.Error("the batch is not emptied")
 	}
 }

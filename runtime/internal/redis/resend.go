@@ -95,7 +95,8 @@ func (b *batcher) sendAll(ctx context.Context, executions []*script.Execution) {
 	for len(executions) > 0 {
 		server := executions[0].Server
 		slices.SortStableFunc(executions, func(x, y *script.Execution) int {
-			switch first, other := x.Server == server, y.Server == server; {
+			first, other := x.Server == server, y.Server == server
+			switch {
 			case first == other:
 				return 0
 			case first:

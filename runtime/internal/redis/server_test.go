@@ -80,7 +80,8 @@ func (s *fakeServer) execute(ctx context.Context, commands []redis.Cmder) error 
 			numbers, err = reply(keys)
 		}
 		cmd.(interface{ SetVal([]int64) }).SetVal(numbers)
-		if cmd.SetErr(err); err != nil {
+		cmd.SetErr(err)
+		if err != nil {
 			failed = err
 		}
 	}

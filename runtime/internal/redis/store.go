@@ -21,7 +21,8 @@ func (r *Router) Renew(ctx context.Context, calls []terms.Call) error {
 	err := r.decideAll(ctx, script.Renew, renewed)
 	for i := range calls {
 		calls[i].Err = renewed[i].Err
-		switch c := &calls[i].Charges[0]; {
+		c := &calls[i].Charges[0]
+		switch {
 		case err != nil || calls[i].Err != nil:
 		case held[i].Remaining == 0:
 			c.At = 0

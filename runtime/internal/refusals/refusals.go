@@ -52,9 +52,12 @@ func NewCounter() *Counter {
 // no key that it is given.
 func (c *Counter) Add(rule string, key []byte, most int64) {
 	n := uint64(1)
-	if seen := &c.seen[slot(key)]; seen.Load() < each {
+	seen := &c.seen[slot(key)]
+	if seen.Load() < each {
 		seen.Add(1)
-	} else if n = oneOf; rand.Uint32()%oneOf > 0 {
+	} else if rand.Uint32()%oneOf == 0 {
+		n = oneOf
+	} else {
 		return
 	}
 	c.sketch.Load().Add(rule, key, most, n)

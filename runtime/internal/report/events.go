@@ -155,7 +155,8 @@ func (m *MemoryLines) Unknown(l *Lines, err error) {
 // keys.
 func (m *MemoryLines) Read(l *Lines, used, most, evicted int64, high bool) {
 	m.unknown = false
-	switch attrs := []slog.Attr{slog.Int64("used", used), slog.Int64("max", most)}; {
+	attrs := []slog.Attr{slog.Int64("used", used), slog.Int64("max", most)}
+	switch {
 	case high && !m.high:
 		l.Alert(ShortOfMemory, 0, attrs...)
 	case m.high && !high:

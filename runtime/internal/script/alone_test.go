@@ -29,7 +29,8 @@ func TestAlone(t *testing.T) {
 				}
 			},
 			"keep and block": func(t *terms.Terms) {
-				if t.Block = time.Minute.Microseconds(); t.Period != nil {
+				t.Block = time.Minute.Microseconds()
+				if t.Period != nil {
 					t.Keep = 3
 				}
 			},

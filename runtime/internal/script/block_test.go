@@ -176,7 +176,8 @@ func TestBlockLeavesNothing(t *testing.T) {
 		taken(t, limiter, limit.WithCost(6))
 		d := taken(t, limiter, returned.WithCost(6))
 		blocked(t, limiter, returned.WithCost(6))
-		if blocked(t, limiter, limit.WithCost(6)); !holds() {
+		blocked(t, limiter, limit.WithCost(6))
+		if !holds() {
 			t.Errorf("%s: the key holds no block", name)
 		}
 		eventually(t, "the block is over", func() bool { return passing(t, limiter, limit, 1) > 0 })

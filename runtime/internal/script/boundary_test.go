@@ -84,7 +84,8 @@ func everyBoundary(t *testing.T, decide decider, zone string, from, to int) (n i
 		last, first := trial{at: at - 1}, trial{at: at}
 		for ; len(all) > 0 && all[0].at == at; all = all[1:] {
 			b := all[0]
-			if c := charges[b.series]; begun[b.series] {
+			c := charges[b.series]
+			if begun[b.series] {
 				last.charges = append(last.charges, c)
 				last.wants = append(last.wants, terms.Result{Allowed: true, Remaining: 8, ResetAfter: time.Microsecond})
 			}

@@ -115,8 +115,11 @@ return reply`),
 			eventually(t, "the new master decides", func() bool {
 				if err := take(); err == nil {
 					inRow++
-				} else if inRow = 0; time.Since(begin) > 2*time.Second && runtime.ClassOf(err) == observe.ClassReadOnly {
-					t.Fatalf("after %v: %v", time.Since(begin), err)
+				} else {
+					inRow = 0
+					if time.Since(begin) > 2*time.Second && runtime.ClassOf(err) == observe.ClassReadOnly {
+						t.Fatalf("after %v: %v", time.Since(begin), err)
+					}
 				}
 				return inRow == 20
 			})
@@ -134,7 +137,8 @@ func TestForeignValue(t *testing.T) {
 	store := newStore(client)
 	rules := storetest.WaysOf(time.Hour, 5)
 	for name, rule := range storetest.BlockingWaysOf(time.Hour, 5) {
-		if rule.Block = time.Second; !stored(rule) || rule.Storage == runtime.StoragePacked {
+		rule.Block = time.Second
+		if !stored(rule) || rule.Storage == runtime.StoragePacked {
 			rules[name+" with a block"] = rule
 		}
 	}
@@ -182,7 +186,8 @@ func TestForeignValue(t *testing.T) {
 					for _, do := range []storetest.Operation{take, peek} {
 						calls := single(rule, key, 1)
 						calls[0].Charges[0].Max = max
-						if ok(t, do(rawstore.On(store), ctx, calls)); runtime.ClassOf(calls[0].Err) != observe.ClassWrongType {
+						ok(t, do(rawstore.On(store), ctx, calls))
+						if runtime.ClassOf(calls[0].Err) != observe.ClassWrongType {
 							t.Errorf("max %d: got %+v, %v", max, calls[0].Charges[0].Result, calls[0].Err)
 						}
 					}

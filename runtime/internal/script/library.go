@@ -82,7 +82,8 @@ func (l *Library) text(set uint) *text {
 	if t := l.texts[set].Load(); t != nil {
 		return t
 	}
-	switch several := bits.OnesCount(set&allAlgorithms) > 1; {
+	several := bits.OnesCount(set&allAlgorithms) > 1
+	switch {
 	case l.Wide && set&lua.Operations != lua.One, several && l.mixed == maxMixed:
 		l.texts[set].Store(l.create(widen(set)))
 	case several:

@@ -35,7 +35,8 @@ func TestLifetime(t *testing.T) {
 			step, cost := 7*time.Millisecond, int64(1)
 			if often := rule.Window < time.Second; !often {
 				// From steps well within the slack to some of many seconds.
-				if step = time.Duration(1+i*i*i%977) * time.Duration(1+i%13) * time.Millisecond; i%20 == 8 || i%20 == 9 {
+				step = time.Duration(1+i*i*i%977) * time.Duration(1+i%13) * time.Millisecond
+				if i%20 == 8 || i%20 == 9 {
 					step = time.Millisecond
 				}
 				if i%20 == 7 {
@@ -83,11 +84,12 @@ func TestRaisedWindow(t *testing.T) {
 			t.Helper()
 			between(t, "expires in", log.lives(), r.ResetAfter-time.Second, r.ResetAfter+time.Second)
 		}
-		if r := log.take(&longer, 1, 0); !stored(rule) { // a log may leave its expiry alone for 0.8 seconds
+		r := log.take(&longer, 1, 0)
+		if !stored(rule) { // a log may leave its expiry alone for 0.8 seconds
 			outlives(r)
 		}
 		log.client.PExpireAt(t.Context(), log.key, time.UnixMicro(log.subject.Now()).Add(11*time.Second))
-		r := log.decide(take, &longer, 1)
+		r = log.decide(take, &longer, 1)
 		equal(t, "allowed", r.Allowed, false)
 		outlives(r)
 	})

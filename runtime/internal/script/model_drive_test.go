@@ -205,7 +205,8 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 				for _, call := range calls {
 					err = errors.Join(err, call.Err)
 					c := call.Charges[0]
-					if renewed[i] = append(renewed[i], c.At); base.Reserve > 0 && c.At != 0 && i == 1 {
+					renewed[i] = append(renewed[i], c.At)
+					if base.Reserve > 0 && c.At != 0 && i == 1 {
 						charged = append(charged, c)
 					}
 				}

@@ -62,7 +62,8 @@ func (s *keyState) try(do storetest.Operation, c rawstore.Charge) error {
 func (s *keyState) settles(c rawstore.Charge, cost int64) func(bool) error {
 	return func(again bool) error {
 		c := c
-		if c.Settled = cost; again && s.rule.Reserve > 0 {
+		c.Settled = cost
+		if again && s.rule.Reserve > 0 {
 			c.Mark = terms.Again
 		}
 		return rawstore.On(s.Store).Settle(s.Context(), []rawstore.Charge{c})
@@ -150,7 +151,8 @@ func TestRefusedCommands(t *testing.T) {
 	user := server.ClientAs(t, "~*", "+@all")
 	for name, rule := range storetest.Ways() {
 		t.Run(name, func(t *testing.T) {
-			if rule.Max, rule.Burst, rule.Wait = 50, 0, 0; rule.Window > 0 {
+			rule.Max, rule.Burst, rule.Wait = 50, 0, 0
+			if rule.Window > 0 {
 				rule.Window = time.Hour
 			}
 			if reserves(rule) {

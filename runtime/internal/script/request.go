@@ -133,7 +133,8 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 	r.names = r.names[:0]
 	size := termNumbers
 	for i := range r.terms {
-		switch t := &r.terms[i]; {
+		t := &r.terms[i]
+		switch {
 		case t.Keep > 0 || t.Tells > 0:
 			size = pastNumbers
 			r.set |= lua.Past
@@ -168,7 +169,8 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 	for i := range r.keys {
 		r.args = append(r.args, &r.keys[i])
 	}
-	if r.args = append(r.args, &r.op); r.set&lua.Operations == lua.One { // see take_one.lua
+	r.args = append(r.args, &r.op)
+	if r.set&lua.Operations == lua.One { // see take_one.lua
 		for i := range r.numbers[limits:] {
 			r.args = append(r.args, &r.numbers[limits+i])
 		}
@@ -195,7 +197,8 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 func (r *request) run(i int, alone, again bool, numbers ...int64) {
 	if n := len(r.numbers) - len(numbers) - 1; alone && r.lastSingle &&
 		slices.Equal(r.numbers[n:n+len(numbers)], numbers) {
-		switch keys := &r.numbers[n+len(numbers)]; {
+		keys := &r.numbers[n+len(numbers)]
+		switch {
 		case *keys < 0:
 			*keys--
 			return

@@ -23,7 +23,8 @@ func TestTimesInRow(t *testing.T) {
 		calls := callsOf(a, 1, 1)[:3]
 		for i := range calls {
 			c := &calls[i].Charges[0]
-			if c.Max = 5; a.Drains() {
+			c.Max = 5
+			if a.Drains() {
 				c.Param = c.Max
 			}
 		}

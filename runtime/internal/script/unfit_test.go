@@ -248,7 +248,8 @@ func TestRenamedCommands(t *testing.T) {
 					if err == nil {
 						continue
 					}
-					if failed++; runtime.ClassOf(err) != observe.ErrorClass(failure.NoScript) || !strings.Contains(err.Error(), "renamed") {
+					failed++
+					if runtime.ClassOf(err) != observe.ErrorClass(failure.NoScript) || !strings.Contains(err.Error(), "renamed") {
 						t.Errorf("%s: %v (%v)", name, err, runtime.ClassOf(err))
 					}
 				}

@@ -22,7 +22,8 @@ func (t *trial) debtors() (all []debtor) {
 				continue
 			}
 			t.rule.Debt, t.rule.Reserve, t.rule.Keep = rule.DebtCarry, reserve, keep
-			if t.rule.Window = 0; isCalendar(&t.rule) {
+			t.rule.Window = 0
+			if isCalendar(&t.rule) {
 				t.rule.Period, t.rule.Anchor = rule.Month, 1
 			} else {
 				t.rule.Window = 24 * time.Hour

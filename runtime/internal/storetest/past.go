@@ -115,7 +115,8 @@ func pastCounts(t *trial) {
 			if cost > 0 {
 				k.use(cost, 10-cost)
 			}
-			switch over := k.of(k.rule, 11-cost); {
+			over := k.of(k.rule, 11-cost)
+			switch {
 			case cost > 0 && k.rule.Block > 0:
 				k.deny(over, 0)
 				k.Advance(k.rule.Block)

@@ -191,7 +191,8 @@ func debts(t *trial) {
 			}
 			for _, cost := range []int64{9, 10, 13, 25} {
 				t.rule.Debt, t.rule.Reserve = debt, reserve
-				if t.rule.Window = 0; !isCalendar(&t.rule) {
+				t.rule.Window = 0
+				if !isCalendar(&t.rule) {
 					t.rule.Window = 24 * time.Hour
 				} else {
 					t.rule.Period, t.rule.Anchor = rule.Day, 0

@@ -58,7 +58,8 @@ func settleIntoDebt(t *trial) {
 // is let through for it, whatever the window is by then, and a reset ends it.
 func settleIntoEndlessDebt(t *trial) {
 	for i, window := range []time.Duration{rule.MinWindow, time.Second, time.Hour, rule.MaxWindow} {
-		if t.rule.Window = window; isQueue(&t.rule) {
+		t.rule.Window = window
+		if isQueue(&t.rule) {
 			t.rule.Wait = time.Second
 		}
 		name := "k" + string(rune('a'+i))

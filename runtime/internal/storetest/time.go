@@ -100,7 +100,8 @@ func retryExact(t *trial) {
 				t.Advance(r.RetryAfter - time.Microsecond)
 				// The key of a bucket whose max was lowered is gone when it
 				// would have been empty at its old rate, which may be sooner.
-				if early := t.peek(c)[0]; isBucket(&t.rule) && max < t.rule.Max {
+				early := t.peek(c)[0]
+				if isBucket(&t.rule) && max < t.rule.Max {
 				} else if early.Allowed || early.RetryAfter != time.Microsecond {
 					t.Errorf("window %v, max %d, cost %d: 1 µs before RetryAfter of %v: %+v", window, max, cost, r.RetryAfter, early)
 				}

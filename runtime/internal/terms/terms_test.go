@@ -13,7 +13,8 @@ func TestReceiptBook(t *testing.T) {
 	seen := map[*ReceiptPage]int{}
 	for range 3 * pageSize {
 		page, receipt := b.Issue()
-		if seen[page]++; !page.Use(receipt) || page.Use(receipt) {
+		seen[page]++
+		if !page.Use(receipt) || page.Use(receipt) {
 			t.Fatal("a receipt is not used once")
 		}
 	}

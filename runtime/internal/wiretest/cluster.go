@@ -45,7 +45,8 @@ func clusterMoves(t *testing.T, connect Connect) {
 				continue
 			}
 			sent := count(key)
-			if other.Execute(ctx, []*rediswire.Script{sent}); !rediswire.Replied(sent.Err, "MOVED") {
+			other.Execute(ctx, []*rediswire.Script{sent})
+			if !rediswire.Replied(sent.Err, "MOVED") {
 				t.Fatalf("a server that has not the key says %v", sent.Err)
 			}
 		}
@@ -68,7 +69,8 @@ func importing(t *testing.T, servers *redistest.Cluster, client rediswire.Cluste
 		t.Fatal(err)
 	}
 	sent := count(key)
-	if has.Execute(ctx, []*rediswire.Script{sent}); !rediswire.Replied(sent.Err, "ASK") {
+	has.Execute(ctx, []*rediswire.Script{sent})
+	if !rediswire.Replied(sent.Err, "ASK") {
 		t.Fatalf("a server that has not the key any more says %v", sent.Err)
 	}
 	masters, err := client.Masters(ctx)
@@ -104,7 +106,8 @@ func takeover(t *testing.T, servers *redistest.Cluster, client rediswire.Cluster
 			return err
 		}
 		s := count(key)
-		if found.Execute(within(t, time.Second), []*rediswire.Script{s}); s.Err != nil {
+		found.Execute(within(t, time.Second), []*rediswire.Script{s})
+		if s.Err != nil {
 			return s.Err
 		}
 		if found.About().Address == lost.Addr {
