@@ -2,6 +2,7 @@ package override
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,6 +24,10 @@ func (e *Editor) Backup(ctx context.Context) (b Backup, err error) {
 	if b.History, err = e.client.LRange(ctx, historyKey(e.key), 0, -1).Result(); err != nil {
 		return b, e.wrap(private.Hide(err))
 	}
+	b.History = slices.DeleteFunc(b.History, func(text string) bool {
+		_, err := recordOf(text)
+		return err != nil
+	})
 	return b, nil
 }
 

@@ -54,7 +54,7 @@ func (e *Editor) Edit(ctx context.Context, edit Edit) (done Edited, err error) {
 	}
 	record := Record{Who: edit.Who, Why: edit.Why, Target: edit.Target}
 	err = e.change(ctx, &record, edit.Try, func(fields map[string]string, now time.Time) (err error) {
-		if done, err = edit.apply(fields, now); err != nil || edit.Remove {
+		if done, err = edit.apply(indexOf(fields), fields, now); err != nil || edit.Remove {
 			return err
 		}
 		return e.check(fields)
@@ -77,11 +77,8 @@ func (e *Editor) EditAll(ctx context.Context, by Edit, edits []Edit) (all []Edit
 	record := Record{Who: by.Who, Why: by.Why, Target: by.Target}
 	err = e.change(ctx, &record, by.Try, func(fields map[string]string, now time.Time) error {
 		before := maps.Clone(fields)
-		all = make([]Edited, len(edits))
-		for i, edit := range edits {
-			if all[i], err = edit.apply(fields, now); err != nil {
-				return err
-			}
+		if all, err = applyAll(edits, fields, now); err != nil {
+			return err
 		}
 		if changesOf(before, fields).size() > maxRecorded {
 			return private.Errorf("the change of %d overrides is too long to be undone: name fewer at a time", len(edits))
@@ -91,18 +88,30 @@ func (e *Editor) EditAll(ctx context.Context, by Edit, edits []Edit) (all []Edit
 	return all, record.ID, err
 }
 
+// applyAll makes edits in the fields of the hash, each as apply does.
+func applyAll(edits []Edit, fields map[string]string, now time.Time) (all []Edited, err error) {
+	all = make([]Edited, len(edits))
+	x := indexOf(fields)
+	for i, edit := range edits {
+		if all[i], err = edit.apply(x, fields, now); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 // apply makes an edit in the fields of the hash. What it makes of them is not checked, unless it removes.
-func (e *Edit) apply(fields map[string]string, now time.Time) (done Edited, err error) {
+func (e *Edit) apply(x index, fields map[string]string, now time.Time) (done Edited, err error) {
 	t := e.Target
 	switch {
 	case expired(e.Until, now):
 		return done, private.Errorf("the end, %v, is over: it is %v in Redis", e.Until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	case e.Remove:
-		done.Before, _ = placeOf(fields, t).change(fields)
-		done.Found = remove(fields, t)
+		done.Before, _ = x.place(fields, t).change(fields)
+		done.Found = remove(x, fields, t)
 		return done, nil
 	}
-	if done.Before, done.After, err = placeOf(fields, t).edit(fields, *e, now); err != nil {
+	if done.Before, done.After, err = x.place(fields, t).edit(fields, *e, now); err != nil {
 		return done, err
 	}
 	has := done.Before.names()
@@ -140,9 +149,9 @@ func (e *Edit) check() error {
 }
 
 // remove takes the override of a target away, and reports whether there was one.
-func remove(fields map[string]string, t Target) (found bool) {
-	for _, p := range placesIn(fields) { // a broken hash may have several
-		found = p.target == t && p.remove(fields) || found
+func remove(x index, fields map[string]string, t Target) (found bool) {
+	for _, p := range x.places(fields, t) {
+		found = p.remove(fields) || found
 	}
 	if _, err := targetOf(t.Rule); err != nil && !t.Keys {
 		if _, is := fields[t.Rule]; is {

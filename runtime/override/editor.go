@@ -132,7 +132,7 @@ func (e *Editor) write(ctx context.Context, tx *redis.Tx, record *Record, change
 			}
 		}
 		write.LPush(ctx, historyKey(e.key), storedOf(record))
-		write.LTrim(ctx, historyKey(e.key), 0, maxRecords-1)
+		write.LTrim(ctx, historyKey(e.key), 0, int64(record.kept))
 		return nil
 	})
 	if errors.Is(err, redis.TxFailedErr) {

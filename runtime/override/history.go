@@ -13,10 +13,13 @@ import (
 )
 
 const (
-	// maxRecords is how many changes the history keeps.
-	maxRecords = 500
+	// keepRecords is for how long the history keeps a change, and maxHistory how many bytes of changes.
+	keepRecords = 30 * 24 * time.Hour
+	maxHistory  = 4 << 20
 	// maxRecorded is the most that a record keeps of fields, in bytes.
-	maxRecorded = 64 << 10
+	maxRecorded = 1 << 20
+	// maxID is above the number of any change: whoever has written a higher one is no editor.
+	maxID = 1 << 40
 )
 
 // ErrChanged is the error of an undo of what somebody has changed again since.
@@ -47,6 +50,7 @@ type Record struct {
 	Undoes int64
 
 	changes fieldChanges
+	kept    int // records before it
 }
 
 // fieldChanges are the fields of a hash that differ, before and after; nil: there is
@@ -112,14 +116,15 @@ func storedOf(r *Record) string {
 // recordOf reads what storedOf returns.
 func recordOf(text string) (r Record, err error) {
 	var s stored
-	if err := json.Unmarshal([]byte(text), &s); err != nil || s.ID < 1 {
-		return r, errors.New("it holds what no editor has written: delete that key")
+	if err := json.Unmarshal([]byte(text), &s); err != nil || s.ID < 1 || s.ID > maxID {
+		return Record{Did: "an entry that no editor has written"}, errors.New("it holds what no editor has written")
 	}
 	r = Record{ID: s.ID, At: s.At, Who: s.Who, Why: s.Why, Target: Target{Rule: s.Rule}, Undoes: s.Undoes, Did: s.Did, changes: s.Fields}
 	if s.Pattern != nil {
 		r.Pattern, r.Keys = *s.Pattern, true
 	}
-	r.Before, r.After = r.text(0), r.text(1)
+	before, after := r.side(0), r.side(1)
+	r.Before, r.After = textAt(before, indexOf(before).place(before, r.Target)), textAt(after, indexOf(after).place(after, r.Target))
 	if s.Did != "" {
 		r.Before = s.Was
 	}
@@ -129,18 +134,22 @@ func recordOf(text string) (r Record, err error) {
 	return r, nil
 }
 
-// text returns what the fields said of the target before or after.
-func (r *Record) text(side int) string {
+// side returns the changed fields as they were before or after.
+func (r *Record) side(side int) map[string]string {
 	fields := make(map[string]string)
 	for field, values := range r.changes {
 		if values[side] != nil {
 			fields[field] = *values[side]
 		}
 	}
-	p := placeOf(fields, r.Target)
+	return fields
+}
+
+// textAt returns what the fields say at a place.
+func textAt(fields map[string]string, p place) string {
 	whole := membersOf([]byte(fields[p.field]))
 	if p.nested {
-		return string(whole.keys()[r.Pattern])
+		return string(whole.keys()[p.target.Pattern])
 	}
 	delete(whole, "keys")
 	if len(whole) > 0 {
@@ -149,20 +158,34 @@ func (r *Record) text(side int) string {
 	return ""
 }
 
-// number gives the record the next number.
-func (r *Record) number(ctx context.Context, tx *redis.Tx, key string, now time.Time, changes fieldChanges) error {
-	last, err := tx.LIndex(ctx, key, 0).Result()
-	var before Record
-	switch {
-	case errors.Is(err, redis.Nil):
-		err = nil
-	case err == nil:
-		before, err = recordOf(last)
+// Targets returns of what the change has changed the overrides.
+func (r *Record) Targets() map[Target]bool {
+	before, after, all := r.side(0), r.side(1), make(map[Target]bool)
+	for _, p := range append(placesIn(before), placesIn(after)...) {
+		if textAt(before, p) != textAt(after, p) {
+			all[p.target] = true
+		}
 	}
+	return all
+}
+
+// number gives the record the next number, and finds out how many of those before it are kept.
+func (r *Record) number(ctx context.Context, tx *redis.Tx, key string, now time.Time, changes fieldChanges) error {
+	texts, err := tx.LRange(ctx, key, 0, -1).Result()
 	if err != nil {
 		return private.Errorf("history %q: %w", key, err)
 	}
-	r.ID, r.At, r.changes = before.ID+1, now.UTC(), changes
+	r.ID, r.At, r.changes, r.kept = 1, now.UTC(), changes, 0
+	size := 0
+	for i, text := range texts {
+		var before stored
+		if json.Unmarshal([]byte(text), &before) == nil && before.ID <= maxID {
+			r.ID = max(r.ID, before.ID+1)
+		}
+		if size += len(text); size <= maxHistory && now.Sub(before.At) <= keepRecords {
+			r.kept = i + 1
+		}
+	}
 	if r.changes.size() > maxRecorded {
 		r.changes = nil
 	}
@@ -180,8 +203,9 @@ func historyKey(key string) string {
 	return "{" + key + "}:history"
 }
 
-// History returns the last n changes that editors have made or noted, the last one first.
-// At most 500 are kept. What other programs write to the hash is not among them.
+// History returns the last n changes, or all if n is 0, that editors have made or noted, the last one first; those of the last
+// 30 days at most, and of these 4 MiB. What other programs write to the hash is not among them. An entry
+// that no editor has written is a record without an ID.
 func (e *Editor) History(ctx context.Context, n int) ([]Record, error) {
 	key := historyKey(e.key)
 	texts, err := e.client.LRange(ctx, key, 0, int64(n)-1).Result()
@@ -190,9 +214,7 @@ func (e *Editor) History(ctx context.Context, n int) ([]Record, error) {
 	}
 	records := make([]Record, len(texts))
 	for i, text := range texts {
-		if records[i], err = recordOf(text); err != nil {
-			return nil, private.Errorf("history %q: %w", key, err)
-		}
+		records[i], _ = recordOf(text)
 	}
 	return records, nil
 }

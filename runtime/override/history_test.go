@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -94,39 +95,83 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// The history is bounded in changes and in bytes.
+// The history is bounded in time and in bytes, and entries that no editor has written break neither it
+// nor an undo.
 func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
-	editor := NewEditor(client, "limits")
-	for n := range int64(maxRecords + 10) {
-		edit := toMax(n)
-		edit.Target = ofRule("r")
-		if _, err := editor.Edit(ctx, edit); err != nil {
+	editor, key := NewEditor(client, "limits"), historyKey("limits")
+	edit := func(rule string, n int64) int64 {
+		t.Helper()
+		e := toMax(n)
+		e.Target, e.Why = ofRule(rule), strings.Repeat("w", 600_000)
+		done, err := editor.Edit(ctx, e)
+		if err != nil {
 			t.Fatal(err)
 		}
+		return done.ID
 	}
-	if n := client.LLen(ctx, historyKey("limits")).Val(); n != maxRecords {
+	old := storedOf(&Record{ID: 1, At: time.Now().Add(-keepRecords - time.Minute), Target: ofRule("r")})
+	client.RPush(ctx, key, strings.Replace(old, `"id":1`, `"id":3`, 1), "mine", old)
+	for n := range int64(10) {
+		if id := edit("r", n); id != n+4 {
+			t.Errorf("change %d has the number %d", n, id)
+		}
+		if n == 0 && client.LLen(ctx, key).Val() != 1 {
+			t.Errorf("changes of a month ago are left: %d", client.LLen(ctx, key).Val())
+		}
+	}
+	if n := client.LLen(ctx, key).Val(); n != maxHistory/600_000+1 {
 		t.Errorf("%d records", n)
 	}
 	long := `{"keys": {"k": {"max": 1}` + strings.Repeat(" ", maxRecorded) + `}}`
 	client.HSet(ctx, "limits", "s", long)
-	edit := toMax(1)
-	edit.Target = ofRule("s")
-	if _, err := editor.Edit(ctx, edit); err != nil {
-		t.Fatal(err)
-	}
+	edit("s", 1)
 	if _, err := editor.Undo(ctx, 0, Edit{}); err == nil || !strings.Contains(err.Error(), "too long for the history") {
 		t.Errorf("got %v", err)
 	}
-	client.LPush(ctx, historyKey("limits"), "mine")
-	if _, err := editor.Edit(ctx, edit); err != nil {
-		t.Error("an edit without an effect needs no history:", err)
+	last := edit("r", 77)
+	client.LPush(ctx, key, "mine", `{"id":9007199254740993,"rule":"r"}`, `{"id":-1}`, `[]`, "null")
+	if undone, err := editor.Undo(ctx, 0, Edit{}); err != nil || undone.ID != last || client.HGet(ctx, "limits", "r").Val() != `{"max":9}` {
+		t.Errorf("undone %d of %d: %v", undone.ID, last, err)
 	}
-	edit.Set.Max = new(int64(2))
-	if _, err := editor.Edit(ctx, edit); err == nil || !strings.Contains(err.Error(), "delete that key") {
-		t.Errorf("a strange history: %v", err)
+	if id := edit("r", 78); id != last+2 {
+		t.Errorf("the next change has the number %d", id)
+	}
+	records, err := editor.History(ctx, 4)
+	if err != nil || records[0].ID != last+2 || records[2].ID != 0 || records[2].Did == "" {
+		t.Errorf("%v, %v", records, err)
+	}
+	if b, err := editor.Backup(ctx); err != nil || len(b.History) != int(client.LLen(ctx, key).Val())-5 {
+		t.Errorf("%d changes are kept elsewhere, %v", len(b.History), err)
+	}
+}
+
+// Edits of many targets take as many steps for each as those of few. The history has all as one change, by
+// what it has changed.
+func TestEditAllIsLinear(t *testing.T) {
+	steps := func(n int) float64 {
+		var edits []Edit
+		fields := map[string]string{}
+		for i := range n {
+			for _, target := range []Target{ofRule(fmt.Sprint("r", i)), ofKeys("r0", fmt.Sprint("k", i))} {
+				fields[fieldOf(target)] = `{"max":1}`
+				edits = append(edits, Edit{Target: target, Set: toMax(2).Set})
+			}
+		}
+		return testing.AllocsPerRun(1, func() {
+			if _, err := applyAll(edits, maps.Clone(fields), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if few, many := steps(100), steps(800); many > 10*few {
+		t.Errorf("%v allocations for 200 edits, %v for 1600", few, many)
+	}
+	r := Record{changes: changesOf(map[string]string{"a": `{"max":1,"keys":{"k":{"max":1}}}`}, map[string]string{"a": `{"max":2,"keys":{"k":{"max":1}}}`, `["b","k"]`: `{"max":3}`})}
+	if got, want := r.Targets(), map[Target]bool{ofRule("a"): true, ofKeys("b", "k"): true}; !maps.Equal(got, want) {
+		t.Errorf("changed were %v, want %v", got, want)
 	}
 }
 
@@ -159,10 +204,6 @@ func TestNote(t *testing.T) {
 	}
 	if _, err := editor.Note(ctx, Record{}); err == nil {
 		t.Error("a note of nothing is taken")
-	}
-	client.LPush(ctx, historyKey("limits"), "mine")
-	if _, err := editor.Note(ctx, wanted); err == nil || !strings.Contains(err.Error(), "delete that key") {
-		t.Errorf("a strange history: %v", err)
 	}
 }
 

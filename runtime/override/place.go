@@ -34,14 +34,45 @@ func placesIn(fields map[string]string) (places []place) {
 	return places
 }
 
-// placeOf returns where the override of a target stands, or is to stand.
-func placeOf(fields map[string]string, t Target) place {
-	for _, p := range placesIn(fields) {
-		if p.target == t {
-			return p
+// An index has the fields of a hash by what they are for. A broken hash may have several for one target.
+type index map[Target][]string
+
+func indexOf(fields map[string]string) index {
+	x := make(index, len(fields))
+	for field := range fields {
+		if t, err := targetOf(field); err == nil {
+			x[t] = append(x[t], field)
 		}
 	}
-	return place{target: t, field: fieldOf(t)}
+	return x
+}
+
+// places returns where overrides of a target stand in the fields.
+func (x index) places(fields map[string]string, t Target) (found []place) {
+	for _, field := range x[t] {
+		if _, is := fields[field]; is {
+			found = append(found, place{t, field, false})
+		}
+	}
+	if !t.Keys {
+		return found
+	}
+	for _, field := range x[Target{Rule: t.Rule}] {
+		if membersOf([]byte(fields[field])).keys()[t.Pattern] != nil {
+			found = append(found, place{t, field, true})
+		}
+	}
+	return found
+}
+
+// place returns where the override of a target stands, or is to stand.
+func (x index) place(fields map[string]string, t Target) place {
+	if found := x.places(fields, t); len(found) > 0 {
+		return found[0]
+	}
+	p := place{target: t, field: fieldOf(t)}
+	x[t] = append(x[t], p.field)
+	return p
 }
 
 // known returns which fields an override of the target has.

@@ -14,7 +14,7 @@ import (
 // if what the change has written is not there any more, and [ErrNoRecord] if there is no such
 // change. An undo has a number of its own, and can be undone by that.
 func (e *Editor) Undo(ctx context.Context, id int64, by Edit) (undone Record, err error) {
-	records, err := e.History(ctx, maxRecords)
+	records, err := e.History(ctx, 0)
 	if err != nil {
 		return Record{}, err
 	}
@@ -52,6 +52,7 @@ func find(records []Record, id int64) *Record {
 	for i := range records {
 		r := &records[i]
 		switch {
+		case r.ID == 0: // no editor has written it
 		case id != 0 && r.ID == id, id == 0 && r.Undoes == 0 && !undone[r.ID]:
 			return r
 		}
