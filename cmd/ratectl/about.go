@@ -126,9 +126,9 @@ func (s *session) sharedFlags(needs need) (all []cli.Flag) {
 		s.setting(&s.cert, "tls-cert", "PEM `file` with a certificate to show; means -tls"),
 		s.setting(&s.tlsKey, "tls-key", "PEM `file` with the key of -tls-cert"),
 		s.setting(&s.tlsName, "tls-name", "`name` that the certificate of Redis must have"),
-		&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for each answer", Destination: &s.timeout, Value: 5 * time.Second, Local: true, Category: ofEveryCommand, Sources: s.sources("timeout")},
+		&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for each answer", Destination: &s.Timeout, Value: 5 * time.Second, Local: true, Category: ofEveryCommand, Sources: s.sources("timeout")},
 		s.setting(&s.Namespace, "namespace", "`name` given to runtime.WithNamespace (RATECTL_NAMESPACE)"),
-		s.setting(&s.overrides, "overrides", "`key` of the hash that override.Redis reads (RATECTL_OVERRIDES)"),
+		s.setting(&s.Hash, "overrides", "`key` of the hash that override.Redis reads (RATECTL_OVERRIDES)"),
 	)
 }
 

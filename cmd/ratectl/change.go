@@ -46,7 +46,7 @@ func (c *keyCommand) run(ctx context.Context, args []string) (err error) {
 	if e.Target, err = c.keyTarget(args); err != nil {
 		return err
 	}
-	return c.edit(ctx, e)
+	return c.edit(ctx, e, 0)
 }
 
 // keyTarget returns the target that is one key.
@@ -74,7 +74,7 @@ func (c *shadowCommand) run(ctx context.Context, args []string) error {
 	if !is {
 		return usagef("shadow %q: write on or off", args[0])
 	}
-	d, err := c.rule(args[1])
+	d, err := c.Rule(args[1])
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *shadowCommand) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	return c.edit(ctx, override.Edit{Target: target, Set: rule.KeyOverride{Mode: &mode}})
+	return c.edit(ctx, override.Edit{Target: target, Set: rule.KeyOverride{Mode: &mode}}, 0)
 }
 
 // An overrideSetCommand changes an override as its flags say.
@@ -116,30 +116,18 @@ func (c *overrideSetCommand) run(ctx context.Context, args []string) error {
 	if err := c.setFields(&e); err != nil {
 		return err
 	}
-	if onlyEnabled := !c.given("scale") && e.Set == (rule.KeyOverride{Enabled: e.Set.Enabled}); strings.HasSuffix(args[0], "*") && !(args[0] == override.All && (onlyEnabled || e.Keys)) {
-		return c.several(ctx, e)
-	}
-	if e.Rule != override.All {
-		d, err := c.rule(args[0])
-		if err != nil {
-			return err
+	share := 0.0
+	if c.given("scale") {
+		text, percent := strings.CutSuffix(c.scale, "%")
+		n, err := strconv.ParseFloat(text, 64)
+		if percent {
+			n /= 100
 		}
-		e.Rule = d.Name // it may be named by its prefix
-		if e.Keys {
-			if err := c.fitsPattern(d, c.pattern); err != nil {
-				return err
-			}
-		}
-		if c.given("scale") {
-			if e.Keys {
-				return usagef("-scale is of the max of a rule: write the -max of these keys")
-			}
-			if err := c.scaled(ctx, &e, d); err != nil {
-				return err
-			}
+		if share = n; err != nil || !(share > 0 && share <= 1000) {
+			return usagef("-scale %q: write a share of the present max above 0, such as 50%%; -max 0 admits nobody", c.scale)
 		}
 	}
-	return c.edit(ctx, e)
+	return c.edit(ctx, e, share)
 }
 
 // setFields sets what flags say.
@@ -199,5 +187,5 @@ func (c *overrideRemoveCommand) run(ctx context.Context, args []string) error {
 	if c.given("only") {
 		e.Remove, e.Clear = false, strings.Split(c.only, ",")
 	}
-	return c.edit(ctx, e)
+	return c.edit(ctx, e, 0)
 }

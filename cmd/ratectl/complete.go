@@ -115,7 +115,7 @@ func (s *session) completeRules() []string {
 	if s.rules == "" || s.rules == "-" { // standard input is the shell's
 		return nil
 	}
-	s.timeout = min(s.timeout, time.Second)
+	s.Timeout = min(s.Timeout, time.Second)
 	s.Rules, _ = s.listed(context.Background())
-	return s.ruleNames()
+	return s.Names()
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v3"
-
-	"github.com/rategen/rategen/runtime/override"
 )
 
 // A changing command asks before it changes something, and notes what it does in the history.
@@ -58,24 +56,10 @@ func (c *changing) confirm(ctx context.Context, question string, args ...any) er
 }
 
 // author returns the author of a change, for the history.
-func (p *program) author() string {
-	who := cmp.Or(p.getenv("RATECTL_WHO"), p.getenv("USER"))
-	if who == "" {
-		p.logger().Print("the history does not say who this is: set RATECTL_WHO")
+func (s *session) author() string {
+	who := cmp.Or(s.getenv("RATECTL_WHO"), s.getenv("USER"))
+	if who == "" && s.Hash != "" {
+		s.logger().Print("the history does not say who this is: set RATECTL_WHO")
 	}
 	return who
-}
-
-// note adds to the history what is about to be done to counts.
-func (c *changing) note(ctx context.Context, t override.Target, did, before string) error {
-	editor, err := c.editor()
-	switch {
-	case err == nil:
-		_, err = editor.Note(ctx, override.Record{Target: t, Who: c.author(), Why: c.why, Did: did, Before: before})
-		return err
-	case c.why != "":
-		return usagef("-m is for the history, which is kept beside the overrides: name the hash with -overrides")
-	}
-	c.logger().Printf("this is in no history: that is kept beside the overrides, see -overrides")
-	return nil
 }

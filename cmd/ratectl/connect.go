@@ -12,10 +12,10 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 )
@@ -28,7 +28,6 @@ type server struct {
 	redis, passwordFile, sentinelPasswordFile string
 	tls                                       bool
 	ca, cert, tlsKey, tlsName                 string
-	timeout                                   time.Duration
 	said                                      redis.UniversalOptions // with the passwords of the environment or the files
 }
 
@@ -54,10 +53,14 @@ func (s *session) connect(ctx context.Context) error {
 		return err
 	}
 	s.Client = redis.NewUniversalClient(u)
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	if u.IsClusterMode || u.MasterName != "" {
-		return s.Client.Ping(ctx).Err()
+		err := s.Client.Ping(ctx).Err()
+		if one, is := s.Client.(*redis.Client); is && err == nil {
+			s.redis = operate.AddrOf(ctx, one) // which the Sentinels have named
+		}
+		return err
 	}
 	mode, err := modeOf(ctx, s.Client)
 	switch {
@@ -76,7 +79,7 @@ func (s *session) connect(ctx context.Context) error {
 func modeOf(ctx context.Context, client redis.UniversalClient) (string, error) {
 	said, err := client.Do(ctx, "HELLO").Result()
 	switch {
-	case hasReply(err, "NOPERM") || hasReply(err, "ERR"): // it may still be of use
+	case operate.Replied(err, "NOPERM") || operate.Replied(err, "ERR"): // it may still be of use
 		return "", client.Ping(ctx).Err()
 	case err != nil:
 		return "", err
@@ -95,9 +98,9 @@ func modeOf(ctx context.Context, client redis.UniversalClient) (string, error) {
 }
 
 // clientOptions returns the options of the client.
-func (s *server) clientOptions() (*redis.UniversalOptions, error) {
+func (s *session) clientOptions() (*redis.UniversalOptions, error) {
 	u := new(s.said)
-	u.ContextTimeoutEnabled, u.DialTimeout, u.ReadTimeout, u.WriteTimeout = true, s.timeout, s.timeout, s.timeout
+	u.ContextTimeoutEnabled, u.DialTimeout, u.ReadTimeout, u.WriteTimeout = true, s.Timeout, s.Timeout, s.Timeout
 	u.MaxRetries, u.DialerRetries, u.ClientName = 1, 1, "ratectl"
 	if u.IsClusterMode && u.MasterName != "" {
 		return nil, usagef("a cluster has no Sentinels: leave out -cluster or -sentinel")
@@ -125,7 +128,7 @@ func (s *server) clientOptions() (*redis.UniversalOptions, error) {
 }
 
 // fromURL adds the options of a URL. Its errors quote no part of the URL.
-func (s *server) fromURL(u *redis.UniversalOptions) error {
+func (s *session) fromURL(u *redis.UniversalOptions) error {
 	parsed, err := url.Parse(s.redis)
 	if err != nil {
 		return usagef("-redis is no URL: write redis://user@host:port/database, and %% / ? # and @ in a user as %%25 %%2F %%3F %%23 and %%40; the password belongs into RATECTL_PASSWORD")
@@ -147,7 +150,7 @@ func (s *server) fromURL(u *redis.UniversalOptions) error {
 }
 
 // secure adds TLS.
-func (s *server) secure(u *redis.UniversalOptions) error {
+func (s *session) secure(u *redis.UniversalOptions) error {
 	if u.TLSConfig == nil && (s.tls || s.ca != "" || s.cert != "" || s.tlsName != "") {
 		u.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
@@ -175,7 +178,7 @@ func (s *server) secure(u *redis.UniversalOptions) error {
 }
 
 // authorities returns those that -tls-ca names; nil: those of the machine.
-func (s *server) authorities() (*x509.CertPool, error) {
+func (s *session) authorities() (*x509.CertPool, error) {
 	if s.ca == "" {
 		return nil, nil
 	}
@@ -191,50 +194,30 @@ func (s *server) authorities() (*x509.CertPool, error) {
 }
 
 // explained returns an error of a command with its remedy, if it is Redis's.
-func (s *server) explained(err error) error {
+func (s *session) explained(err error) error {
 	_, told := errors.AsType[failure](err)
-	if _, other := errors.AsType[foreign](err); err == nil || told || other {
+	_, wrong := errors.AsType[operate.Failure](err)
+	if _, other := errors.AsType[foreign](err); err == nil || told || wrong || other {
 		return err
 	}
-	err = inFull(err)
+	err = operate.InFull(err)
 	switch {
-	case hasReply(err, "NOAUTH"):
+	case operate.Replied(err, "NOAUTH"):
 		return fmt.Errorf("redis wants a password: set RATECTL_PASSWORD, or name a file with -password-file: %w", err)
-	case hasReply(err, "WRONGPASS"):
+	case operate.Replied(err, "WRONGPASS"):
 		return fmt.Errorf("redis refuses the user or the password: check -user, and RATECTL_PASSWORD or -password-file: %w", err)
-	case hasReply(err, "NOPERM"):
+	case operate.Replied(err, "NOPERM"):
 		return fmt.Errorf("redis does not allow the user %q to do this: see the rights in docs/ratectl.md: %w", s.said.Username, err)
-	case hasReply(err, "READONLY"):
+	case operate.Replied(err, "READONLY"):
 		return fmt.Errorf("redis at %s is a replica: name its master with -redis, or the Sentinels with -sentinel: %w", s.redis, err)
-	case refusesWrites(err) != "":
-		return fmt.Errorf("redis refuses this write: %s: %w", refusesWrites(err), err)
+	case operate.RefusesWrites(err) != "":
+		return fmt.Errorf("redis refuses this write: %s: %w", operate.RefusesWrites(err), err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("redis at %s gave no answer within %v, see -timeout: %w", s.redis, s.timeout, err)
-	case hasReply(err, "MOVED") || hasReply(err, "CROSSSLOT"):
+		return fmt.Errorf("redis at %s gave no answer within %v, see -timeout: %w", s.redis, s.Timeout, err)
+	case operate.Replied(err, "MOVED") || operate.Replied(err, "CROSSSLOT"):
 		return fmt.Errorf("redis is a cluster: add -cluster: %w", err)
 	case runtime.ClassOf(err) == observe.ClassDial || runtime.ClassOf(err) == observe.ClassConnection:
 		return fmt.Errorf("redis at %s: %w", s.redis, err)
 	}
 	return err
-}
-
-// refusals of writes, by how the reply begins, and what helps.
-var writeRemedies = []struct{ reply, remedy string }{
-	{"READONLY", "it is a replica: name its master with -redis, or the Sentinels with -sentinel"},
-	{"OOM", "it is full and evicts nothing: raise maxmemory, or remove what others keep there; ratectl memory shows what limits take, and ratectl reset frees what one caller takes"},
-	{"MISCONF", "it cannot save a snapshot: see its log and its disk, or set stop-writes-on-bgsave-error no"},
-	{"NOREPLICAS", "too few replicas follow it: bring them back, or set min-replicas-to-write lower"},
-	{"LOADING", "it is still loading its data: wait until that is done"},
-	{"MASTERDOWN", "it is a replica whose master is away: see whether that runs"},
-	{"CLUSTERDOWN", "slots of the cluster have no master: see CLUSTER NODES"},
-}
-
-// refusesWrites returns what helps if Redis refuses all writes by this error, or else nothing.
-func refusesWrites(err error) string {
-	for _, w := range writeRemedies {
-		if err != nil && (hasReply(err, w.reply) || strings.Contains(err.Error(), " -"+w.reply+" ")) { // the reply of a script
-			return w.remedy
-		}
-	}
-	return ""
 }

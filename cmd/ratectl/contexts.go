@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/rategen/rategen/internal/nearest"
 )
 
 // A config is the file with the contexts: what to reach, by name.
@@ -91,7 +93,7 @@ func (c *config) check(path string) error {
 		return usagef("%s: current is %q, and no context has that name", path, c.Current)
 	}
 	if _, is := c.Contexts[c.named]; c.named != "" && !is {
-		return usagef("no context has the name %q%s; ratectl contexts lists them", c.named, suggest(c.named, c.names()))
+		return usagef("no context has the name %q%s; ratectl contexts lists them", c.named, nearest.Hint(c.named, c.names()))
 	}
 	return nil
 }

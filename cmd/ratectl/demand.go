@@ -23,7 +23,7 @@ func (c *proposeCommand) fromRedis(ctx context.Context, name string) (err error)
 			return err
 		}
 	}
-	d, err := c.rule(name)
+	d, err := c.Rule(name)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (c *proposeCommand) fromRedis(ctx context.Context, name string) (err error)
 		return err
 	}
 	if len(used) == 0 {
-		return c.noKeys(ctx, d)
+		return c.NoKeys(ctx, d)
 	}
 	demands := make([]int64, 0, len(used))
 	calls := int64(0)

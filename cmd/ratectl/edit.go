@@ -10,18 +10,17 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/rategen/rategen/internal/operate"
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
 
 // An edited is an override before and after a change.
 type edited struct {
-	Before    *overrideEntry     `json:"before"` // null: there was none
-	After     *overrideEntry     `json:"after"`  // null: there is none any more
-	ID        int64              `json:"id"`     // of the change in the history; 0: nothing is changed
-	DryRun    bool               `json:"dry_run,omitempty"`
-	*affected                    // with -n
-	Processes *operate.Following `json:"processes,omitempty"` // without -n: who was to follow the change
+	Before            *overrideEntry     `json:"before"` // null: there was none
+	After             *overrideEntry     `json:"after"`  // null: there is none any more
+	ID                int64              `json:"id"`     // of the change in the history; 0: nothing is changed
+	DryRun            bool               `json:"dry_run,omitempty"`
+	*operate.Affected                    // with -n
+	Processes         *operate.Following `json:"processes,omitempty"` // without -n: who was to follow the change
 }
 
 // An editing is what commands share that change an override.
@@ -44,38 +43,59 @@ func (c *editing) endFlags() []cli.Flag {
 		text(&c.until, "until", "`time` of expiry, as 2026-11-22T15:00:00Z, or never for none"))
 }
 
-// edit changes an override, and prints it before and after.
-func (c *editing) edit(ctx context.Context, e override.Edit) error {
-	editor, err := c.editor()
+// edit changes an override, or those of several rules, whose max may be a share of the present one. It prints
+// them before and after.
+func (c *editing) edit(ctx context.Context, e override.Edit, share float64) error {
+	switch {
+	case c.lasts != 0 && c.until != "":
+		return usagef("-for and -until both say when it ends: leave one out")
+	case c.lasts < 0:
+		return usagef("-for %v: write a duration such as 1h", c.lasts)
+	case c.until == "never":
+		e.Endless = true
+	case c.until != "":
+		end, err := time.Parse(time.RFC3339, c.until)
+		if err != nil || !time.Now().Before(end) {
+			return usagef("-until %q: write never, or a time to come, such as %s", c.until, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+		}
+		e.Until = end
+	}
+	editor, err := c.Editor()
 	if err != nil {
 		return err
 	}
-	if err := c.setExpiry(ctx, &e); err != nil {
-		return err
-	}
-	e.Who, e.Why = c.author(), c.why
-	following, err := c.following(ctx)
+	edits, several, err := c.Edits(ctx, operate.Edit{Edit: e, For: c.lasts, Scale: share})
 	if err != nil {
 		return err
 	}
-	question, err := c.question(ctx, e, following)
+	e.Who, e.Why, e.Try = c.author(), c.why, c.dry
+	if several {
+		return c.several(ctx, editor, e, edits)
+	}
+	edits[0].Who, edits[0].Why = e.Who, e.Why
+	e = edits[0]
+	following, err := c.Following(ctx)
+	if err != nil {
+		return err
+	}
+	question, err := c.Questions(ctx, e, following)
 	if err != nil {
 		return err
 	}
 	e.Try = true
-	if c.dry || question != "" && !c.yes { // what is wrong is not asked about
+	if c.dry || len(question) > 0 && !c.yes { // what is wrong is not asked about
 		tried, err := editor.Edit(ctx, e)
 		if err != nil {
 			return err
 		}
 		if c.dry {
-			affected, err := c.affectedBy(ctx, e.Target, tried.After)
+			affected, err := c.Affected(ctx, e.Target, tried.After)
 			if err != nil {
 				return err
 			}
-			return c.printEdited(ctx, e, tried, edited{DryRun: true, affected: affected})
+			return c.printEdited(ctx, e, tried, edited{DryRun: true, Affected: affected})
 		}
-		if err := c.confirm(ctx, "%s", question); err != nil {
+		if err := c.confirm(ctx, "%s", strings.Join(question, ", and ")); err != nil {
 			return err
 		}
 	}
@@ -88,62 +108,6 @@ func (c *editing) edit(ctx context.Context, e override.Edit) error {
 		return err
 	}
 	return c.awaited(ctx)
-}
-
-// setExpiry sets the expiry of an edit, by the clock of Redis. Without a flag an expiry that is set
-// already stays.
-func (c *editing) setExpiry(ctx context.Context, e *override.Edit) error {
-	switch {
-	case c.lasts != 0 && c.until != "":
-		return usagef("-for and -until both say when it ends: leave one out")
-	case c.lasts < 0:
-		return usagef("-for %v: write a duration such as 1h", c.lasts)
-	case c.lasts > 0:
-		now, err := c.Client.Time(ctx).Result()
-		if err != nil {
-			return err
-		}
-		e.Until = now.Add(c.lasts + time.Second - 1).Truncate(time.Second) // no earlier
-	case c.until == "never":
-		e.Endless = true
-	case c.until != "":
-		end, err := time.Parse(time.RFC3339, c.until)
-		if err != nil || !time.Now().Before(end) {
-			return usagef("-until %q: write never, or a time to come, such as %s", c.until, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
-		}
-		e.Until = end
-	}
-	return nil
-}
-
-// question returns what is asked before an edit that concerns many callers, refuses all of their
-// calls, is of a hash that nobody follows, or of a key that calls may not have. It is empty if nothing is.
-func (c *editing) question(ctx context.Context, e override.Edit, f operate.Following) (string, error) {
-	var all []string
-	ask := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	of, whole := describe(e.Target), !e.Keys || e.Pattern == "" || e.Pattern == "*"
-	off := e.Set.Enabled != nil && !*e.Set.Enabled
-	switch {
-	case e.Rule == override.All && off:
-		ask("remove all limits of every program that reads %q", c.overrides)
-	case e.Set.Max != nil && *e.Set.Max == 0, e.Block && whole:
-		ask("refuse all calls of %s", of)
-	case e.Set.Mode != nil && !e.Set.Mode.Denies():
-		ask("refuse no call of %s", of)
-	case whole && (e.Allow || off):
-		ask("remove the limit of %s", of)
-	}
-	if e.Remove || len(e.Clear) > 0 {
-		return strings.Join(all, ", and "), nil
-	}
-	if f.Processes > 0 && f.Follow == 0 {
-		ask("write to %q, though %v", c.overrides, f)
-	}
-	why, err := c.unlikely(ctx, e.Target)
-	if why != "" {
-		ask("write an override for %s, though nothing is counted for that: %s", of, why)
-	}
-	return strings.Join(all, ", and "), err
 }
 
 // printEdited prints an override before and after an edit. It returns an error if there was
@@ -164,14 +128,13 @@ func (c *editing) printEdited(ctx context.Context, e override.Edit, done overrid
 		answer.After = new(entryOf(e.Target, done.After))
 		is = done.After.String()
 	}
-	c.warnOfOff(ctx, e.Target, done.After)
-	c.warnOfBurst(e.Target, done.After)
+	c.WithoutEffect(ctx, []override.Edit{e}, []override.Edited{done})
 	if c.json() {
 		return c.printJSON(answer)
 	}
-	of := describe(e.Target)
+	of := operate.TargetText(e.Target)
 	if answer.DryRun {
-		c.printf("%s: the override would be %s; %s; %v; nothing is changed", of, is, was, answer.affected)
+		c.printf("%s: the override would be %s; %s; %v; nothing is changed", of, is, was, answer.Affected)
 		return nil
 	}
 	undo := "nothing is changed"
@@ -189,55 +152,88 @@ func (c *editing) printEdited(ctx context.Context, e override.Edit, done overrid
 	return nil
 }
 
-// warnOfOff warns of an override that has no effect, since all limits or those of its rule are
-// switched off.
-func (c *editing) warnOfOff(ctx context.Context, t override.Target, after override.Change) {
-	says, err := c.overridesNow(ctx)
-	off := func(enabled *bool) bool { return enabled != nil && !*enabled }
-	switch {
-	case err != nil || t.Rule == override.All || after.Empty():
-	case off(says.Enabled):
-		c.logger().Print("it has no effect yet: all limits are switched off, until ratectl override rm '*'")
-	case t.Keys && !after.Block && after.Enabled == nil && off(says.Rules[t.Rule].Enabled):
-		c.logger().Printf("it has no effect yet: rule %[1]s is switched off, until ratectl override rm %[1]s -only enabled", printable(t.Rule))
-	}
-}
-
-// warnOfBurst warns of a max below the burst that a rule declares, which stays.
-func (c *editing) warnOfBurst(t override.Target, after override.Change) {
-	d, err := c.rule(t.Rule)
-	if err != nil {
-		return // of all limits
-	}
-	if burst := atOnce(d); after.Max != nil && *after.Max > 0 && *after.Max < burst {
-		window := d.Per()
-		if after.Window != nil {
-			window = operate.ShortDuration(*after.Window)
-		}
-		c.logger().Printf("rule %s declares burst=%d, which stays: a caller may still make %d calls at once, and then %d per %s", printable(t.Rule), burst, burst, *after.Max, window)
-	}
-}
-
-// atOnce returns how much a bucket admits at once if its rule says so, or 0. The burst of a queue is
-// how many may wait.
-func atOnce(d operate.Rule) int64 {
-	if d.Wait > 0 && d.Algorithm == runtime.LeakyBucket {
-		return 0
-	}
-	return d.Burst
-}
-
 // missing returns the error of an edit that was to remove something that does not exist.
 func (c *editing) missing(e override.Edit, before override.Change) error {
-	of, has := describe(e.Target), ", and no override"
+	of, has := operate.TargetText(e.Target), ", and no override"
 	if !before.Empty() {
 		has = fmt.Sprintf(": its override is %v", before)
 	}
 	switch {
 	case e.Remove:
-		return nothingf("%s has no override in %q; ratectl override ls lists them", of, c.overrides)
+		return nothingf("%s has no override in %q; ratectl override ls lists them", of, c.Hash)
 	case slices.Equal(e.Clear, []string{"block"}):
 		has += "; if the rule itself blocks it, ratectl reset ends that"
 	}
-	return nothingf("%s has no %s in %q%s", of, strings.Join(e.Clear, " or "), c.overrides, has)
+	return nothingf("%s has no %s in %q%s", of, strings.Join(e.Clear, " or "), c.Hash, has)
+}
+
+// A severalLine is the override of one of several rules, before and after a change of all.
+type severalLine struct {
+	Rule   string         `json:"rule"`
+	Before *overrideEntry `json:"before"`
+	After  *overrideEntry `json:"after"`
+	ID     int64          `json:"id"` // of the change in the history; 0: nothing is changed
+}
+
+func (l severalLine) row() []string {
+	says := func(e *overrideEntry) string {
+		if e == nil {
+			return "-"
+		}
+		return e.change.String()
+	}
+	return rowOf(l.Rule, says(l.Before), says(l.After))
+}
+
+// several changes the overrides of all rules that start alike, as one change.
+func (c *editing) several(ctx context.Context, editor *override.Editor, by override.Edit, edits []override.Edit) error {
+	if !c.dry {
+		which, start := "all that are listed", strings.TrimSuffix(by.Rule, "*")
+		if start != "" {
+			which = fmt.Sprintf("those whose names start with %q", start)
+		}
+		if err := c.confirm(ctx, "change %d rules, %s, in every program that reads %q", len(edits), which, c.Hash); err != nil {
+			return err
+		}
+	}
+	done, id, err := editor.EditAll(ctx, by, edits)
+	if err != nil {
+		return err
+	}
+	lines := make([]severalLine, len(done))
+	for i, d := range done {
+		lines[i] = severalLine{Rule: edits[i].Rule, ID: id}
+		if !d.Before.Empty() {
+			lines[i].Before = new(entryOf(edits[i].Target, d.Before))
+		}
+		if !d.After.Empty() {
+			lines[i].After = new(entryOf(edits[i].Target, d.After))
+		}
+	}
+	c.WithoutEffect(ctx, edits, done)
+	if err := printEach(&c.printer, "RULE BEFORE AFTER", lines, severalLine.row); err != nil {
+		return err
+	}
+	undo := "nothing is changed"
+	if id > 0 {
+		undo = fmt.Sprintf("to undo all of it: ratectl undo %d", id)
+	}
+	c.printf("%s", undo)
+	return c.awaited(ctx)
+}
+
+// awaited waits, if that is wanted, until a change is in force in all processes that follow it and live.
+func (c *editing) awaited(ctx context.Context) error {
+	if c.wait <= 0 || c.dry {
+		return nil
+	}
+	f, err := c.Await(ctx, c.wait)
+	switch {
+	case err != nil:
+		return err
+	case f.Follow == 0 || f.InForce < f.Follow:
+		return foreign{fmt.Errorf("after %v it is %s: see ratectl processes", c.wait, f.State())}
+	}
+	c.printf("%s", f.State())
+	return nil
 }

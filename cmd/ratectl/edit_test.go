@@ -90,7 +90,7 @@ func TestTwoOperators(t *testing.T) {
 	ada.run("undo").wants(t, 3, "", `.*no such change.*ratectl history lists.*`)
 	ada.run("undo", "77").wants(t, 3, "", `ratectl: undo 77: .*`)
 	ada.run("undo", "x").wants(t, 2, "", `.*the number of a change.*`)
-	ada.run("history", "-limit", "1", "-o", "json").wants(t, 0, `\{"id":4,"at":"[^"]+","who":"ada","why":"","rule":"login.user","pattern":null,"before":\{"max":50\},"after":null,"undoes":1\}\n`, "")
+	ada.run("history", "-limit", "1", "-o", "json").wants(t, 0, `\{"id":4,"at":"[^"]+","who":"ada","why":"","rule":"login.user","pattern":null,"before":\{"max":50\},"after":null,"undoes":1\}\n`, "ratectl: these are the last 1 of 4 changes, see -limit\n")
 }
 
 // Flags may stand anywhere, and errors are JSON if answers are.

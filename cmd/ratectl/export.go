@@ -1,28 +1,18 @@
 package main
 
 import (
-	"bufio"
-	"cmp"
 	"context"
-	"encoding/json"
-	"maps"
-	"slices"
+	"io"
+	"os"
+	"strings"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v3"
 
-	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
-	"github.com/rategen/rategen/runtime/rule"
 )
 
 // An exportCommand prints the counts of rules, or of all.
-type exportCommand struct {
-	session
-	encoder *json.Encoder // to standard output
-	keys    int
-	foreign int // not the limiter's
-	seen    map[string]bool
-}
+type exportCommand struct{ session }
 
 func (c *exportCommand) about() about {
 	return about{
@@ -34,116 +24,92 @@ func (c *exportCommand) about() about {
 func (c *exportCommand) run(ctx context.Context, args []string) error {
 	var rules []operate.Rule
 	for _, name := range args {
-		d, err := c.rule(name)
+		r, err := c.Rule(name)
 		if err != nil {
 			return err
 		}
-		rules = append(rules, d)
+		rules = append(rules, r)
 	}
-	if len(args) == 0 {
-		rules = c.Rules
+	return c.Export(ctx, c.out, rules)
+}
+
+// An importCommand puts what export has printed into Redis.
+type importCommand struct {
+	changing
+	overwrite, skip bool
+	renames         []string
+}
+
+func (c *importCommand) about() about {
+	return about{
+		name: "import", args: "FILE|-", short: "put exported counts into Redis", needs: judgesKeys, min: 1, max: 1,
+		long: "Puts what export has printed into this Redis, in this namespace. Each key expires when it would have. Keys that are there already stay as they are, unless -overwrite. Import before programs count in the new Redis, then restart them: what they hold of leases and refusals is of the old one. " +
+			"Overrides that are there already stay as well, and so does a history. Nothing is imported if a line is no line of an export, or not of a rule that counts alike, unless -skip; the error names the lines. A rule that is called otherwise here is named by -rename. Counts that the scripts do not understand are left out and named. Asks for confirmation.",
+		flags: append([]cli.Flag{yesNo(&c.overwrite, "overwrite", "replace counts that are there, though they may be newer"), yesNo(&c.skip, "skip", "leave out the lines that do not fit, and name them"), &cli.StringSliceFlag{Name: "rename", Usage: "`OLD=NEW`: what the file says of one rule is of another", Destination: &c.renames, Local: true}, c.yesFlag()}, c.tryFlags()...),
 	}
-	c.warnOfClocks(ctx)
-	out := bufio.NewWriter(c.out)
-	c.encoder, c.seen = encoderTo(out), make(map[string]bool)
-	if err := c.encoder.Encode(countsLine{Export: new(exportVersion), Namespace: c.Namespace}); err != nil {
+}
+
+func (c *importCommand) run(ctx context.Context, args []string) error {
+	file, done, err := c.countsFile(args[0])
+	if err != nil {
 		return err
 	}
-	err := c.Visit(ctx, rules, c.write)
-	lines := c.keys
-	if err == nil && len(args) == 0 {
-		lines, err = c.overridesToo(ctx)
+	defer done()
+	o := operate.ImportOptions{Overwrite: c.overwrite, Skip: c.skip, Try: c.dry, Renames: map[string]operate.Rule{}, Why: c.why}
+	for _, text := range c.renames {
+		old, name, ok := strings.Cut(text, "=")
+		if !ok || old == "" {
+			return usagef("-rename %s: write OLD=NEW", text)
+		}
+		if _, twice := o.Renames[old]; twice {
+			return usagef("-rename %s: %s is renamed twice", text, old)
+		}
+		if o.Renames[old], err = c.Rule(name); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = c.encoder.Encode(countsLine{Keys: &lines})
+	m, err := c.Import(file, o)
+	if err != nil {
+		return usagef("%s: %v", args[0], err)
 	}
-	if err = cmp.Or(err, out.Flush()); err == nil && c.keys == 0 {
-		err = c.wrongNamespace(ctx, rules)
+	if !c.dry {
+		if err := c.confirm(ctx, "import %v", m); err != nil {
+			return err
+		}
 	}
-	if err == nil && c.foreign > 0 {
-		c.logger().Printf("%d keys are left out: they are not what the limiter writes; see ratectl keys RULE -state broken", c.foreign)
+	m.Who = c.author()
+	lines, err := m.Run(ctx)
+	if len(lines) > 0 {
+		if err := printEach(&c.printer, "RULE IMPORTED KEPT LAPSED BAD", lines, func(l operate.Imported) []string {
+			return rowOf(l.Rule, l.Imported, l.Kept, l.Lapsed, l.Bad)
+		}); err != nil {
+			return err
+		}
 	}
 	return err
 }
 
-// overridesToo prints the overrides and their history, and returns how many lines there are now.
-func (c *exportCommand) overridesToo(ctx context.Context) (lines int, err error) {
-	if c.overrides == "" {
-		c.logger().Print("overrides and their history are not exported: name the hash with -overrides")
-		return c.keys, nil
+// countsFile opens a file, or keeps standard input in one: it is read twice.
+func (s *session) countsFile(path string) (file *os.File, done func(), err error) {
+	if path != "-" {
+		if file, err = os.Open(path); err != nil {
+			return nil, nil, usagef("%v", err)
+		}
+		return file, func() { _ = file.Close() }, nil
 	}
-	editor, err := c.editor()
+	if file, err = os.CreateTemp("", "ratectl-import-"); err != nil {
+		return nil, nil, err
+	}
+	done = func() {
+		_ = file.Close()
+		_ = os.Remove(file.Name())
+	}
+	if _, err = io.Copy(file, s.in); err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
 	if err != nil {
-		return c.keys, err
+		done()
+		return nil, nil, err
 	}
-	b, err := editor.Backup(ctx)
-	for _, field := range slices.Sorted(maps.Keys(b.Fields)) {
-		err = cmp.Or(err, c.encoder.Encode(countsLine{Override: &field, Says: b.Fields[field]}))
-	}
-	for _, change := range b.History {
-		err = cmp.Or(err, c.encoder.Encode(countsLine{Change: change}))
-	}
-	return c.keys + len(b.Fields) + len(b.History), err
-}
-
-// write reads some keys of a rule, and prints them.
-func (c *exportCommand) write(ctx context.Context, d operate.Rule, prefix string, found []bridge.FoundKey) error {
-	var lines []*countsLine
-	for _, f := range found {
-		if c.seen[f.Key] {
-			continue // Redis may list a key twice
-		}
-		c.seen[f.Key] = true
-		key, err := rule.ParseKey(f.Text)
-		if err != nil {
-			c.foreign++
-			continue
-		}
-		lines = append(lines, &countsLine{Rule: d.Reference, Key: new(key.Pattern()), Tag: f.Key[len(prefix)+len(f.Text):], redisKey: f.Key})
-	}
-	replies := make([]*redis.Cmd, len(lines))
-	if _, err := c.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for i, l := range lines {
-			replies[i] = pipe.Eval(ctx, readKey, []string{l.redisKey}, 0, page-1)
-		}
-		return nil
-	}); err != nil && err != redis.Nil {
-		return err
-	}
-	for i, l := range lines {
-		more, is, err := l.fill(replies[i])
-		for first := page; more && err == nil; first += page { // one at a time: they are large
-			expires := l.Expires
-			replies[i] = c.Client.Eval(ctx, readKey, []string{l.redisKey}, first, first+page-1)
-			more, is, err = l.fill(replies[i])
-			l.Expires = expires
-		}
-		if err != nil {
-			return err
-		}
-		if !is && replies[i].Err() == redis.Nil {
-			c.foreign++
-		}
-	}
-	for _, l := range lines {
-		if l.check() != nil {
-			continue // it has gone, or is somebody else's
-		}
-		c.keys++
-		if err := c.encoder.Encode(l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// warnOfClocks warns if the clocks of Redis and of this machine are apart: counts have the times
-// of the clock that they were made by.
-func (s *session) warnOfClocks(ctx context.Context) {
-	_ = s.Masters(ctx, func(ctx context.Context, c *redis.Client) error {
-		if _, apart, err := answers(ctx, c); err == nil && apart > clocksApart {
-			s.logger().Printf("the clock of %s is %v from the clock here: counts mean times of the Redis that they were made in, so windows end early or late in another", c.Options().Addr, apart)
-		}
-		return nil
-	})
+	return file, done, nil
 }

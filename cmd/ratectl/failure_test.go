@@ -75,7 +75,7 @@ func TestFailures(t *testing.T) {
 		{"reset login.user ::1 -yes", 2, "the number of parts of a key of rule login.user (#user) is 1, and not 3", nil},
 		{"reset login.user -yes", 2, "rule login.user has a limit for each #user: name the KEY", nil},
 		{"reset model.all x -yes", 2, "rule model.all has one limit for all callers: leave the KEY out", nil},
-		{"reset -parts model.tokens a -yes", 2, "give 2 parts, not 1", nil},
+		{"reset -parts model.tokens a -yes", 2, "is 2, and not 1", nil},
 		{"reset login.user orders:rate_limit:login:user-1%packed -yes", 2, "it counts by another algorithm", nil},
 
 		{"override set login.user", 2, "what is to change? Say -max, -scale, -window, -mode or -enabled", nil},

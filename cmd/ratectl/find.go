@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/rategen/rategen/internal/operate"
+	"github.com/rategen/rategen/internal/printed"
 )
 
 // A foundKey is a key that concerns a caller in JSON.
@@ -49,7 +50,7 @@ func (c *findCommand) run(ctx context.Context, args []string) error {
 	if args[0] == "" {
 		return usagef("find what? Name a caller, as in ratectl find acme")
 	}
-	entries, err := c.decidingEntries(ctx)
+	entries, err := c.Deciding(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (c *findCommand) run(ctx context.Context, args []string) error {
 		c.logger().Printf("when callers were refused is not known: %v", c.explained(found.Unread))
 	}
 	if found.All == 0 && len(found.Overrides) == 0 {
-		return nothingf("nothing is counted for a key with %q in %s, and no override is for one; a caller for whom nothing is counted is refused by no rule, unless by a failure policy", args[0], namespaces(c.Namespace))
+		return nothingf("nothing is counted for a key with %q in %s, and no override is for one; a caller for whom nothing is counted is refused by no rule, unless by a failure policy", args[0], operate.Namespaces(c.Namespace))
 	}
 	keys := make([]foundKey, len(found.Keys))
 	names := make([]string, len(found.Keys))
@@ -83,7 +84,7 @@ func (c *findCommand) run(ctx context.Context, args []string) error {
 		c.logger().Printf("these are the worst %d of %d keys, see -limit", len(keys), found.All)
 	}
 	for _, e := range found.Overrides[:min(len(found.Overrides), 10)] {
-		c.logger().Printf("an override that decides for none of these keys: %s, of rule %s", visible(entryOf(e.Target, e.Change).describe()), printable(e.Rule))
+		c.logger().Printf("an override that decides for none of these keys: %s, of rule %s", visible(entryOf(e.Target, e.Change).describe()), printed.Text(e.Rule))
 	}
 	return nil
 }

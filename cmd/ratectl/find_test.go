@@ -40,11 +40,11 @@ login.user +zeta.example +ok +1/5 .* -
 	b.run("override", "set", "model.tokens", "-keys", "beta:zeta*", "-max", "60").wants(t, 0, ".*", "")
 	b.run("block", "jobs", "zeta").wants(t, 0, ".*", "") // nothing is counted there
 	b.run("find", "zeta").wants(t, 0, `RULE .*
-login.user +zeta +blocked +9/9 .* - +\{"max":9,"until":"\S+Z"\} for zeta\*
-jobs +zeta +blocked +0/0 +never +0s +- +\{"block":true\} for zeta
-model.tokens +zeta:%3A%3A1 +(refused|near) .* \{"max":50\} for the rule; \{"max":60\} for zeta:\*
-model.tokens +other:zeta +ok .* \{"max":50\} for the rule
-login.user +zeta.example +ok +1/9 .* \{"max":9,"until":"\S+Z"\} for zeta\*
+login.user +zeta +blocked +9/9 .* - +\{"max":9,"until":"\S+Z"\} for zeta\*, by ada at \S+Z
+jobs +zeta +blocked +0/0 +never +0s +- +\{"block":true\} for zeta, by ada at \S+Z
+model.tokens +zeta:%3A%3A1 +(refused|near) .* \{"max":50\} for the rule, by ada at \S+Z; \{"max":60\} for zeta:\*, by .*
+model.tokens +other:zeta +ok .* \{"max":50\} for the rule, by .*
+login.user +zeta.example +ok +1/9 .* \{"max":9,"until":"\S+Z"\} for zeta\*, by ada at \S+Z
 `, `ratectl: an override that decides for none of these keys: \{"max":60\} for beta:zeta\*, of rule model.tokens\n`)
 	b.run("find", "zeta", "-limit", "1", "-o", "json").wants(t, 0, `\{"rule":"login.user","key":"zeta","state":"blocked",.*"overrides":\[\{"rule":"login.user","pattern":"zeta\*","max":9,.*\}\]\}\n`, `ratectl: these are the worst 1 of 5 keys, see -limit\nratectl: an override that decides for none of these keys: .*`)
 	b.run("find", "zeta:%3A%3A1").wants(t, 0, `RULE.*\nmodel.tokens +zeta:%3A%3A1 .*`, "") // as it is shown

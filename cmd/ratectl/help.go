@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/rategen/rategen/internal/nearest"
 )
 
 // The help that the library prints: of ratectl, and of a command.
@@ -110,7 +112,7 @@ func unknownCommand(name string) error {
 	for _, c := range commands() {
 		names = append(names, c.about().name)
 	}
-	return usagef("unknown command %q%s; ratectl -h lists them", name, suggest(name, names))
+	return usagef("unknown command %q%s; ratectl -h lists them", name, nearest.Hint(name, names))
 }
 
 // markdown returns the commands as a table, as the documentation has them.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -32,7 +32,7 @@ type historyEntry struct {
 }
 
 func historyEntryOf(r override.Record) historyEntry {
-	e := historyEntry{ID: r.ID, At: r.At, Who: r.Who, Why: r.Why, Rule: r.Rule, Undoes: r.Undoes, Did: r.Did, Several: r.Several, Before: jsonOf(r.Before), After: jsonOf(r.After), of: describe(r.Target)}
+	e := historyEntry{ID: r.ID, At: r.At, Who: r.Who, Why: r.Why, Rule: r.Rule, Undoes: r.Undoes, Did: r.Did, Several: r.Several, Before: jsonOf(r.Before), After: jsonOf(r.After), of: operate.TargetText(r.Target)}
 	if r.Keys {
 		e.Pattern = &r.Pattern
 	}
@@ -71,22 +71,25 @@ func (e historyEntry) row() []string {
 // A historyCommand prints the last changes of the hash.
 type historyCommand struct {
 	session
-	limit int
+	operate.Past
 }
 
 func (c *historyCommand) about() about {
 	return about{
-		name: "history", short: "list what operators have changed, the last one first", needs: prints | needRedis, flags: []cli.Flag{limitFlag(&c.limit)},
-		long: "Lists the last 500 changes of overrides, resets, releases, imports and expiries by ratectl, live pages and override.Editor: who, when, why, before and after. Changes by other programs are not recorded.",
+		name: "history", short: "list what operators have changed, the last one first", needs: prints | needRedis,
+		long: "Lists the changes of overrides, resets, releases, imports and expiries by ratectl, live pages and override.Editor of the last 30 days, and 4 MiB of them at most: who, when, why, before and after. A change of several overrides is one. Changes by other programs are not recorded.",
+		flags: []cli.Flag{
+			limitFlag(&c.Most), duration(&c.Since, "since", 0, "how `long` to look back"), duration(&c.Until, "until", 0, "how `long` ago to end"),
+			text(&c.Who, "who", "only changes by this `name`, or by those that start so and end with *"), text(&c.Past.Rule, "rule", "only changes of this `rule`, or of those that start so and end with *"), text(&c.Key, "key", "only changes of keys with this `text`"),
+		},
 	}
 }
 
 func (c *historyCommand) run(ctx context.Context, _ []string) error {
-	editor, err := c.editor()
-	if err != nil {
-		return err
+	if c.Since < 0 || c.Until < 0 || c.Since > 0 && c.Until >= c.Since {
+		return usagef("-since %v -until %v: write a duration such as 3h, and for -until a shorter one", c.Since, c.Until)
 	}
-	records, err := editor.History(ctx, c.limit)
+	records, all, err := c.History(ctx, c.Past)
 	if err != nil {
 		return err
 	}
@@ -94,7 +97,13 @@ func (c *historyCommand) run(ctx context.Context, _ []string) error {
 	for i, r := range records {
 		entries[i] = historyEntryOf(r)
 	}
-	return printEach(&c.printer, "CHANGE AT WHO OF BEFORE AFTER WHY", entries, historyEntry.row)
+	if err := printEach(&c.printer, "CHANGE AT WHO OF BEFORE AFTER WHY", entries, historyEntry.row); err != nil {
+		return err
+	}
+	if all > len(entries) {
+		c.logger().Printf("these are the last %d of %d changes, see -limit", len(entries), all)
+	}
+	return nil
 }
 
 // An undoCommand takes a change back.
@@ -114,25 +123,10 @@ func (c *undoCommand) run(ctx context.Context, args []string) (err error) {
 			return usagef("undo %q: write the number of a change, as ratectl history shows it", args[0])
 		}
 	}
-	editor, err := c.editor()
+	undone, err := c.Undo(ctx, id, override.Edit{Who: c.author(), Why: c.why, Try: c.dry}, func(r override.Record) error {
+		return c.confirm(ctx, "undo change %d of %s, by %s%s", r.ID, operate.TargetText(r.Target), cmp.Or(r.Who, "somebody"), strings.TrimSuffix(": "+r.Why, ": "))
+	})
 	if err != nil {
-		return err
-	}
-	by := override.Edit{Who: c.author(), Why: c.why, Try: true}
-	undone, err := editor.Undo(ctx, id, by)
-	if err == nil && !c.dry {
-		if undone.Who != by.Who {
-			if err := c.confirm(ctx, "undo change %d of %s, by %s%s", undone.ID, describe(undone.Target), cmp.Or(undone.Who, "somebody"), strings.TrimSuffix(": "+undone.Why, ": ")); err != nil {
-				return err
-			}
-		}
-		by.Try = false
-		undone, err = editor.Undo(ctx, undone.ID, by) // and none that was made meanwhile
-	}
-	switch {
-	case errors.Is(err, override.ErrNoRecord):
-		return nothingf("%v; ratectl history lists those that there are", err)
-	case err != nil:
 		return err
 	}
 	e := historyEntryOf(undone)

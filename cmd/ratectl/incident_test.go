@@ -113,11 +113,11 @@ func TestIncident(t *testing.T) {
 	until("override set model.tokens -keys acme:ann -max 6000 -n", `there was none; callers that are counted now: 1, refused now: [01], with the change: 0`)
 	b.run("override", "set", "model.tokens", "-keys", "acme:ann", "-max", "6000", "-for", "1h", "-m", "ticket 7", "-wait", "1m").
 		wants(t, 0, `.*in force in 3 of the 3 processes that report and follow the hash\n`, "")
-	until("find acme", `model.tokens +acme:ann +(ok|near) +.* \{"max":6000,"until":"\S+Z"\} for acme:ann\n`)
+	until("find acme", `model.tokens +acme:ann +(ok|near) +.* \{"max":6000,"until":"\S+Z"\} for acme:ann, by ada at \S+Z: ticket 7\n`)
 
 	cluster.Master(cluster.Slot("orders:limits")).Kill()
 	until("block model.tokens acme:ann -m abuse -wait 1m", `in force in 3 of the 3`)
-	until("find acme", `model.tokens +acme:ann +blocked +.*"block":true.* for acme:ann\n`)
+	until("find acme", `model.tokens +acme:ann +blocked +.*"block":true.* for acme:ann, by ada at \S+Z: abuse\n`)
 	b.run("undo", "-m", "a mistake", "-wait", "1m").wants(t, 0, `.*in force in 3 of the 3.*`, "")
 	until("reset model.tokens acme:ann -yes -m fresh", `acme:ann of rule model.tokens is reset; it was \w+, with \d+ used`)
 	until("history", `\d+ +\S+Z +ada +acme:ann of rule model.tokens +"\w+, \d+ used" +reset +fresh

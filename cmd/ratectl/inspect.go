@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
+	"github.com/rategen/rategen/internal/printed"
 )
 
 // An inspected is all that is known about one key.
@@ -55,7 +56,7 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 		}
 		i.Bytes, _ = c.Client.MemoryUsage(ctx, i.RedisKey).Result() // not every user may ask
 	}
-	entries, err := c.decidingEntries(ctx)
+	entries, err := c.Deciding(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 		return c.printJSON(i)
 	}
 	rows := i.rows(d)
-	if c.overrides == "" {
+	if c.Hash == "" {
 		rows = append(rows, []string{"override", "not read: -overrides names the hash"})
 	}
 	for _, e := range i.Overrides {
@@ -91,7 +92,7 @@ func (s *inspected) rows(d operate.Rule) [][]string {
 	case s.State.State != operate.Off: // and calls bring their own
 		limit = "each call brings its own, " + d.ByCall + ": say which with -max"
 	}
-	kept := "nothing is kept for it in " + namespaces(s.Namespace)
+	kept := "nothing is kept for it in " + operate.Namespaces(s.Namespace)
 	if s.Exists {
 		kept = fmt.Sprintf("%d bytes, gone in %v", s.Bytes, operate.ShortDuration(time.Duration(s.ExpiryMS)*time.Millisecond))
 		if s.ExpiryMS < 0 {
@@ -124,7 +125,7 @@ func (c *usageCommand) run(ctx context.Context, args []string) error {
 	c.differences(ctx, d.Name)
 	k, err := c.State(ctx, d, key)
 	if err == nil && k.State == operate.Broken {
-		err = fmt.Errorf("%s of rule %s is broken%s", printable(k.Key), d.Name, because(k))
+		err = fmt.Errorf("%s of rule %s is broken%s", printed.Text(k.Key), d.Name, because(k))
 	}
 	if err != nil {
 		return err

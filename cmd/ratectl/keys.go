@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -31,7 +29,7 @@ func (c *keysCommand) about() about {
 }
 
 func (c *keysCommand) run(ctx context.Context, args []string) error {
-	d, err := c.rule(args[0])
+	d, err := c.Rule(args[0])
 	if err != nil {
 		return err
 	}
@@ -47,7 +45,7 @@ func (c *keysCommand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if keys.Total == 0 {
-		return c.noKeys(ctx, d)
+		return c.NoKeys(ctx, d)
 	}
 	c.differences(ctx, d.Name)
 	if err := printEach(&c.printer, keyHead, keys.Top, stateRow); err != nil {
@@ -74,50 +72,4 @@ func wantedStates(filter string) ([]string, error) {
 		}
 	}
 	return wanted, nil
-}
-
-// noKeys returns an error that says under which other namespaces a rule has keys.
-func (s *session) noKeys(ctx context.Context, d operate.Rule) error {
-	others, err := s.otherNamespaces(ctx, d)
-	if err != nil {
-		return err
-	}
-	where := "there is none in any other either: no call is counted now"
-	if len(others) > 0 {
-		where = "there are some in " + namespaces(others...)
-	}
-	return nothingf("no key of rule %s in %s: %s", d.Name, namespaces(s.Namespace), where)
-}
-
-// wrongNamespace returns an error if none of some rules, which have no keys, has any but in other
-// namespaces. It looks for a few of them.
-func (s *session) wrongNamespace(ctx context.Context, rules []operate.Rule) error {
-	for _, d := range rules[:min(len(rules), 20)] {
-		if others, err := s.otherNamespaces(ctx, d); err != nil || len(others) > 0 {
-			return cmp.Or(err, nothingf("no rule has a key in %s: those of %s are in %s", namespaces(s.Namespace), d.Name, namespaces(others...)))
-		}
-	}
-	return nil
-}
-
-// otherNamespaces returns the other namespaces in which a rule has keys, ten at most.
-func (s *session) otherNamespaces(ctx context.Context, d operate.Rule) ([]string, error) {
-	seen := make(map[string]bool)
-	err := s.Scan(ctx, []string{"*" + operate.Literally.Replace(d.Prefix) + "*"}, surveyBatch, func(key string) {
-		if before, _, _ := strings.Cut(key, d.Prefix); before != s.Namespace+":" && len(seen) < 10 {
-			seen[strings.TrimSuffix(before, ":")] = true
-		}
-	})
-	return slices.Sorted(maps.Keys(seen)), err
-}
-
-// namespaces names namespaces.
-func namespaces(names ...string) string {
-	for i, name := range names {
-		names[i] = `the namespace "` + printable(name) + `"`
-		if name == "" {
-			names[i] = "no namespace"
-		}
-	}
-	return strings.Join(names, ", ")
 }

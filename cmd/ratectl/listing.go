@@ -57,7 +57,7 @@ func (s *session) listed(ctx context.Context) (rules []operate.Rule, err error) 
 	case s.rules == "":
 		return nil, usagef("which rules are there? Name the file with -rules or RATECTL_RULES; %s", remedy)
 	case isPage(s.rules):
-		ctx, cancel := context.WithTimeout(ctx, s.timeout)
+		ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 		defer cancel()
 		lines, err := s.askPage(ctx, "-rules", s.rules, "api/listing", "application/jsonl")
 		if err != nil {
@@ -125,14 +125,14 @@ func (s *session) askPage(ctx context.Context, name, page, path, contentType str
 	// The beginning of an answer is waited for as long as -timeout says. A stream has no end.
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
-	transport.DialContext = (&net.Dialer{Timeout: s.timeout}).DialContext
-	transport.TLSHandshakeTimeout, transport.ResponseHeaderTimeout = s.timeout, s.timeout
+	transport.DialContext = (&net.Dialer{Timeout: s.Timeout}).DialContext
+	transport.TLSHandshakeTimeout, transport.ResponseHeaderTimeout = s.Timeout, s.Timeout
 	transport.DisableKeepAlives = true // nothing else is asked
 	answer, err := (&http.Client{Transport: transport}).Do(ask)
 	timed, _ := errors.AsType[net.Error](err)
 	switch {
 	case timed != nil && timed.Timeout():
-		return nil, foreign{fmt.Errorf("page %s gave no answer within %v, see -timeout: %w", page, s.timeout, err)}
+		return nil, foreign{fmt.Errorf("page %s gave no answer within %v, see -timeout: %w", page, s.Timeout, err)}
 	case err != nil:
 		return nil, foreign{err}
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rategen/rategen/internal/printed"
 )
 
 // A live table is printed again and again.
@@ -156,10 +158,10 @@ func (c *live) rates(now []rateLine) error {
 	if rule == "" {
 		return repeated(c, "calls a second of one program", "RULE "+columns, now, rateLine.row)
 	}
-	return repeated(c, "calls a second of "+printable(rule)+" in one program", "TIME "+columns, c.past, func(p pastRates) []string {
+	return repeated(c, "calls a second of "+printed.Text(rule)+" in one program", "TIME "+columns, c.past, func(p pastRates) []string {
 		line := rateLine{}
 		for _, l := range p.rates {
-			if printable(l.Rule) == rule {
+			if printed.Text(l.Rule) == rule {
 				line = l
 			}
 		}

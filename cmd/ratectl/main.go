@@ -29,16 +29,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/term"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/progress"
 )
 
@@ -94,48 +92,26 @@ type failure struct {
 
 func (f failure) Error() string { return f.text }
 
-func usagef(format string, args ...any) error {
-	return failure{wrongUsage, fmt.Sprintf(format, args...)}
-}
-
-func nothingf(format string, args ...any) error {
-	return failure{nothing, fmt.Sprintf(format, args...)}
-}
+var usagef, nothingf = operate.Wrongf, operate.Nothingf
 
 // codeOf returns the exit code for an error.
 func codeOf(err error) int {
-	if f, is := errors.AsType[failure](err); is {
-		return f.code
+	own, isOwn := errors.AsType[failure](err)
+	of, is := errors.AsType[operate.Failure](err)
+	switch {
+	case err == nil:
+		return done
+	case isOwn:
+		return own.code
+	case is && of.Nothing:
+		return nothing
+	case is:
+		return wrongUsage
 	}
-	if err != nil {
-		return failed
-	}
-	return done
-}
-
-// inFull returns an error with what package runtime keeps out of texts, callers' keys
-// and servers' addresses: here they are the operator's own.
-func inFull(err error) error {
-	for {
-		brief, is := errors.AsType[interface {
-			error
-			Full() error
-		}](err)
-		if !is || brief.Full() == nil {
-			return err
-		}
-		err = brief.Full()
-	}
+	return failed
 }
 
 // A foreign error is none of Redis's.
 type foreign struct{ error }
 
 func (f foreign) Unwrap() error { return f.error }
-
-// hasReply reports whether an error is one that Redis has replied, and begins with
-// a word.
-func hasReply(err error, word string) bool {
-	reply, is := errors.AsType[redis.Error](err)
-	return is && strings.HasPrefix(reply.Error(), word)
-}

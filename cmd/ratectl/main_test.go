@@ -193,7 +193,7 @@ func story(t *testing.T, b *bench) {
 	b.run("override", "set", "login.user", "-keys", "vip-*", "-max", "100", "-window", "1h").wants(t, 0, `vip-\* of .*; there was none; .*`, "")
 	b.run("override", "ls").wants(t, 0, `RULE +KEYS +OVERRIDE +UNTIL\nlogin.user +- +\{"max":7,"mode":"shadow"\} +-\nlogin.user +user-1 .*Z\nlogin.user +user-14 +\{"allow":true\} +-\nlogin.user +vip-\* +\{"max":100,"window":"1h0m0s"\} +-\nno process reports .*\n`, "")
 	b.run("rules").wants(t, 0, `RULE.*\nlogin.user +7 per 15m +shadow +sliding-log +\{"max":7,"mode":"shadow"\} +3 +a.go:1\n.*reports +#plan.PerHour per 1h .*`, "")
-	b.run("inspect", "login.user", "user-1").wants(t, 0, `.*state +blocked, by an override: ratectl unblock or undo ends that\nlimit +0, 0 left\n.*retry after +never\n.*override +\{"max":7,"mode":"shadow"\} for the rule\noverride +.*for user-1\n`, "")
+	b.run("inspect", "login.user", "user-1").wants(t, 0, `.*state +blocked, by an override: ratectl unblock or undo ends that\nlimit +0, 0 left\n.*retry after +never\n.*override +\{"max":7,"mode":"shadow"\} for the rule, by ada at \S+Z\noverride +.*for user-1, by ada at \S+Z\n`, "")
 	b.run("inspect", "login.user", "vip-1").wants(t, 0, `.*state +ok, but the rule is in shadow mode and refuses nobody\nlimit +100, 100 left\n.*`, "")
 	b.run("inspect", "login.user", "user-14").wants(t, 0, `.*state +off\nlimit +the limit is removed\n.*`, "")
 	b.follows(t, map[string]bool{"user-1": false, "user-14": true, "user-23": true}) // 23: only the shadow
@@ -215,7 +215,7 @@ func story(t *testing.T, b *bench) {
 	if left := b.client.HGetAll(ctx, "orders:limits").Val(); len(left) != 1 { // of user-14
 		t.Errorf("overrides that are left: %v", left)
 	}
-	b.run("history", "-limit", "8").wants(t, 0, `CHANGE +AT .*\n14 .* ada +rule login.user +\{"max":7,"mode":"enforce"\} +- +-\n.*\n8 .* rule login.user .* undo 7: a slip\n7 .*`, "")
+	b.run("history", "-limit", "8").wants(t, 0, `CHANGE +AT .*\n14 .* ada +rule login.user +\{"max":7,"mode":"enforce"\} +- +-\n.*\n8 .* rule login.user .* undo 7: a slip\n7 .*`, "ratectl: these are the last 8 of 14 changes, see -limit\n")
 
 	for i := range 3 {
 		b.client.Set(ctx, fmt.Sprint("orders:rate_limit:login:lost-", i, "%block"), "x", 0)
@@ -251,7 +251,7 @@ func story(t *testing.T, b *bench) {
 1 .* ada +user-7 of rule login.user +"blocked, 5 used" +reset +ticket 7
 `, "")
 	b.run("undo").wants(t, 1, "", `ratectl: undo 19: it was "import -overwrite .*", which cannot be undone: the counts of before are not kept; name .*`)
-	b.run("history", "-o", "json", "-limit", "5").wants(t, 0, `.*"before":"broken, 0 used","after":null,"did":"reset"\}\n`, "")
+	b.run("history", "-o", "json", "-limit", "5").wants(t, 0, `.*"before":"broken, 0 used","after":null,"did":"reset"\}\n`, ".*these are the last 5 of 19.*")
 	b.env["RATECTL_OVERRIDES"] = ""
 	b.run("fix-expiry", "other:", "-expiry", "48h", "-yes", "-m", "x").wants(t, 0, `KEYS.*`, "") // there is none to give
 	b.client.Persist(ctx, "other:1")

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/printed"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -26,7 +27,7 @@ type memoryLine struct {
 const memoryHead = "KEYS BYTES ENDLESS HEALED RULE"
 
 func (l memoryLine) row() []string {
-	return rowOf(l.Keys, l.Bytes, l.Endless, l.Healed, cmp.Or(l.Rule, printable(l.Prefix)))
+	return rowOf(l.Keys, l.Bytes, l.Endless, l.Healed, cmp.Or(l.Rule, printed.Text(l.Prefix)))
 }
 
 // A memoryCommand counts the keys of rules, and the memory that they take.
@@ -78,7 +79,7 @@ func (c *fixExpiryCommand) run(ctx context.Context, args []string) error {
 			return err
 		}
 		before := strings.TrimSpace(fmt.Sprintf("%d keys without an expiry %s", endless, strings.Join(args, " ")))
-		if err := c.note(ctx, override.Target{Rule: override.All}, "fix-expiry", before); err != nil {
+		if err := c.Note(ctx, override.Record{Target: override.Target{Rule: override.All}, Who: c.author(), Why: c.why, Did: "fix-expiry", Before: before}); err != nil {
 			return err
 		}
 		lines, err = c.survey(ctx, args, c.expiry, true)

@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
+	"github.com/rategen/rategen/internal/printed"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -25,7 +26,22 @@ type overrideEntry struct {
 	Until   *time.Time           `json:"until,omitempty"` // when all of it ends
 	Ends    map[string]time.Time `json:"ends,omitempty"`  // of fields, if not all have the same
 	Says    json.RawMessage      `json:"says"`            // as it stands in the hash
+	Who     string               `json:"who,omitempty"`   // has made it, if the history knows
+	Why     string               `json:"why,omitempty"`
+	At      *time.Time           `json:"at,omitempty"`
 	change  override.Change
+}
+
+// entriesOf returns overrides as JSON has them.
+func entriesOf(overrides []operate.Override) []overrideEntry {
+	all := make([]overrideEntry, len(overrides))
+	for i, o := range overrides {
+		all[i] = entryOf(o.Target, o.Change)
+		if o.Last != nil {
+			all[i].Who, all[i].Why, all[i].At = o.Last.Who, o.Last.Why, &o.Last.At
+		}
+	}
+	return all
 }
 
 func entryOf(t override.Target, c override.Change) overrideEntry {
@@ -49,17 +65,21 @@ func entryOf(t override.Target, c override.Change) overrideEntry {
 func (e overrideEntry) describe() string {
 	of := "the rule"
 	if e.Pattern != nil {
-		of = printable(*e.Pattern)
+		of = printed.Text(*e.Pattern)
 	} else if e.Rule == override.All {
 		of = "all limits"
 	}
-	return fmt.Sprintf("%v for %s", e.change, of)
+	text := fmt.Sprintf("%v for %s", e.change, of)
+	if e.At != nil {
+		text += fmt.Sprintf(", by %s at %s%s", cmp.Or(e.Who, "somebody"), e.At.UTC().Format(time.RFC3339), strings.TrimSuffix(": "+e.Why, ": "))
+	}
+	return text
 }
 
 func (e overrideEntry) row() []string {
 	pattern, until := "-", "-"
 	if e.Pattern != nil {
-		pattern = printable(*e.Pattern)
+		pattern = printed.Text(*e.Pattern)
 	}
 	if e.Until != nil {
 		until = e.Until.UTC().Format(time.RFC3339)
@@ -74,19 +94,6 @@ func (e overrideEntry) row() []string {
 	return []string{e.Rule, pattern, said.String(), until}
 }
 
-// describe names what an override is for.
-func describe(t override.Target) string {
-	switch {
-	case t.Rule == override.All:
-		return "all limits"
-	case !t.Keys && strings.HasSuffix(t.Rule, "*"):
-		return "rules " + printable(t.Rule)
-	case t.Keys && t.Pattern != "":
-		return fmt.Sprintf("%s of rule %s", printable(t.Pattern), printable(t.Rule))
-	}
-	return "rule " + printable(t.Rule)
-}
-
 // An overrideListCommand prints the overrides in the hash.
 type overrideListCommand struct{ session }
 
@@ -98,18 +105,14 @@ func (c *overrideListCommand) about() about {
 }
 
 func (c *overrideListCommand) run(ctx context.Context, _ []string) error {
-	entries, err := c.entries(ctx)
+	entries, err := c.Overrides(ctx)
 	if err != nil {
 		return err
 	}
-	shown := make([]overrideEntry, len(entries))
-	for i, e := range entries {
-		shown[i] = entryOf(e.Target, e.Change)
-	}
-	if err := printEach(&c.printer, "RULE KEYS OVERRIDE UNTIL", shown, overrideEntry.row); err != nil || c.json() {
+	if err := printEach(&c.printer, "RULE KEYS OVERRIDE UNTIL", entriesOf(entries), overrideEntry.row); err != nil || c.json() {
 		return err
 	}
-	f, err := c.following(ctx)
+	f, err := c.Following(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -119,43 +122,4 @@ func (c *overrideListCommand) run(ctx context.Context, _ []string) error {
 		c.printf("%s", f.State())
 	}
 	return nil
-}
-
-// processes returns what the processes report to Redis.
-func (s *session) processes(ctx context.Context) ([]bridge.Process, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return s.Processes(ctx)
-}
-
-// following asks Redis who follows the hash.
-func (s *session) following(ctx context.Context) (operate.Following, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return s.Following(ctx, s.overrides)
-}
-
-// awaited waits, if that is wanted, until a change is in force in all processes that follow the hash and
-// live.
-func (c *editing) awaited(ctx context.Context) error {
-	if c.wait <= 0 || c.dry {
-		return nil
-	}
-	for over := time.After(c.wait); ; {
-		f, err := c.following(ctx)
-		if err != nil {
-			return err
-		}
-		if f.InForce == f.Follow && f.Follow > 0 {
-			c.printf("%s", f.State())
-			return nil
-		}
-		select {
-		case <-over:
-			return foreign{fmt.Errorf("after %v it is %s: see ratectl processes", c.wait, f.State())}
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
 }

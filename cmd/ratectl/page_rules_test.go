@@ -85,7 +85,7 @@ func TestRulesOfLivePage(t *testing.T) {
 	for _, command := range []string{"block", "allow", "unblock", "inspect", "reset"} {
 		b.run(command, "log").wants(t, 2, "", `ratectl: rule log has a limit for each part 1,part 2: name the KEY\n`)
 		b.run(command, "log", "a").wants(t, 2, "", `ratectl: the number of parts of a key of rule log \(part 1,part 2\) is 2, and not 1 as in "a": .*\n`)
-		b.run(command, "log", "-parts", "a", "b", "c").wants(t, 2, "", `ratectl: the keys of rule log are part 1,part 2: give 2 parts, not 3\n`)
+		b.run(command, "log", "-parts", "a", "b", "c").wants(t, 2, "", `ratectl: the number of parts of a key of rule log .part 1,part 2. is 2, and not 3 .*\n`)
 	}
 
 	limiter.Register(&runtime.Rule{Name: "new", Window: time.Hour, Max: 3}) // which nobody has called yet

@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/internal/replay"
@@ -186,7 +187,7 @@ func (c *changes) change(ctx context.Context, s *session, records *replay.Record
 	if c.changed != "" {
 		var err error
 		if r.overrides, err = override.File(c.changed).Overrides(ctx); err != nil {
-			return nil, usagef("%v", inFull(err))
+			return nil, usagef("%v", operate.InFull(err))
 		}
 	}
 	number := func(to func(*runtime.Rule) *int64, max bool) func(string) (func(*runtime.Rule) bool, error) {
@@ -230,7 +231,7 @@ func (c *changes) change(ctx context.Context, s *session, records *replay.Record
 				return nil, usagef("-%s %q: %v", f.name, given, cmp.Or(err, errors.New("there is no value")))
 			}
 			if name := given[:at]; !slices.Contains(names, name) {
-				return nil, usagef("-%s %q: the records have no call of %q%s", f.name, given, name, suggest(name, names))
+				return nil, usagef("-%s %q: the records have no call of %q%s", f.name, given, name, nearest.Hint(name, names))
 			}
 			r.flags[given[:at]] = append(r.flags[given[:at]], set)
 		}

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"strconv"
 	"strings"
 	"unicode"
 
-	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/printed"
 )
 
@@ -50,7 +48,7 @@ func cells[T any](values []T, row func(T) []string) [][]string {
 	rows := make([][]string, len(values))
 	for i, v := range values {
 		for _, cell := range row(v) {
-			rows[i] = append(rows[i], printable(cell))
+			rows[i] = append(rows[i], printed.Text(cell))
 		}
 	}
 	return rows
@@ -63,15 +61,6 @@ func rowOf(values ...any) []string {
 		row[i] = fmt.Sprint(v)
 	}
 	return row
-}
-
-// printable returns text with what is not to be seen as Go writes it.
-func printable(text string) string {
-	if text == "" {
-		return `""`
-	}
-	quoted := strconv.Quote(text)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
 // visible returns text without what would move the cursor.
@@ -107,15 +96,6 @@ func printEach[T any](p *printer, head string, values []T, row func(T) []string)
 		rows[i] = row(v)
 	}
 	return p.printTable(head, rows)
-}
-
-// suggest returns a hint at the candidate that is nearest to what was written, or
-// nothing if none is near.
-func suggest(written string, candidates []string) string {
-	if best := nearest.Name(written, candidates); best != "" {
-		return fmt.Sprintf(": did you mean %q?", best)
-	}
-	return ""
 }
 
 // A program is what the command is given by the system.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
+	"github.com/rategen/rategen/internal/printed"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -61,16 +62,16 @@ func (c *processesCommand) about() about {
 }
 
 func (c *processesCommand) run(ctx context.Context, _ []string) error {
-	processes, err := c.processes(ctx)
+	processes, err := c.Processes(ctx)
 	if err != nil {
 		return err
 	}
 	if len(processes) == 0 {
-		return nothingf("no process reports to this Redis in %s: each with rules does ten seconds after its start, unless it has WithoutReports", namespaces(c.Namespace))
+		return nothingf("no process reports to this Redis in %s: each with rules does ten seconds after its start, unless it has WithoutReports", operate.Namespaces(c.Namespace))
 	}
 	source, version := "", ""
-	if c.overrides != "" {
-		editor := override.NewEditor(c.Client, c.overrides)
+	if c.Hash != "" {
+		editor := override.NewEditor(c.Client, c.Hash)
 		source = editor.Source()
 		if version, err = editor.Version(ctx); err != nil {
 			c.logger().Printf("which overrides are to be in force is not known: %v", c.explained(err))
@@ -88,14 +89,14 @@ func (c *processesCommand) run(ctx context.Context, _ []string) error {
 		return err
 	}
 	for _, d := range operate.SurveyOf(processes, nil).Differ {
-		c.logger().Printf("rule %s differs: %v", printable(d.Rule), d)
+		c.logger().Printf("rule %s differs: %v", printed.Text(d.Rule), d)
 	}
 	return nil
 }
 
 // differences says of which of some rules processes have several forms: what is shown is by one of them.
 func (s *session) differences(ctx context.Context, names ...string) map[string]operate.Difference {
-	processes, err := s.processes(ctx)
+	processes, err := s.Processes(ctx)
 	differ := make(map[string]operate.Difference)
 	if err != nil { // what holds now is known without
 		return differ
@@ -103,7 +104,7 @@ func (s *session) differences(ctx context.Context, names ...string) map[string]o
 	for _, d := range operate.SurveyOf(processes, nil).Differ {
 		if slices.Contains(names, d.Rule) {
 			differ[d.Rule] = d
-			s.logger().Printf("rule %s differs among processes, and here counts as in the listing: %v", printable(d.Rule), d)
+			s.logger().Printf("rule %s differs among processes, and here counts as in the listing: %v", printed.Text(d.Rule), d)
 		}
 	}
 	return differ

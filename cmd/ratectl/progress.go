@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/progress"
 )
 
@@ -40,9 +41,6 @@ type scans struct {
 	line     atomic.Pointer[progress.Line] // nil: nobody is shown
 }
 
-// surveyBatch is how many keys a SCAN of a survey goes over.
-const surveyBatch = 200
-
 func (s *scans) DialHook(next redis.DialHook) redis.DialHook {
 	return next
 }
@@ -50,7 +48,7 @@ func (s *scans) DialHook(next redis.DialHook) redis.DialHook {
 func (s *scans) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if cmd.Name() == "scan" {
-			s.line.Load().Show("looked at about %d of %d keys", min(s.n.Add(1)*surveyBatch, s.total.Load()), s.total.Load())
+			s.line.Load().Show("looked at about %d of %d keys", min(s.n.Add(1)*operate.ScanBatch, s.total.Load()), s.total.Load())
 		}
 		return next(ctx, cmd)
 	}

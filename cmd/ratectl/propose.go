@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/internal/replay"
 	"github.com/rategen/rategen/internal/spec"
@@ -167,7 +168,7 @@ func (s *search) at(ctx context.Context, max int64) (*replay.Rule, error) {
 			return of, nil
 		}
 	}
-	return nil, usagef("the records have no call of %q%s", s.rule, suggest(s.rule, names))
+	return nil, usagef("the records have no call of %q%s", s.rule, nearest.Hint(s.rule, names))
 }
 
 // lowest returns the lowest max that refuses at most a share of the calls or callers.

@@ -42,7 +42,7 @@ func (c *pastCommand) refused(ctx context.Context, since, until time.Duration) (
 	if err := c.readSecret(); err != nil {
 		return r, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	return c.Core.Refused(ctx, since, until)
 }
@@ -88,7 +88,7 @@ func (c *refusedCommand) run(ctx context.Context, args []string) error {
 		c.logger().Printf("processes keep refusals for %v, unless runtime.WithRefusals says another time: what is older is not known", operate.ShortDuration(bridge.KeepRefusals))
 	}
 	if len(callers) == 0 {
-		return nothingf("no refusal is told%s since %s in %s; of all callers %d are; processes with rules tell each minute, unless they have WithoutReports or WithRefusals(0, nil)", askedFor, from, namespaces(c.Namespace), told)
+		return nothingf("no refusal is told%s since %s in %s; of all callers %d are; processes with rules tell each minute, unless they have WithoutReports or WithRefusals(0, nil)", askedFor, from, operate.Namespaces(c.Namespace), told)
 	}
 	operate.MostRefused(callers)
 	shown := callers[:min(len(callers), c.limit)]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
+	"github.com/rategen/rategen/internal/printed"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
@@ -47,7 +48,7 @@ func (c *resetCommand) named(ctx context.Context, args []string) (*resetAnswer, 
 	}
 	limit := c.LimitOf(d, key)
 	a := &resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: bridge.LimiterOf(c.Limiter).RedisKey(limit), DryRun: c.dry, d: d, limit: limit}
-	a.of = fmt.Sprintf("%s of rule %s", printable(a.Key), d.Name)
+	a.of = fmt.Sprintf("%s of rule %s", printed.Text(a.Key), d.Name)
 	a.Before, err = c.State(ctx, d, key)
 	return a, err
 }
@@ -58,20 +59,10 @@ func (c *resetCommand) does(ctx context.Context, a *resetAnswer, did string, do 
 		if err := c.confirm(ctx, "%s", question); err != nil {
 			return err
 		}
-		before := fmt.Sprintf("%s, %d used", a.Before.State, a.Before.Used)
-		note := func() error {
-			return c.note(ctx, override.Target{Rule: a.Rule, Pattern: a.Key, Keys: true}, did, before)
-		}
-		unnoted := note()
-		full := hasReply(inFull(unnoted), "OOM") // a reset frees memory, and a note takes some
-		if unnoted != nil && !full {
-			return unnoted
-		}
-		if err := do(ctx, a.limit); err != nil {
+		r := override.Record{Target: override.Target{Rule: a.Rule, Pattern: a.Key, Keys: true}, Who: c.author(), Why: c.why, Did: did, Before: fmt.Sprintf("%s, %d used", a.Before.State, a.Before.Used)}
+		err := c.Noted(ctx, func(ctx context.Context) error { return c.Note(ctx, r) }, func(ctx context.Context) error { return do(ctx, a.limit) })
+		if err != nil {
 			return err
-		}
-		if full && note() != nil {
-			c.logger().Print("it is in no history, since Redis is full")
 		}
 		would = is
 	}
@@ -92,7 +83,7 @@ func (c *resetCommand) run(ctx context.Context, args []string) error {
 	case err != nil:
 		return err
 	case there == 0:
-		return nothingf("nothing is counted for %s in %s, under %s: there is nothing to reset", a.of, namespaces(c.Namespace), printable(a.RedisKey))
+		return nothingf("nothing is counted for %s in %s, under %s: there is nothing to reset", a.of, operate.Namespaces(c.Namespace), printed.Text(a.RedisKey))
 	case a.Before.State == "broken": // that is a reason for a reset
 		a.Before.RetryMS = new(int64)
 	}

@@ -41,7 +41,7 @@ func (c *rulesCommand) about() about {
 
 func (c *rulesCommand) run(ctx context.Context, _ []string) error {
 	lines := make([]ruleLine, len(c.Rules))
-	differ := c.differences(ctx, c.ruleNames()...)
+	differ := c.differences(ctx, c.Names()...)
 	for i, d := range c.Rules {
 		lines[i] = c.line(d)
 		if of, is := differ[d.Name]; is {
@@ -55,7 +55,7 @@ func (c *rulesCommand) line(d operate.Rule) ruleLine {
 	of := c.Modes.Rules[d.Name]
 	l := ruleLine{
 		Name: d.Name, Declared: d.Place, Algorithm: d.Algorithm.String(), Key: append([]string{}, d.Parts...),
-		MaxText: d.ByCall, Window: d.Per(), Burst: atOnce(d), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix, Keys: len(of.Keys),
+		MaxText: d.ByCall, Window: d.Per(), Burst: d.AtOnce(), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix, Keys: len(of.Keys),
 	}
 	on := func(is *bool) bool { return is == nil || *is }
 	l.Enabled = on(c.Modes.Enabled) && on(of.Enabled)
@@ -74,7 +74,7 @@ func (c *rulesCommand) line(d operate.Rule) ruleLine {
 	if of.Mode != nil {
 		l.Mode = of.Mode.String()
 	}
-	if own := (rule.KeyOverride{Enabled: of.Enabled, Max: of.Max, Window: of.Window, Mode: of.Mode}); own != (rule.KeyOverride{}) {
+	if own := operate.OwnOf(of); own != (rule.KeyOverride{}) {
 		l.Override = override.Change{Values: override.Values{KeyOverride: own}}.String()
 	}
 	return l

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/operate"
-	"github.com/rategen/rategen/runtime/override"
 )
 
 // because says what a key is kept out by, other than its count, and what ends that.
@@ -59,13 +58,4 @@ func retryOf(s operate.State) string {
 		return "-"
 	}
 	return operate.ShortDuration(time.Duration(*s.RetryMS) * time.Millisecond)
-}
-
-// entriesOf returns overrides as JSON has them.
-func entriesOf(entries []override.Entry) []overrideEntry {
-	all := make([]overrideEntry, len(entries))
-	for i, e := range entries {
-		all[i] = entryOf(e.Target, e.Change)
-	}
-	return all
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/rategen/rategen/internal/operate"
+	"github.com/rategen/rategen/internal/printed"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -71,7 +72,7 @@ func (c *topCommand) ofRedis(ctx context.Context) error {
 	for n := 1; ; n++ {
 		var err error
 		if n > 1 {
-			err = c.follow(ctx)
+			err = c.Renew(ctx)
 		}
 		if rule := c.screen.rule(); err == nil && rule != "" {
 			err = c.opened(ctx, rule)
@@ -143,7 +144,7 @@ func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
 
 // opened prints the keys of a rule that somebody has opened, by what was shown of it.
 func (c *topCommand) opened(ctx context.Context, shown string) error {
-	i := slices.IndexFunc(c.Rules, func(d operate.Rule) bool { return printable(d.Reference) == shown })
+	i := slices.IndexFunc(c.Rules, func(d operate.Rule) bool { return printed.Text(d.Reference) == shown })
 	found, err := c.Core.Keys(ctx, c.Rules[i], operate.States, 1000)
 	if err != nil {
 		return err

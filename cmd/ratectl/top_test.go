@@ -32,8 +32,8 @@ func (b *bench) top(t *testing.T, p *program) *topCommand {
 	p.getenv = func(name string) string { return b.env[name] }
 	c := &topCommand{live{every: time.Second, count: 5}}
 	c.program, c.format, c.rules, c.Near = p, "table", b.env["RATECTL_RULES"], nearShare
-	c.redis, c.timeout = b.env["RATECTL_REDIS"], time.Minute
-	t.Cleanup(c.close)
+	c.redis, c.Timeout = b.env["RATECTL_REDIS"], time.Minute
+	t.Cleanup(c.Close)
 	var err error
 	if c.Rules, err = c.listed(t.Context()); err == nil {
 		err = c.open(t.Context(), true)

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/rategen/rategen/internal/buildversion"
+	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/printed"
 )
 
@@ -67,7 +68,7 @@ func (p *program) leaf(c command) *cli.Command {
 		OnUsageError: usageError, ShellComplete: func(_ context.Context, flags *cli.Command) { s.complete(a, flags) },
 		Action: func(ctx context.Context, flags *cli.Command) error {
 			s.flags, p.began = flags, true
-			defer s.close()
+			defer s.Close()
 			err := s.prepare(ctx, a)
 			if err == nil {
 				err = c.run(ctx, flags.Args().Slice())
@@ -81,7 +82,7 @@ func (p *program) leaf(c command) *cli.Command {
 func usageError(_ context.Context, c *cli.Command, err error, _ bool) error {
 	hint := ""
 	if _, name, unknown := strings.Cut(err.Error(), "not defined: -"); unknown {
-		hint = suggest("-"+strings.TrimLeft(name, "-"), flagNames(c.Flags))
+		hint = nearest.Hint("-"+strings.TrimLeft(name, "-"), flagNames(c.Flags))
 	}
 	return usagef("%v%s; %s -h lists the flags", err, hint, c.FullName())
 }
@@ -119,9 +120,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if err == nil {
 		err = tree.Run(ctx, append([]string{tree.Name}, ordered...))
 	}
-	_, told := errors.AsType[failure](err)
+	code := codeOf(err)
 	switch {
-	case told:
+	case code != done && code != failed:
 	case err != nil && !p.began: // the library's own, of what a context or the environment says
 		err = usagef("%v", err)
 	case out.Err() != nil:

@@ -1,7 +1,10 @@
 // Package nearest finds the known name that is most like a misspelt one.
 package nearest
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Name returns the candidate nearest to what was written, or "" if none is near.
 func Name(written string, candidates []string) string {
@@ -13,6 +16,14 @@ func Name(written string, candidates []string) string {
 		}
 	}
 	return best
+}
+
+// Hint asks whether the candidate nearest to what was written is meant, or says nothing if none is near.
+func Hint(written string, candidates []string) string {
+	if best := Name(written, candidates); best != "" {
+		return fmt.Sprintf(": did you mean %q?", best)
+	}
+	return ""
 }
 
 // Distance counts the insertions, deletions, substitutions and swaps of

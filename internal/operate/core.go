@@ -7,6 +7,7 @@ package operate
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -39,10 +40,51 @@ type Core struct {
 	Near      float64 // the share of its limit from which on a key is near it
 	Max       int64   // of calls that bring their own; 0: not known
 	Secret    []byte  // of [runtime.WithRefusals]
+	Hash      string  // the key of the hash with overrides, or empty
+	Rejected  bool    // limiters reject the hash: the Limiter here has none
+	Timeout   time.Duration
+	// Warn, if not nil, is told what a user is to know beside an answer.
+	Warn func(text string)
+	// Explain, if not nil, says of an error of Redis what helps.
+	Explain func(error) error
 	// Scanning, if not nil, is called before all keys are looked at, and what it returns afterwards.
 	Scanning func(context.Context) (stop func())
 
 	asked map[[2]string]int64 // the max of the last refusal of a rule and a key, where calls bring it
+}
+
+// Close gives back what the core was given.
+func (c *Core) Close() {
+	if c.Limiter != nil {
+		_ = c.Limiter.Close()
+	}
+	if c.Store != nil {
+		_ = c.Store.Close()
+	}
+	if c.Client != nil {
+		_ = c.Client.Close()
+	}
+}
+
+func (c *Core) warnf(format string, args ...any) {
+	if c.Warn != nil {
+		c.Warn(fmt.Sprintf(format, args...))
+	}
+}
+
+func (c *Core) explained(err error) error {
+	if c.Explain == nil {
+		return InFull(err)
+	}
+	return c.Explain(err)
+}
+
+// within returns a context for what is answered soon.
+func (c *Core) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.Timeout <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, c.Timeout)
 }
 
 // LimitOf returns the limit of a rule for a key. Where calls bring their max it is Max, that of the last

@@ -22,7 +22,7 @@ type Found struct {
 	Keys      []*FoundKey // the worst first, and those of which a part is what was looked for
 	All       int         // keys that there are
 	Judged    int         // of these
-	Overrides []override.Entry
+	Overrides []Override
 	// Unread is why it is not known when callers were refused, or nil.
 	Unread error
 }
@@ -30,8 +30,8 @@ type Found struct {
 // A FoundKey is a key that concerns a caller, with the overrides that decide for it.
 type FoundKey struct {
 	State
-	Refused   *RefusedCaller   // nil: nothing is told of the last day
-	Overrides []override.Entry // that are in force for it
+	Refused   *RefusedCaller // nil: nothing is told of the last day
+	Overrides []Override     // that are in force for it
 	rule      Rule
 	key       *runtime.Key
 	exact     bool // a part of it is what was looked for
@@ -39,7 +39,7 @@ type FoundKey struct {
 
 // Find finds the keys of all rules that have a text in them, the first ones of which it returns. Of more
 // than mostJudged keys it judges those that were refused, and that overrides are for, before others.
-func (c *Core) Find(ctx context.Context, text string, entries []override.Entry, most int) (f Found, err error) {
+func (c *Core) Find(ctx context.Context, text string, entries []Override, most int) (f Found, err error) {
 	look := &lookup{Core: c, texts: Spellings(text), there: make(map[[2]string]bool)}
 	if err := look.inRedis(ctx); err != nil {
 		return f, err
@@ -52,7 +52,7 @@ func (c *Core) Find(ctx context.Context, text string, entries []override.Entry, 
 	for _, r := range refused.Callers {
 		byKey[[2]string{r.Rule, r.Text}] = r
 	}
-	found, of := look.found, make(map[string][]override.Entry) // rules
+	found, of := look.found, make(map[string][]Override) // rules
 	for _, e := range entries {
 		of[e.Rule] = append(of[e.Rule], e)
 	}
@@ -78,10 +78,10 @@ func (c *Core) Find(ctx context.Context, text string, entries []override.Entry, 
 		return cmp.Or(TrueFirst(a.exact, b.exact), TrueFirst(a.Refuses(), b.Refuses()), cmp.Compare(min(b.refusals(), 1), min(a.refusals(), 1)), Worse(a.State, b.State))
 	})
 	f.Keys = found[:min(len(found), most)]
-	f.Overrides = slices.DeleteFunc(slices.Clone(entries), func(e override.Entry) bool {
+	f.Overrides = slices.DeleteFunc(slices.Clone(entries), func(e Override) bool {
 		has, _ := holds(e.Pattern, look.texts)
 		return !e.Keys || !has || slices.ContainsFunc(found, func(k *FoundKey) bool {
-			return slices.ContainsFunc(k.Overrides, func(o override.Entry) bool { return o.Target == e.Target })
+			return slices.ContainsFunc(k.Overrides, func(o Override) bool { return o.Target == e.Target })
 		})
 	})
 	return f, nil
@@ -149,10 +149,10 @@ func (c *Core) SelectCallers(callers []*RefusedCaller, text string) []*RefusedCa
 
 // InForce returns which overrides a key is subject to: those of all limits, of the rule and of one
 // pattern.
-func InForce(entries []override.Entry, r Rule, key *runtime.Key) (found []override.Entry) {
+func InForce(entries []Override, r Rule, key *runtime.Key) (found []Override) {
 	now := time.Now()
 	patterns := make(map[string]bool)
-	entries = slices.DeleteFunc(slices.Clone(entries), func(e override.Entry) bool {
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e Override) bool {
 		return e.Rule != override.All && e.Rule != r.Name || e.At(now) == rule.KeyOverride{}
 	})
 	for _, e := range entries {
@@ -219,7 +219,7 @@ func (s *lookup) inRedis(ctx context.Context) error {
 
 // overridden adds the keys that only overrides name, and those of rules of one part that a pattern
 // is for.
-func (s *lookup) overridden(entries []override.Entry) {
+func (s *lookup) overridden(entries []Override) {
 	for _, r := range s.Rules {
 		patterns := make(map[string]bool)
 		keys := slices.Clone(s.texts)

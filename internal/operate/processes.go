@@ -17,6 +17,8 @@ import (
 
 // Processes returns what the processes of the namespace report to Redis.
 func (c *Core) Processes(ctx context.Context) ([]bridge.Process, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
 	return bridge.StoreOf(c.Store).Processes(ctx, c.Namespace)
 }
 
@@ -56,17 +58,34 @@ func Follow(processes []bridge.Process, source, version string) (f Following) {
 }
 
 // Following asks Redis who follows the hash that has the overrides.
-func (c *Core) Following(ctx context.Context, hash string) (Following, error) {
+func (c *Core) Following(ctx context.Context) (Following, error) {
 	processes, err := c.Processes(ctx)
 	if err != nil {
 		return Following{}, err
 	}
-	editor := override.NewEditor(c.Client, hash)
+	editor := override.NewEditor(c.Client, c.Hash)
 	version, err := editor.Version(ctx)
 	if err != nil && !errors.Is(err, runtime.ErrInvalidOverrides) { // what is rejected is in force nowhere
 		return Following{}, err
 	}
 	return Follow(processes, editor.Source(), version), nil
+}
+
+// Await asks again until what the hash says is in force in all processes that follow it and live, or it is
+// over, or the context ends.
+func (c *Core) Await(ctx context.Context, most time.Duration) (f Following, err error) {
+	for over := time.After(most); ; {
+		if f, err = c.Following(ctx); err != nil || f.Follow > 0 && f.InForce == f.Follow {
+			return f, err
+		}
+		select {
+		case <-over:
+			return f, nil
+		case <-ctx.Done():
+			return f, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }
 
 // String says who follows the hash.

@@ -4,6 +4,7 @@ package printed
 
 import (
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -34,6 +35,15 @@ func (w *Writer) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
+}
+
+// Text returns a text with what is not to be seen as Go writes it: nobody's key moves the cursor.
+func Text(text string) string {
+	if text == "" {
+		return `""`
+	}
+	quoted := strconv.Quote(text)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
 // Gap is how many blanks are between columns.

@@ -1,4 +1,4 @@
-package main
+package operate
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/internal/operate"
+	"github.com/rategen/rategen/internal/printed"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -45,7 +45,7 @@ type countsLine struct {
 	redisKey string
 	// An import sets these while it reads a file.
 	number  int // of the line
-	of      operate.Rule
+	of      Rule
 	tried   *runtime.Key // which nobody uses
 	to      string       // the one of both that is written
 	ends    time.Time
@@ -222,5 +222,5 @@ func (l *countsLine) writes(how string, at time.Time) (all [][]any) {
 
 // text returns what a line is about, for people.
 func (l *countsLine) text() string {
-	return fmt.Sprintf("%.100s of rule %s", printable(*l.Key), l.Rule)
+	return fmt.Sprintf("%.100s of rule %s", printed.Text(*l.Key), l.Rule)
 }

@@ -1,4 +1,4 @@
-package main
+package operate
 
 import (
 	"cmp"
@@ -10,21 +10,20 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/rategen/rategen/internal/operate"
 )
 
 // The doctor warns of an answer slower, clocks further apart and memory fuller than this.
 const (
 	slowAnswer  = 10 * time.Millisecond
-	clocksApart = time.Second
+	serverApart = time.Second
 	fullMemory  = 0.8
 )
 
 // examine asks one server about itself.
-func (c *doctorCommand) examine(ctx context.Context, server *redis.Client) {
+func (d *doctor) examine(ctx context.Context, server *redis.Client) {
+	where := AddrOf(ctx, server)
 	say := func(check, state, remedy, format string, args ...any) {
-		c.say(check, state, server.Options().Addr, remedy, format, args...)
+		d.say(check, state, where, remedy, format, args...)
 	}
 	worst, apart, err := answers(ctx, server)
 	if err != nil {
@@ -32,7 +31,7 @@ func (c *doctorCommand) examine(ctx context.Context, server *redis.Client) {
 		return
 	}
 	say("latency", stateIf("warn", worst > slowAnswer), "run programs near Redis; runtime.WithTimeout bounds what a call waits", "the slowest of %d answers took %v", probes, worst.Round(10*time.Microsecond))
-	say("clock", stateIf("warn", apart > clocksApart), "synchronise the clocks by NTP: windows of the calendar and -until are by both", "%v from the clock here", apart.Round(time.Millisecond))
+	say("clock", stateIf("warn", apart > serverApart), "synchronise the clocks by NTP: windows of the calendar and -until are by both", "%v from the clock here", apart.Round(time.Millisecond))
 
 	text, err := server.Info(ctx).Result()
 	if err != nil {
@@ -62,7 +61,7 @@ func (c *doctorCommand) examine(ctx context.Context, server *redis.Client) {
 		evicts += fmt.Sprintf(": it may take counts, blocks and what processes report, though no overrides, which never expire; %s keys were evicted so far", info["evicted_keys"])
 	}
 	say("eviction", stateIf("bad", evicts != policy), "give limits a Redis with maxmemory-policy noeviction: an evicted key admits its caller anew", "%s", evicts)
-	c.tryWrite(ctx, server, say)
+	d.tryWrite(ctx, server, say)
 	used := number("used_memory")
 	say("memory", stateIf("warn", most > 0 && float64(used) > fullMemory*float64(most)), "see ratectl memory, and docs/operating.md: Redis is full", "%d bytes of %s", used, cmp.Or(strings.TrimPrefix(info["maxmemory"], "0"), "no bound"))
 	switch {
@@ -75,26 +74,34 @@ func (c *doctorCommand) examine(ctx context.Context, server *redis.Client) {
 	}
 }
 
-// tryWrite writes a key of its own to a server, and says whether that takes it.
-func (c *doctorCommand) tryWrite(ctx context.Context, server *redis.Client, say func(check, state, remedy, format string, args ...any)) {
-	prefix := "rate_limit:"
-	if c.Namespace != "" {
-		prefix = c.Namespace + ":" + prefix
+// AddrOf returns the address of a server, also of one that Sentinels have named.
+func AddrOf(ctx context.Context, server *redis.Client) string {
+	if addr := server.Options().Addr; addr != "FailoverClient" {
+		return addr
 	}
+	info, _ := server.ClientInfo(ctx).Result()
+	if info == nil || info.LAddr == "" {
+		return "the master that the Sentinels name"
+	}
+	return info.LAddr
+}
+
+// tryWrite writes a key of its own to a server, and says whether that takes it.
+func (d *doctor) tryWrite(ctx context.Context, server *redis.Client, say func(check, state, remedy, format string, args ...any)) {
 	var err error
 	for i := range maxSlotTries { // a node of a cluster takes the keys of its slots
-		err = server.Set(ctx, fmt.Sprintf("%sratectl doctor:%d", prefix, i), "", time.Millisecond).Err()
-		if !hasReply(err, "MOVED") && !hasReply(err, "ASK") {
+		err = server.Set(ctx, fmt.Sprintf("%sratectl doctor:%d", d.prefix(), i), "", time.Millisecond).Err()
+		if !Replied(err, "MOVED") && !Replied(err, "ASK") {
 			break
 		}
 	}
-	remedy := refusesWrites(err)
+	remedy := RefusesWrites(err)
 	switch {
 	case err == nil:
 		say("writes", "ok", "", "a key was written")
 	case remedy != "":
 		say("writes", "bad", remedy, "it refuses every write, so that failure policies decide: %v", err)
-	case hasReply(err, "NOPERM"):
+	case Replied(err, "NOPERM"):
 		say("writes", "unknown", "give the user +set on the keys of the limits", "whether it takes writes was not tried: %v", err)
 	default:
 		say("writes", "unknown", "see whether the server runs, and -timeout", "%v", err)
@@ -137,11 +144,22 @@ func answers(ctx context.Context, c *redis.Client) (worst, apart time.Duration, 
 	return worst, apart, nil
 }
 
+// warnOfClocks warns if the clocks of Redis and of this machine are apart: counts have the times
+// of the clock that they were made by.
+func (c *Core) warnOfClocks(ctx context.Context) {
+	_ = c.Masters(ctx, func(ctx context.Context, server *redis.Client) error {
+		if _, apart, err := answers(ctx, server); err == nil && apart > serverApart {
+			c.warnf("the clock of %s is %v from the clock here: counts mean times of the Redis that they were made in, so windows end early or late in another", AddrOf(ctx, server), apart)
+		}
+		return nil
+	})
+}
+
 // examineProcesses looks for what does not hold in the processes that report to Redis.
-func (c *doctorCommand) examineProcesses(ctx context.Context) {
-	processes, err := c.processes(ctx)
+func (d *doctor) examineProcesses(ctx context.Context) {
+	processes, err := d.Processes(ctx)
 	say := func(state, remedy, format string, args ...any) {
-		c.say("processes", state, "", remedy, format, args...)
+		d.say("processes", state, "", remedy, format, args...)
 	}
 	switch {
 	case err != nil:
@@ -151,8 +169,8 @@ func (c *doctorCommand) examineProcesses(ctx context.Context) {
 		say("unknown", "see whether one runs, in this namespace: each reports ten seconds after its start, unless it has WithoutReports", "none reports to this Redis")
 		return
 	}
-	if c.overrides != "" {
-		f, err := c.following(ctx)
+	if d.Hash != "" {
+		f, err := d.Following(ctx)
 		switch {
 		case err != nil:
 			say("unknown", "", "who follows the overrides: %v", err)
@@ -164,7 +182,7 @@ func (c *doctorCommand) examineProcesses(ctx context.Context) {
 			say("ok", "", "the overrides are %s", f.State())
 		}
 	}
-	s := operate.SurveyOf(processes, c.ruleNames())
+	s := SurveyOf(processes, d.Names())
 	if silent := len(processes) - len(s.Processes); silent > 0 {
 		say("warn", "they have ended without Limiter.Close, hang, or do not reach Redis: ratectl processes", "%d of %d give no sign of life", silent, len(processes))
 	}
@@ -174,8 +192,8 @@ func (c *doctorCommand) examineProcesses(ctx context.Context) {
 	if len(s.Missing) > 0 {
 		say("warn", "construct the generated wrapper, or name the listing of this program", "none has constructed what limits %s", someOf(s.Missing))
 	}
-	for _, d := range s.Differ[:min(len(s.Differ), maxNamed)] {
-		say("warn", "deploy one version everywhere", "rule %s differs: %v", d.Rule, d)
+	for _, r := range s.Differ[:min(len(s.Differ), maxNamed)] {
+		say("warn", "deploy one version everywhere", "rule %s differs: %v", r.Rule, r)
 	}
 	if more := len(s.Differ) - maxNamed; more > 0 {
 		say("warn", "deploy one version everywhere", "and %d more rules differ", more)
@@ -183,7 +201,7 @@ func (c *doctorCommand) examineProcesses(ctx context.Context) {
 	for _, f := range s.Findings {
 		say("warn", f.Help, "%s", f.About(len(s.Processes)))
 	}
-	if !slices.ContainsFunc(c.found, func(f finding) bool { return f.Check == "processes" && f.State != "ok" }) {
+	if !slices.ContainsFunc(d.found, func(f Check) bool { return f.Check == "processes" && f.State != "ok" }) {
 		say("ok", "", "%d report, and all that they declare is in force, as far as they know", len(processes))
 	}
 }
@@ -198,35 +216,4 @@ func someOf(names []string) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
-}
-
-// A finding is the result of one check.
-type finding struct {
-	Check  string `json:"check"`
-	State  string `json:"state"` // ok, warn, bad or unknown
-	Where  string `json:"where"` // the server, or empty
-	Says   string `json:"says"`
-	Remedy string `json:"remedy,omitempty"`
-}
-
-func (f finding) row() []string {
-	return []string{f.Check, f.State, cmp.Or(f.Where, "-"), f.Says, cmp.Or(f.Remedy, "-")}
-}
-
-// rank orders findings by how bad they are.
-func (f finding) rank() int { return slices.Index([]string{"bad", "warn", "unknown", "ok"}, f.State) }
-
-// say adds a finding. What is ok needs no remedy.
-func (c *doctorCommand) say(check, state, where, remedy, format string, args ...any) {
-	if state == "ok" {
-		remedy = ""
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.found = append(c.found, finding{check, state, where, fmt.Sprintf(format, args...), remedy})
-}
-
-// has reports whether a check has found something.
-func (c *doctorCommand) has(check string) bool {
-	return slices.ContainsFunc(c.found, func(f finding) bool { return f.Check == check })
 }

@@ -1,21 +1,19 @@
-package main
+package operate
 
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// An affected says what a change would do to callers, as far as Redis knows.
-type affected struct {
+// An Affected says what a change would do to callers, as far as Redis knows.
+type Affected struct {
 	Callers int64    `json:"callers"`           // whose keys are counted now
 	Refused int64    `json:"refused"`           // of these, a call of a cost of 1, as it is
 	Would   int64    `json:"would_be_refused"`  // with the change
@@ -23,7 +21,7 @@ type affected struct {
 }
 
 // String says it in words.
-func (a *affected) String() string {
+func (a *Affected) String() string {
 	text := fmt.Sprintf("callers that are counted now: %d, refused now: %d, with the change: %d", a.Callers, a.Refused, a.Would)
 	if len(a.Unknown) > 0 {
 		text += "; that is not all: " + strings.Join(a.Unknown, ", ")
@@ -31,38 +29,39 @@ func (a *affected) String() string {
 	return text
 }
 
-// affectedBy finds out what the next call of each caller of a target would find, now and after a change.
-func (c *editing) affectedBy(ctx context.Context, t override.Target, after override.Change) (*affected, error) {
-	a := new(affected)
-	modified := &session{printer: c.printer, Core: c.Core} // but for the limiter and what is in force
-	modified.Limiter = nil
-	defer func() { modified.Store, modified.Client = nil, nil; modified.close() }() // these are the command's
-	if err := c.follow(ctx); err != nil {
+// Affected finds out what the next call of each caller of a target would find, now and after a change.
+func (c *Core) Affected(ctx context.Context, t override.Target, after override.Change) (*Affected, error) {
+	a := new(Affected)
+	if err := c.Renew(ctx); err != nil {
 		return nil, err
 	}
+	modified := *c // but for the limiter and what is in force
+	modified.Limiter = nil
 	change := after.At(time.Now())
-	if c.broken {
+	if c.Rejected {
 		a.Unknown = append(a.Unknown, "the limiters reject the hash, and here limits are as declared")
 	}
-	if err := modified.followSaid(ctx, changed(c.Modes, t, change)); err != nil {
+	err := modified.renew(ctx, changed(c.Modes, t, change))
+	defer func() { _ = modified.Limiter.Close() }()
+	if err != nil {
 		return nil, err
 	}
-	rules := slices.DeleteFunc(slices.Clone(c.Rules), func(d operate.Rule) bool { return t.Rule != override.All && t.Rule != d.Name })
-	if c.Max == 0 && change.Max == nil && slices.ContainsFunc(rules, func(d operate.Rule) bool { return d.ByCall != "" }) {
+	rules := slices.DeleteFunc(slices.Clone(c.Rules), func(d Rule) bool { return t.Rule != override.All && t.Rule != d.Name })
+	if c.Max == 0 && change.Max == nil && slices.ContainsFunc(rules, func(d Rule) bool { return d.ByCall != "" }) {
 		a.Unknown = append(a.Unknown, "callers who bring their max are judged by that of their last refusal, or by none")
 	}
 	of := func(pattern string) bool {
-		_, is := operate.Matching(map[string]bool{t.Pattern: true}, pattern)
+		_, is := Matching(map[string]bool{t.Pattern: true}, pattern)
 		return is || !t.Keys
 	}
-	err := operate.Judge(ctx, rules, of, func(_ operate.Rule, states []operate.State) {
+	err = Judge(ctx, rules, of, func(_ Rule, states []State) {
 		a.Callers++
 		for i, n := range []*int64{&a.Refused, &a.Would} {
 			if states[i].Refuses() && !states[i].Shadow {
 				*n++
 			}
 		}
-	}, &c.Core, &modified.Core)
+	}, c, &modified)
 	if one := t.Keys && !strings.HasSuffix(t.Pattern, "*"); change.Max != nil && *change.Max == 0 && (!one || a.Callers == 0) {
 		a.Unknown = append(a.Unknown, "those for whom nothing is counted are refused too")
 	}
@@ -88,11 +87,4 @@ func changed(says runtime.Overrides, t override.Target, to rule.KeyOverride) run
 	}
 	says.Rules[t.Rule] = of
 	return says
-}
-
-// cloned returns a copy that can be written to.
-func cloned[V any](m map[string]V) map[string]V {
-	all := make(map[string]V)
-	maps.Copy(all, m)
-	return all
 }

@@ -1,0 +1,113 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/nearest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// Rule returns the rule that has a name or a prefix.
+func (c *Core) Rule(name string) (Rule, error) {
+	var found []Rule
+	for _, d := range c.Rules {
+		if d.Prefix == name {
+			return d, nil
+		}
+		same := func(f Rule) bool { return f.Prefix == d.Prefix }
+		if d.Name == name && !slices.ContainsFunc(found, same) {
+			found = append(found, d)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return Rule{}, Wrongf("no rule has the name %q%s; ratectl rules lists them", name, nearest.Hint(name, c.Names()))
+	}
+	return Rule{}, Wrongf("%d rules have the name %q, at %s and %s: name the one by its prefix, such as %q",
+		len(found), name, found[0].Place, found[1].Place, found[0].Prefix)
+}
+
+// Fits returns an error if keys of the rule have not as many parts as a key; 0: that is empty.
+func (r Rule) Fits(key *runtime.Key, n int) error {
+	text, parts := key.String(), strings.Join(r.Parts, ",")
+	switch {
+	case r.AnyKey || strings.HasPrefix(text, "%sha256-") || n == len(r.Parts) || text == "" && len(r.Parts) == 0:
+		return nil
+	case len(r.Parts) == 0:
+		return Wrongf("rule %s has one limit for all callers: leave the KEY out", r.Name)
+	case n == 0:
+		return Wrongf("rule %s has a limit for each %s: name the KEY", r.Name, parts)
+	}
+	return Wrongf("the number of parts of a key of rule %s (%s) is %d, and not %d as in %q: write a colon within a part as %%3A, or give the parts with -parts",
+		r.Name, parts, len(r.Parts), n, text)
+}
+
+// FitsPattern returns an error if the rule has no key that a pattern is for.
+func (r Rule) FitsPattern(pattern string) error {
+	has, wild := strings.Count(pattern, ":")+1, strings.HasSuffix(pattern, "*")
+	parts := strings.Join(r.Parts, ",")
+	switch {
+	case pattern == "":
+		return Wrongf("-keys is empty: a variable that is not set? Leave it out for the rule itself")
+	case r.AnyKey || strings.HasPrefix(pattern, "%sha256-") || has == len(r.Parts) || wild && (has < len(r.Parts) || pattern == "*"):
+		return nil
+	case len(r.Parts) == 0:
+		return Wrongf("rule %s has one limit for all callers: leave -keys out", r.Name)
+	default:
+		return Wrongf("-keys %s: the keys of rule %s are %s, joined by colons: %d parts, and not %d", pattern, r.Name, parts, len(r.Parts), has)
+	}
+}
+
+// Unlikely returns why calls may have no key like that of a target for which nothing is
+// counted, or nothing.
+func (c *Core) Unlikely(ctx context.Context, t override.Target) (string, error) {
+	r, err := c.Rule(t.Rule)
+	key, invalid := rule.ParseKey(t.Pattern)
+	if !t.Keys || strings.HasSuffix(t.Pattern, "*") || err != nil || invalid != nil {
+		return "", nil
+	}
+	for part := range strings.SplitSeq(t.Pattern, ":") {
+		text, _ := url.PathUnescape(part)
+		if why := notAsCounted(text); why != "" {
+			n, err := c.Client.Exists(ctx, bridge.LimiterOf(c.Limiter).RedisKey(c.LimitOf(r, key))).Result()
+			if n > 0 {
+				why = ""
+			}
+			return why, err
+		}
+	}
+	return "", nil
+}
+
+// notAsCounted returns why the key of a call has no such part, if it is that of an address.
+func notAsCounted(part string) string {
+	addr, err := netip.ParseAddr(part)
+	if port, err := netip.ParseAddrPort(part); err == nil {
+		return fmt.Sprintf("%s has a port, and callers are counted by address: %s", part, port.Addr())
+	}
+	network, none := netip.ParsePrefix(part)
+	switch {
+	case none == nil && network.Addr().Is4():
+		return fmt.Sprintf("%s is a network, and callers of IPv4 are counted by address", part)
+	case none == nil && network.Masked().String() != part:
+		return fmt.Sprintf("%s is written as %s in keys", part, network.Masked())
+	case err != nil:
+		return ""
+	case addr.Unmap().WithZone("").String() != part:
+		return fmt.Sprintf("%s is written as %s in keys", part, addr.Unmap().WithZone(""))
+	case addr.Is6():
+		network, _ := addr.Prefix(56)
+		return fmt.Sprintf("%s is one address, and callers of IPv6 are counted by network, such as %s", part, network)
+	}
+	return ""
+}

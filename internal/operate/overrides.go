@@ -1,0 +1,180 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/rategen/rategen/internal/printed"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// Renew makes the limiter anew, with the overrides as they are now. What a rule in shadow mode would refuse
+// is told as a refusal, so the modes are kept apart.
+func (c *Core) Renew(ctx context.Context) error {
+	c.AskedBefore(ctx)
+	if c.Hash == "" {
+		return c.AsDeclared(ctx)
+	}
+	says, err := c.OverridesNow(ctx)
+	rejected := errors.Is(err, runtime.ErrInvalidOverrides)
+	if err == nil {
+		err = says.Check(c.declared()...)
+		rejected = err != nil
+	}
+	switch {
+	case rejected: // by which ones calls are decided, nobody can read
+		if !c.Rejected { // of what is asked again and again, once
+			c.warnf("the limiters reject the overrides, and go on with those before; here limits are as declared: %v", InFull(err))
+		}
+		c.Rejected = true
+		return c.AsDeclared(ctx)
+	case err != nil:
+		return err
+	}
+	c.Rejected = false
+	return c.renew(ctx, says)
+}
+
+// AsDeclared makes the limiter anew, without overrides.
+func (c *Core) AsDeclared(ctx context.Context) error { return c.renew(ctx, runtime.Overrides{}) }
+
+// renew is Renew with some overrides.
+func (c *Core) renew(ctx context.Context, says runtime.Overrides) error {
+	if c.Limiter != nil {
+		_ = c.Limiter.Close()
+	}
+	c.Modes = says
+	settings := []runtime.Option{runtime.WithNamespace(c.Namespace), runtime.WithoutReports(), runtime.WithLogger(slog.New(slog.DiscardHandler))}
+	without := withoutModes(says)
+	if without.Enabled == nil && len(without.Rules) == 0 {
+		c.Limiter = runtime.New(c.Store, settings...)
+		return nil
+	}
+	inForce := make(chan error, 1)
+	source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return without, nil })
+	c.Limiter = runtime.New(c.Store, append(settings, runtime.WithOverrides(source, 24*time.Hour),
+		runtime.WithObserver(&observe.Observer{Override: func(ev observe.OverrideEvent) {
+			select {
+			case inForce <- ev.Err:
+			default:
+			}
+		}}))...)
+	select {
+	case err := <-inForce:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// withoutModes returns overrides that leave the mode of all rules at enforce.
+func withoutModes(o runtime.Overrides) runtime.Overrides {
+	o.Rules = cloned(o.Rules)
+	for name, of := range o.Rules {
+		of.Mode, of.Keys = nil, cloned(of.Keys)
+		for pattern, key := range of.Keys {
+			key.Mode = nil
+			of.Keys[pattern] = key
+		}
+		o.Rules[name] = of
+	}
+	return o
+}
+
+// cloned returns a copy that can be written to.
+func cloned[V any](m map[string]V) map[string]V {
+	all := make(map[string]V)
+	maps.Copy(all, m)
+	return all
+}
+
+// OverridesNow returns what the hash says.
+func (c *Core) OverridesNow(ctx context.Context) (runtime.Overrides, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	return override.Redis(c.Client, c.Hash).Overrides(ctx)
+}
+
+// Editor returns an editor of the overrides.
+func (c *Core) Editor() (*override.Editor, error) {
+	if c.Hash == "" {
+		return nil, Wrongf("which hash has the overrides? Name the key that the programs give to override.Redis, with -overrides or RATECTL_OVERRIDES")
+	}
+	return override.NewEditor(c.Client, c.Hash, c.declared()...), nil
+}
+
+// declared returns the known rules as the limiter has them.
+func (c *Core) declared() (rules []*runtime.Rule) {
+	for _, r := range c.Rules {
+		rules = append(rules, r.Rule)
+	}
+	return rules
+}
+
+// An Override is one of the hash, and the last change of it that the history has, or nil.
+type Override struct {
+	override.Entry
+	Last *override.Record
+}
+
+// Overrides returns the overrides in the hash, and who has made each.
+func (c *Core) Overrides(ctx context.Context) ([]Override, error) {
+	editor, err := c.Editor()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := editor.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	records, err := editor.History(ctx, 0)
+	if err != nil { // what is in force is known without
+		c.warnf("who has made the overrides is not known: %v", InFull(err))
+	}
+	last := make(map[override.Target]*override.Record)
+	for i := len(records) - 1; i >= 0; i-- {
+		for t := range records[i].Targets() {
+			last[t] = &records[i]
+		}
+	}
+	all := make([]Override, len(entries))
+	for i, e := range entries {
+		all[i] = Override{e, last[e.Target]}
+	}
+	return all, nil
+}
+
+// Deciding returns the overrides by which calls are decided: none if the hash is not named, or the
+// limiters reject it.
+func (c *Core) Deciding(ctx context.Context) ([]Override, error) {
+	if c.Hash == "" || c.Rejected {
+		return nil, nil
+	}
+	return c.Overrides(ctx)
+}
+
+// OwnOf returns what an override says of the rule, and not of its keys.
+func OwnOf(o rule.Override) rule.KeyOverride {
+	return rule.KeyOverride{Enabled: o.Enabled, Max: o.Max, Window: o.Window, Mode: o.Mode}
+}
+
+// TargetText names what an override is for.
+func TargetText(t override.Target) string {
+	switch {
+	case t.Rule == override.All:
+		return "all limits"
+	case !t.Keys && strings.HasSuffix(t.Rule, "*"):
+		return "rules " + printed.Text(t.Rule)
+	case t.Keys && t.Pattern != "":
+		return fmt.Sprintf("%s of rule %s", printed.Text(t.Pattern), printed.Text(t.Rule))
+	}
+	return "rule " + printed.Text(t.Rule)
+}
