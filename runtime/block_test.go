@@ -88,7 +88,7 @@ func TestBlockAndOverrides(t *testing.T) {
 // TestBlockWhileLocal wants processes that decide alone to block too.
 func TestBlockWhileLocal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		limiter := runtime.New(&brokenStore{}, quiet, runtime.WithReplicas(2))
+		limiter := runtime.New(broken(), quiet, runtime.WithReplicas(2))
 		limit := (&runtime.Rule{Name: "r", Window: time.Second, Max: 4, Block: time.Hour, Fail: runtime.FailLocal}).Limit(key("k"))
 		wantPassing(t, limiter, limit, 2, 2)
 		for i := range 3 {

@@ -60,7 +60,7 @@ func refusals(opts ...runtime.Option) map[refusal]func(context.Context) error {
 	add(runtime.ErrLimited, "cap", capped, full)
 	add(runtime.ErrLimited, "cap, two limits", capped, full, other)
 	add(runtime.ErrCostExceedsLimit, "cost", memory, full.WithCost(2))
-	add(runtime.ErrUnavailable, "broken store", runtime.New(&brokenStore{}, opts...), full)
+	add(runtime.ErrUnavailable, "broken store", runtime.New(broken(), opts...), full)
 	add(runtime.ErrInvalidKey, "key", memory, keyless(rule))
 	add(runtime.ErrInvalidLimit, "negative cost", memory, full.WithCost(-1))
 	return all

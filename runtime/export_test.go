@@ -86,18 +86,6 @@ func (l *Limiter) Lines() int {
 // BoundLines bounds how many calls wait in a line.
 func (l *Limiter) BoundLines(most int) { l.ledger.Lines.Most = most }
 
-// A SharedMemory is a MemoryStore that limiters lease from, as if it was shared with
-// other processes.
-type SharedMemory struct{ *MemoryStore }
-
-func (SharedMemory) leases() {}
-
-// A Shared is a store that is no MemoryStore for limiters, which lease from it as if it was
-// shared with other processes.
-type Shared struct{ Store }
-
-func (Shared) leases() {}
-
 // ChargedAt returns the time that the first limit's charge counts as, or 0.
 func (d *Decision) ChargedAt() int64 { return d.chargeTime }
 

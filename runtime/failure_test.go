@@ -19,7 +19,7 @@ import (
 // withoutStore returns limiters whose stores decide nothing.
 func withoutStore(opts ...runtime.Option) map[string]*runtime.Limiter {
 	opts = append([]runtime.Option{quiet}, opts...)
-	return map[string]*runtime.Limiter{"broken store": runtime.New(&brokenStore{}, opts...), "no store": runtime.New(nil, opts...)}
+	return map[string]*runtime.Limiter{"broken store": runtime.New(broken(), opts...), "no store": runtime.New(nil, opts...)}
 }
 
 func TestFailurePolicies(t *testing.T) {
@@ -262,7 +262,7 @@ func TestMemoryStoreOfReplicas(t *testing.T) {
 	for _, c := range []struct {
 		store          runtime.Store
 		replicas, want int
-	}{{runtime.NewMemoryStore(), 1, 0}, {runtime.NewMemoryStore(), 3, 1}, {&brokenStore{}, 3, 0}} {
+	}{{runtime.NewMemoryStore(), 1, 0}, {runtime.NewMemoryStore(), 3, 1}, {broken(), 3, 0}} {
 		var out lines
 		runtime.New(c.store, runtime.WithReplicas(c.replicas), out.Logger())
 		equal(t, fmt.Sprintf("%T, %d replicas: lines", c.store, c.replicas), strings.Count(out.String(), "code=memory_store_replicas"), c.want)

@@ -14,12 +14,16 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 var errBroken = errors.New("the store is broken")
 
 // A brokenStore answers every operation with an error.
 type brokenStore struct{ takes atomic.Int64 }
+
+// broken returns a store on one.
+func broken() runtime.Store { return rawstore.New(new(brokenStore), nil) }
 
 func (s *brokenStore) Take(context.Context, []terms.Call) error {
 	s.takes.Add(1)
@@ -34,8 +38,9 @@ func (s *brokenStore) Reset(context.Context, []terms.Charge) error  { return err
 // A fakeStore is a store in memory that counts what it is asked, and does what a test
 // wants in place of it. Limiters lease from it as from a store that others share.
 type fakeStore struct {
-	runtime.Shared
-	MemoryStore              *runtime.MemoryStore
+	runtime.Store
+	memory                   *runtime.MemoryStore
+	engine                   terms.Store // of it
 	takes, settles, renewals atomic.Int64
 
 	broken atomic.Bool   // take nothing
@@ -46,8 +51,10 @@ type fakeStore struct {
 }
 
 func newFake(opts ...runtime.MemoryOption) *fakeStore {
-	s := runtime.NewMemoryStore(opts...)
-	return &fakeStore{Shared: runtime.Shared{Store: s}, MemoryStore: s}
+	memory := runtime.NewMemoryStore(opts...)
+	s := &fakeStore{memory: memory, engine: rawstore.On(memory).Store}
+	s.Store = rawstore.Shared(faked{s.engine, s}, nil)
+	return s
 }
 
 // onFake returns a limiter on a store of its own that counts what it is asked.
@@ -59,7 +66,13 @@ func onFake(opts ...runtime.Option) (*runtime.Limiter, *fakeStore) {
 // trips returns how often the store was asked for decisions and settlements.
 func (s *fakeStore) trips() int64 { return s.takes.Load() + s.settles.Load() }
 
-func (s *fakeStore) Take(ctx context.Context, calls []terms.Call) error {
+// A faked engine is that of a fakeStore.
+type faked struct {
+	terms.Store
+	*fakeStore
+}
+
+func (s faked) Take(ctx context.Context, calls []terms.Call) error {
 	s.takes.Add(1)
 	switch {
 	case s.broken.Load():
@@ -68,23 +81,23 @@ func (s *fakeStore) Take(ctx context.Context, calls []terms.Call) error {
 		return s.take(ctx, calls)
 	}
 	time.Sleep(s.delay)
-	return s.MemoryStore.Take(ctx, calls)
+	return s.engine.Take(ctx, calls)
 }
 
-func (s *fakeStore) Settle(ctx context.Context, charges []terms.Charge) error {
+func (s faked) Settle(ctx context.Context, charges []terms.Charge) error {
 	s.settles.Add(1)
 	if s.settle != nil {
 		return s.settle(ctx, charges)
 	}
-	return s.MemoryStore.Settle(ctx, charges)
+	return s.engine.Settle(ctx, charges)
 }
 
-func (s *fakeStore) Renew(ctx context.Context, calls []terms.Call) error {
+func (s faked) Renew(ctx context.Context, calls []terms.Call) error {
 	s.renewals.Add(int64(len(calls)))
 	if s.renew != nil {
 		return s.renew(ctx, calls)
 	}
-	return s.MemoryStore.Renew(ctx, calls)
+	return s.engine.Renew(ctx, calls)
 }
 
 // whileCalled has settlements fail when their caller's context has ended.
@@ -93,7 +106,7 @@ func (s *fakeStore) whileCalled() *fakeStore {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return s.MemoryStore.Settle(ctx, charges)
+		return s.engine.Settle(ctx, charges)
 	}
 	return s
 }

@@ -87,7 +87,7 @@ func TestFindings(t *testing.T) {
 		},
 		"a wrapper whose calls are denied, undecided or unavailable": func(p *program) {
 			for _, opts := range [][]runtime.Option{{runtime.WithFailurePolicy(runtime.FailOpen)}, {closed}, {runtime.WithFailurePolicy(runtime.FailLocal)}} {
-				for _, store := range []runtime.Store{runtime.NewMemoryStore(), new(brokenStore)} {
+				for _, store := range []runtime.Store{runtime.NewMemoryStore(), broken()} {
 					l, r := runtime.New(store, append(opts, p.out.Logger())...), &runtime.Rule{Name: "r", Window: time.Hour}
 					l.Register(r)
 					calls(l, 1, of(r))
@@ -235,7 +235,7 @@ func TestFindings(t *testing.T) {
 			wantFound(p.T, l, &p.out)
 		},
 		"a store that does not answer": func(p *program) {
-			l := runtime.New(new(brokenStore), p.out.Logger())
+			l := runtime.New(broken(), p.out.Logger())
 			calls(l, 2, of(declared()))
 			wantFound(p.T, l, &p.out, "undecided r")
 			time.Sleep(time.Minute)

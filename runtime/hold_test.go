@@ -62,7 +62,7 @@ func TestHoldErrors(t *testing.T) {
 	} {
 		wantError(t, name, limiter.Hold(t.Context(), c.limit, c.d), c.want)
 	}
-	wantError(t, "a broken store", runtime.New(&brokenStore{}, quiet).Hold(t.Context(), fine, time.Second), errBroken)
+	wantError(t, "a broken store", runtime.New(broken(), quiet).Hold(t.Context(), fine, time.Second), errBroken)
 }
 
 // TestReleaseAndWait wants calls that wait for the end of a hold to go on soon after
@@ -148,7 +148,7 @@ func TestHoldOff(t *testing.T) {
 		if n := strings.Count(out.String(), "bounded=true"); n != 5 || len(seen.all()) > 0 {
 			t.Errorf("%d lines say that a hold is bounded, and there are %d failures\n%s", n, len(seen.all()), out.String())
 		}
-		wrapper.HoldOff(gone, runtime.New(&brokenStore{}, watched...), (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(nil), time.Second)
+		wrapper.HoldOff(gone, runtime.New(broken(), watched...), (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(nil), time.Second)
 		if failures := seen.all(); len(failures) != 1 || !failures[0].Holding || failures[0].Err == nil || strings.Count(out.String(), "by this process alone") != 1 {
 			t.Errorf("a broken store: %+v, %s", failures, out.String())
 		}

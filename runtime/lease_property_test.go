@@ -15,12 +15,13 @@ import (
 	"github.com/rategen/rategen/internal/testkit/seed"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A distantStore is a store on the other side of a network, on a clock of its own.
 type distantStore struct {
-	runtime.SharedMemory
+	terms.Store
 	charged atomic.Int64
 	windows *sync.Map            // the end of the fixed window of each charge, by its time
 	delay   func() time.Duration // of a request, and of a reply
@@ -28,7 +29,7 @@ type distantStore struct {
 
 func (s *distantStore) Take(ctx context.Context, calls []terms.Call) error {
 	time.Sleep(s.delay())
-	err := s.SharedMemory.Take(ctx, calls)
+	err := s.Store.Take(ctx, calls)
 	for i := range calls {
 		if c := &calls[i].Charges[0]; c.At != 0 {
 			s.charged.Add(c.Cost)
@@ -40,9 +41,9 @@ func (s *distantStore) Take(ctx context.Context, calls []terms.Call) error {
 }
 
 // eachCaller has callers of some processes call on one store, each process by a limiter.
-func eachCaller(store runtime.SharedMemory, windows *sync.Map, processes, callers int, delay func(process int) func() time.Duration, call func(l *runtime.Limiter, process, caller int)) {
+func eachCaller(store *runtime.MemoryStore, windows *sync.Map, processes, callers int, delay func(process int) func() time.Duration, call func(l *runtime.Limiter, process, caller int)) {
 	concurrently(processes, func(p int) {
-		limiter := runtime.New(&distantStore{SharedMemory: store, windows: windows, delay: delay(p)}, quiet)
+		limiter := runtime.New(rawstore.Shared(&distantStore{Store: rawstore.On(store).Store, windows: windows, delay: delay(p)}, store), quiet)
 		concurrently(callers, func(c int) { call(limiter, p, c) })
 		if err := limiter.Close(); err != nil {
 			panic(err)
@@ -97,7 +98,7 @@ func (trial leaseTrial) mood(seed uint64, process int) float64 {
 // run makes the calls, and returns those that were admitted, in order, by the store's
 // clock, and how many of them by leases.
 func (trial leaseTrial) run(seed uint64) (all []leasedCall, leased int) {
-	store := runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}
+	store := runtime.NewMemoryStore()
 	now := func() int64 { return time.Now().Add(trial.offset).UnixMicro() }
 	store.SetClock(now)
 	end := time.Now().Add(time.Duration(trial.windows) * trial.rule.Window)
@@ -222,8 +223,9 @@ func TestLeaseNeverExceeds(t *testing.T) {
 func TestLeaseShorterThanTrip(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		rule := &runtime.Rule{Name: "hot", Algorithm: runtime.TokenBucket, Window: time.Second, Lease: 10 * time.Millisecond, Max: 1_000_000}
-		s := &distantStore{SharedMemory: runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}, windows: new(sync.Map), delay: func() time.Duration { return 8 * time.Millisecond }}
-		l := runtime.New(s, quiet)
+		memory := runtime.NewMemoryStore()
+		s := &distantStore{Store: rawstore.On(memory).Store, windows: new(sync.Map), delay: func() time.Duration { return 8 * time.Millisecond }}
+		l := runtime.New(rawstore.Shared(s, memory), quiet)
 		var admitted atomic.Int64
 		concurrently(20, func(int) { admitted.Add(int64(passing(t, l, rule.Limit(nil), 1000))) })
 		ok(t, l.Close())

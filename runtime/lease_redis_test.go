@@ -118,7 +118,7 @@ func TestLeaseInRollingDeploy(t *testing.T) {
 // returns how many calls of each were admitted. A load of 1 is the whole limit.
 func shares(rule *runtime.Rule, loads []float64, windows int) (out []int64) {
 	const callers = 10
-	store := runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}
+	store := runtime.NewMemoryStore()
 	admitted := make([]atomic.Int64, len(loads))
 	end := time.Now().Add(time.Duration(windows) * rule.Window)
 	delay := func(int) func() time.Duration { return func() time.Duration { return 200 * time.Microsecond } }

@@ -265,7 +265,7 @@ func TestLeaseAtTheEnd(t *testing.T) {
 			}, func(l *leaseTest) {
 				l.store.settle = func(ctx context.Context, charges []terms.Charge) error {
 					time.Sleep(l.store.delay)
-					return l.store.MemoryStore.Settle(ctx, charges)
+					return l.store.engine.Settle(ctx, charges)
 				}
 				midnight := time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
 				time.Sleep(time.Until(midnight) - 700*time.Millisecond)

@@ -22,8 +22,8 @@ import (
 type Limiter struct {
 	engine     decide.Engine
 	plans      plan.Plans
-	store      Store       // nil: every call is decided by its rule's failure policy
-	redis      *RedisStore // which store is or embeds, or nil
+	store      backend
+	redis      *RedisStore // that of store, or nil
 	processCap *processCap // nil: no cap
 	hasSwitch  bool        // limits can be switched off
 	hasMemory  bool        // its store is a MemoryStore of its own

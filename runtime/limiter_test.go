@@ -89,8 +89,8 @@ func TestInvalidLimit(t *testing.T) {
 
 func TestCostZero(t *testing.T) {
 	t.Parallel()
-	store := &brokenStore{}
-	limiter, limit := runtime.New(store, quiet, closed), perHour(1).Limit(nil).WithCost(0)
+	store := new(brokenStore)
+	limiter, limit := runtime.New(rawstore.New(store, nil), quiet, closed), perHour(1).Limit(nil).WithCost(0)
 	for range 3 {
 		d := takenBy(t, limiter, rule.SourceNone, limit)
 		if !d.Allowed || d.Rule != "" {

@@ -42,7 +42,7 @@ func TestLog(t *testing.T) {
 func TestLogFailures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var out lines
-		limiter := runtime.New(&brokenStore{}, out.Logger())
+		limiter := runtime.New(broken(), out.Logger())
 		r := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Fail: runtime.FailLocal, Invalid: rule.InvalidRefuse}
 		for range 5 {
 			limiter.Take(t.Context(), r.Limit(key("secret")))
@@ -62,7 +62,7 @@ level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=
 func TestLogOfManyRules(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var out lines
-		limiter := runtime.New(&brokenStore{}, out.Logger())
+		limiter := runtime.New(broken(), out.Logger())
 		for range 8 {
 			for i := range 200 {
 				_, _ = limiter.Take(t.Context(), (&runtime.Rule{Name: fmt.Sprint("r", i), Window: time.Hour, Max: 1}).Limit(nil))

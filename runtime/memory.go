@@ -13,11 +13,17 @@ import (
 // processes, [MemoryStore] keeps them in this one.
 //
 // Only this module makes stores: what a store is asked, and in which terms, may change with
-// every release. A type that embeds one of them is a Store, too.
-type Store interface{ engineStore }
+// every release. A type that embeds one of them is a Store, too, and decides as that does.
+type Store interface{ backend() backend }
 
-// An engineStore is a store as the engine knows it. Those of this package embed one.
-type engineStore = terms.Store
+// A backend is what a limiter has of its store.
+type backend struct {
+	terms.Store              // nil: every call is decided by its rule's failure policy
+	memory      *MemoryStore // that decides, or stands behind what decides, or nil
+	redis       *RedisStore  // likewise
+	own         bool         // one of the two decides, which takes a bounded time
+	leases      bool         // a process may lease limits, because other processes share them
+}
 
 // defaultMaxKeys is how many keys a [MemoryStore] holds by default.
 const defaultMaxKeys = 131_072
@@ -31,7 +37,6 @@ const defaultMaxKeys = 131_072
 // a blocked one last. The log says once, keys_forgotten, that what still counted was lost, and
 // once that a block was.
 type MemoryStore struct {
-	engineStore
 	states    *memstate.Store
 	maxKeys   int
 	clock     func() int64          // in place of the process's, or nil
@@ -65,19 +70,16 @@ func NewMemoryStore(opts ...MemoryOption) *MemoryStore {
 		opt(s)
 	}
 	s.states = memstate.NewStore(s.maxKeys)
-	s.states.Clock, s.states.Tells, s.engineStore = s.clock, true, s.states
+	s.states.Clock, s.states.Tells = s.clock, true
 	s.states.Lost = func(blocked bool) {
 		s.listeners.All(noEvents).log.KeysForgotten(blocked, s.states.Bound(), "runtime.WithMaxKeys")
 	}
 	return s
 }
 
-func (s *MemoryStore) self() *MemoryStore { return s }
-
-// storeOf returns the store of type S that a store is or embeds, or nil.
-func storeOf[S MemoryStore | RedisStore](store Store) *S {
-	if s, ok := store.(interface{ self() *S }); ok {
-		return s.self()
+func (s *MemoryStore) backend() backend {
+	if s == nil || s.states == nil {
+		return backend{}
 	}
-	return nil
+	return backend{Store: s.states, memory: s, own: true}
 }

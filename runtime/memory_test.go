@@ -65,7 +65,7 @@ func TestMemoryIsFull(t *testing.T) {
 			return runtime.New(runtime.NewMemoryStore(runtime.WithMaxKeys(most)), opts...)
 		},
 		"runtime.WithLocalKeys": func(opts ...runtime.Option) *runtime.Limiter {
-			return runtime.New(new(brokenStore), append(opts, runtime.WithLocalKeys(most), runtime.WithFailurePolicy(runtime.FailLocal))...)
+			return runtime.New(broken(), append(opts, runtime.WithLocalKeys(most), runtime.WithFailurePolicy(runtime.FailLocal))...)
 		},
 	} {
 		var out lines
@@ -164,17 +164,18 @@ func TestMemoryStoreAllocates(t *testing.T) {
 		for n := 1; n <= len(charges); n++ {
 			store := runtime.NewMemoryStore()
 			store.SetClock(century.UnixMicro)
+			engine := rawstore.On(store).Store
 			for i := range charges {
 				c := rawstore.Charge{Rule: r, Key: []byte{byte(i)}, Max: 3, Cost: 1}
 				charges[i] = c.Engine()
 			}
 			calls := []terms.Call{{Charges: charges[:n]}}
 			take := func() {
-				_ = store.Take(t.Context(), calls)
-				_ = store.Settle(t.Context(), calls[0].Charges)
+				_ = engine.Take(t.Context(), calls)
+				_ = engine.Settle(t.Context(), calls[0].Charges)
 			}
 			for range 4 {
-				_ = store.Take(t.Context(), calls)
+				_ = engine.Take(t.Context(), calls)
 			}
 			if allocs := fewestAllocs(take); allocs != 0 || calls[0].Err != nil {
 				t.Errorf("%s, %d limits: %v allocations, error %v", name, n, allocs, calls[0].Err)

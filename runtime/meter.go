@@ -222,8 +222,7 @@ func (m *metered) takePart(wants []meter.Want, try bool) (err error) {
 // meterContext returns a context for a trip that goes on when the call's has ended. A store that
 // does not bound it then has [SettleTimeout] left.
 func (l *Limiter) meterContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	switch l.store.(type) {
-	case *MemoryStore, *RedisStore:
+	if l.store.own {
 		return l.settleContext(ctx)
 	}
 	trip, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -96,7 +96,7 @@ func TestMeterOutlivesItsCall(t *testing.T) {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return store.MemoryStore.Take(ctx, calls)
+			return store.engine.Take(ctx, calls)
 		}
 		ok(t, m.Charge(5))
 		between(t, "taken in advance", m.Advance(0), 1, 40)
@@ -120,7 +120,7 @@ func TestMeterOnSlowStore(t *testing.T) {
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-time.After(wait):
-				return store.MemoryStore.Take(ctx, calls)
+				return store.engine.Take(ctx, calls)
 			}
 		}
 		ok(t, m.Charge(2))
@@ -130,7 +130,7 @@ func TestMeterOnSlowStore(t *testing.T) {
 		wait = 0
 		store.settle = func(ctx context.Context, charges []terms.Charge) error {
 			time.Sleep(time.Second / 2)
-			return store.MemoryStore.Settle(ctx, charges)
+			return store.engine.Settle(ctx, charges)
 		}
 		charged := limiter.Meter(context.Background(), taken(t, limiter, wide.Limit(nil).WithCost(5)))
 		equal(t, "time until a meter is closed", elapsed(func() { m.Close(); charged.Close(3) }), 0)

@@ -179,7 +179,7 @@ func TestLeasePeek(t *testing.T) {
 	t.Parallel()
 	testLease(t, nil, func(l *leaseTest) {
 		l.fill()
-		units, greedy := l.units(), runtime.New(l.store.MemoryStore, quiet)
+		units, greedy := l.units(), runtime.New(l.store.memory, quiet)
 		for range l.rule.Max { // the rest of the limit goes to somebody else
 			_, _ = greedy.Take(l.Context(), l.limit)
 		}

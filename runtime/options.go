@@ -80,19 +80,22 @@ func WithLogger(logger *slog.Logger) Option {
 // New returns a Limiter that keeps its counts in store. Without one every call is decided by
 // its rule's failure policy. [Limiter.Close] ends the goroutines that it has started.
 func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{store: store, redis: storeOf[RedisStore](store), peers: new(peerstate.Table), closed: make(chan struct{}),
-		events: newEvents([]*findings.List{new(findings.List)}, nil)}
+	l := &Limiter{peers: new(peerstate.Table), closed: make(chan struct{}), events: newEvents([]*findings.List{new(findings.List)}, nil)}
+	if store != nil {
+		l.store = store.backend()
+	}
+	l.redis = l.store.redis
 	l.plans.Replicas = 1
 	l.engine.Alone = memstate.NewStore(defaultMaxKeys)
 	for _, opt := range opts {
 		opt(l)
 	}
-	if m := storeOf[MemoryStore](store); m != nil { // the counts of this process use its clock
+	if m := l.store.memory; m != nil { // the counts of this process use its clock
 		l.engine.Alone.Clock = m.states.Clock
 		if l.processCap != nil {
 			l.processCap.counts.InProcess.Clock = m.states.Clock
 		}
-		l.hasMemory = l.events.addTo(&m.listeners) && m == store
+		l.hasMemory = l.events.addTo(&m.listeners) && l.store.own
 		l.peers = &m.peers
 	}
 	l.engine.Alone.Lost = func(blocked bool) {
@@ -104,16 +107,16 @@ func New(store Store, opts ...Option) *Limiter {
 		l.redis.attach(l.events)
 		l.peers = &l.redis.peers
 	}
-	if w, ok := store.(witness); ok {
+	if w, ok := l.store.Store.(witness); ok {
 		l.events.witness, l.events.hearDecisions = w, true
 	}
-	if s, ok := store.(interface{ Listen(*findings.List) }); ok { // that of package ratetest
+	if s, ok := l.store.Store.(interface{ Listen(*findings.List) }); ok { // that of package ratetest
 		s.Listen(l.events.log.Lists[0])
 	}
-	if store == nil && l.enabled == nil {
+	if l.store.Store == nil && l.enabled == nil {
 		l.events.log.Find(report.NoStore, "", "")
 	}
-	if _, ok := store.(*MemoryStore); ok && l.plans.Replicas > 1 { // each of which admits as much as a rule does
+	if l.store.own && l.store.memory != nil && l.plans.Replicas > 1 { // each of which admits as much as a rule does
 		l.events.log.MemoryOfReplicas()
 	}
 	l.followOverrides()
@@ -135,16 +138,15 @@ func (l *Limiter) build() {
 	l.plans.CallAfterClose = func() { l.events.log.Find(report.Closed, "", "") }
 	l.plans.NewPlan, l.plans.Factors.Make, l.plans.Factors.Changed = l.completePlan, l.newFactor, l.reportFactor
 	e := &l.engine
-	e.Store = l.store
-	if s, ok := l.store.(*MemoryStore); ok {
-		e.InProcess = s.states
+	e.Store = l.store.Store
+	if l.store.own && l.store.memory != nil {
+		e.InProcess = l.store.memory.states
 	}
 	if l.redis != nil {
 		e.Denials = l.redis.cfg.Denials
 	}
-	_, leases := l.store.(interface{ leases() })
 	c := ledger.Config{
-		Stores: [2]terms.Store{l.store, e.Alone}, InMemory: storeOf[MemoryStore](l.store) != nil, Leases: leases,
+		Stores: [2]terms.Store{e.Store, e.Alone}, InMemory: l.store.memory != nil, Leases: l.store.leases,
 		Bound: l.settleContext,
 		Contain: func() {
 			if value := recover(); value != nil {
@@ -157,7 +159,7 @@ func (l *Limiter) build() {
 	if l.events.hearSettled {
 		c.Settling = l.events.reportSettling
 	}
-	if l.redis != nil && Store(l.redis) == l.store { // a store that embeds it may settle in its own way
+	if l.redis != nil && l.store.own {
 		c.Returner = l.redis.router
 	}
 	l.ledger = ledger.New(c)
@@ -200,7 +202,7 @@ func (l *Limiter) Close() error {
 	if l.redis != nil {
 		l.redis.listeners.Remove(l.events, joinEvents)
 	}
-	if m := storeOf[MemoryStore](l.store); m != nil {
+	if m := l.store.memory; m != nil {
 		m.listeners.Remove(l.events, joinEvents)
 	}
 	err = errors.Join(err, l.follower.Close(), l.plans.Factors.Close())

@@ -91,7 +91,7 @@ func TestOverrides(t *testing.T) {
 func TestRulesWithoutEnd(t *testing.T) {
 	t.Parallel()
 	var out lines
-	limiter := runtime.New(&brokenStore{}, out.Logger(), runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(2),
+	limiter := runtime.New(broken(), out.Logger(), runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(2),
 		overridden(overridesOf(rule.Override{Max: new(int64(2))})))
 	defer limiter.Close()
 	for i := range int64(10_500) {

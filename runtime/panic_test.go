@@ -17,6 +17,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rawstore"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -172,7 +173,7 @@ func TestPanickingHook(t *testing.T) {
 
 // A panickyStore panics when it is asked for the third time.
 type panickyStore struct {
-	*runtime.MemoryStore
+	terms.Store
 	takes atomic.Int64
 }
 
@@ -180,14 +181,15 @@ func (s *panickyStore) Take(ctx context.Context, calls []terms.Call) error {
 	if s.takes.Add(1) == 3 {
 		panic("store")
 	}
-	return s.MemoryStore.Take(ctx, calls)
+	return s.Store.Take(ctx, calls)
 }
 
 // A call that panics waits no longer, as observers are told, and a later one is told of as if it had not.
 func TestPanicWhileWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var waits recorder[observe.WaitEvent]
-		limiter := runtime.New(&panickyStore{MemoryStore: runtime.NewMemoryStore()}, quiet, observing(observe.Observer{Wait: withContext(waits.add)}))
+		memory := runtime.NewMemoryStore()
+		limiter := runtime.New(rawstore.New(&panickyStore{Store: rawstore.On(memory).Store}, memory), quiet, observing(observe.Observer{Wait: withContext(waits.add)}))
 		limit := (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Wait: time.Second}).Limit(nil)
 		taken(t, limiter, limit)
 		for range 3 { // the first waits in vain, the second need not wait, and the third does

@@ -198,7 +198,7 @@ func TestPermitsOfOddLimits(t *testing.T) {
 	odd := permitRule(3)
 	odd.Name = "r"
 	tests := map[string]test{}
-	for name, store := range map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "broken": new(brokenStore)} {
+	for name, store := range map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "broken": broken()} {
 		tests["key, "+name] = test{store, odd.Limit(runtime.NewKey().AddInvalid("none"))}
 	}
 	for _, max := range []int64{-1, 0, 1, rule.MaxLog + 1} {

@@ -214,7 +214,7 @@ func TestInvalidSettlementReturnsPermits(t *testing.T) {
 func TestLocalPermits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, replicas := range []int{1, 2} {
-			limiter := runtime.New(new(brokenStore), quiet, runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(replicas))
+			limiter := runtime.New(broken(), quiet, runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(replicas))
 			limit := permitRule(4).Limit(nil)
 			all := make([]runtime.Decision, 4/replicas)
 			for i := range all {

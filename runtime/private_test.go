@@ -18,6 +18,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 const (
@@ -153,7 +154,7 @@ func (w *notes) find(t *testing.T, private ...string) {
 
 // A quotingStore has a store fail once it has an error.
 type quotingStore struct {
-	runtime.Store
+	terms.Store
 	err error
 }
 
@@ -206,9 +207,9 @@ func TestNothingPrivateOfFunctions(t *testing.T) {
 func TestCauseIsKept(t *testing.T) {
 	t.Parallel()
 	cause := fmt.Errorf("node %s: %w", address, os.ErrDeadlineExceeded)
-	store := &quotingStore{Store: runtime.NewMemoryStore(), err: cause}
+	store := &quotingStore{err: cause}
 	var failed error
-	l := runtime.New(store, quiet, closed, observing(observe.Observer{
+	l := runtime.New(rawstore.New(store, nil), quiet, closed, observing(observe.Observer{
 		Failure: func(_ context.Context, ev observe.FailureEvent) { failed = ev.Err },
 	}))
 	limit := (&runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 3}).Limit(key(caller))

@@ -53,7 +53,6 @@ const (
 // when the answer is there, within the store's timeout. Other callers see a deadline in time,
 // and a cancellation within 5 ms of their arrival, or at once later on.
 type RedisStore struct {
-	engineStore
 	client    rediswire.Client
 	cfg       redisengine.Config
 	router    *redisengine.Router
@@ -129,7 +128,6 @@ func newRedisStore(client rediswire.Client, opts ...RedisOption) *RedisStore {
 		s.cfg.Sharding = newShardingCheck(s)
 	}
 	s.router = redisengine.New(client, &s.cfg)
-	s.engineStore = s.router
 	return s
 }
 
@@ -179,10 +177,12 @@ func (s *RedisStore) Close() error {
 	return nil
 }
 
-// leases says that a process may lease limits, because other processes share them.
-func (*RedisStore) leases() {}
-
-func (s *RedisStore) self() *RedisStore { return s }
+func (s *RedisStore) backend() backend {
+	if s == nil || s.router == nil {
+		return backend{}
+	}
+	return backend{Store: s.router, redis: s, own: true, leases: true}
+}
 
 func (s lentStore) Failures() map[observe.ErrorClass]int64 {
 	counts := make(map[observe.ErrorClass]int64)

@@ -21,6 +21,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestNothingPrivateOfStores has stores fail in many ways.
@@ -107,8 +108,8 @@ func TestNothingPrivateOfStores(t *testing.T) {
 	}
 	t.Run("a store of the program's", func(t *testing.T) {
 		var w notes
-		store := &quotingStore{Store: runtime.NewMemoryStore()}
-		w.use(t, w.limiter(store, closed), nil, func() { store.err = quotes })
+		store := &quotingStore{Store: rawstore.On(runtime.NewMemoryStore()).Store}
+		w.use(t, w.limiter(rawstore.New(store, nil), closed), nil, func() { store.err = quotes })
 		w.find(t)
 	})
 	t.Run("a circuit breaker of a node", func(t *testing.T) {

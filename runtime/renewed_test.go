@@ -53,7 +53,7 @@ func (s *fakeStore) renewsUnless() *atomic.Bool {
 		if away.Load() {
 			return errBroken
 		}
-		return s.MemoryStore.Renew(ctx, calls)
+		return s.engine.Renew(ctx, calls)
 	}
 	return away
 }
@@ -109,10 +109,10 @@ func TestSettlementIsRepeated(t *testing.T) {
 				broken := time.Now().Add(10 * time.Second)
 				c.store.settle = func(ctx context.Context, charges []terms.Charge) error {
 					if time.Now().After(broken) {
-						return c.store.MemoryStore.Settle(ctx, charges)
+						return c.store.engine.Settle(ctx, charges)
 					}
 					if done {
-						ok(t, c.store.MemoryStore.Settle(ctx, charges))
+						ok(t, c.store.engine.Settle(ctx, charges))
 					}
 					return errBroken
 				}
@@ -162,13 +162,13 @@ func TestSettlementOvertakesRenewal(t *testing.T) {
 			c.store.renew = func(ctx context.Context, calls []terms.Call) error {
 				select {
 				case <-begun:
-					return c.store.MemoryStore.Renew(ctx, calls)
+					return c.store.engine.Renew(ctx, calls)
 				default:
 					close(begun)
 				}
 				execute := func(calls []terms.Call) {
 					time.Sleep(test.late)
-					_ = c.store.MemoryStore.Renew(context.Background(), calls)
+					_ = c.store.engine.Renew(context.Background(), calls)
 					close(executed)
 				}
 				if test.lost {

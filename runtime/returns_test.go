@@ -110,7 +110,7 @@ func TestCloseReturnsPermits(t *testing.T) {
 			limit, gate := permitRule(100).Limit(nil), make(chan struct{})
 			store.renew = func(ctx context.Context, calls []terms.Call) error {
 				<-gate // and is executed after the returns
-				return store.MemoryStore.Renew(ctx, calls)
+				return store.engine.Renew(ctx, calls)
 			}
 			failing := failures
 			var held []runtime.Decision
@@ -126,7 +126,7 @@ func TestCloseReturnsPermits(t *testing.T) {
 				if failing--; failing >= 0 {
 					return errBroken
 				}
-				return store.MemoryStore.Settle(ctx, charges)
+				return store.engine.Settle(ctx, charges)
 			}
 			go close(gate)
 			err := limiter.Close()

@@ -68,8 +68,8 @@ func TestScaledElsewhere(t *testing.T) {
 	}
 	eachCase(t, map[string]test{
 		"overridden": {runtime.NewMemoryStore(), []runtime.Option{override}, r.Limit(nil), 30, rule.SourceStore},
-		"local":      {&brokenStore{}, []runtime.Option{replicas}, r.Limit(nil), 2, rule.SourceLocal},
-		"all":        {&brokenStore{}, []runtime.Option{replicas, override}, r.Limit(nil), 15, rule.SourceLocal},
+		"local":      {broken(), []runtime.Option{replicas}, r.Limit(nil), 2, rule.SourceLocal},
+		"all":        {broken(), []runtime.Option{replicas, override}, r.Limit(nil), 15, rule.SourceLocal},
 		"cap":        {runtime.NewMemoryStore(), []runtime.Option{runtime.WithProcessCap(r)}, wide.Limit(nil), 5, rule.SourceProcess},
 	}, func(t *testing.T, test test) {
 		limiter := runtime.New(test.store, append(test.opts, quiet, runtime.WithScaler(always(0.5)))...)

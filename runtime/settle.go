@@ -182,11 +182,11 @@ func (l *Limiter) correct(b *ledger.Settlement, limit *Limit, made ledger.Made, 
 
 // settleContext returns a context with the values of ctx that does not end with it.
 func (l *Limiter) settleContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	switch l.store.(type) {
-	case *MemoryStore: // has no use for it
-		return ctx, func() {}
-	case *RedisStore:
-		return context.WithoutCancel(ctx), func() {}
+	if !l.store.own {
+		return context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
+	if l.store.memory == nil { // which has no use for it
+		ctx = context.WithoutCancel(ctx)
+	}
+	return ctx, func() {}
 }

@@ -27,7 +27,7 @@ func TestSettleLaterQueue(t *testing.T) {
 				return ctx.Err()
 			}
 			made.Add(int64(len(charges)))
-			return store.MemoryStore.Settle(ctx, charges)
+			return store.engine.Settle(ctx, charges)
 		}
 		limiter := runtime.New(store, quiet, observing(observe.Observer{Failure: func(_ context.Context, ev observe.FailureEvent) {
 			if !ev.Settling || ev.Rule != "wide" {
@@ -61,7 +61,7 @@ func TestCloseWhileUnsettled(t *testing.T) {
 		store, gate := newFake(), make(chan struct{})
 		store.settle = func(ctx context.Context, charges []terms.Charge) error {
 			<-gate // whatever its context says
-			return store.MemoryStore.Settle(ctx, charges)
+			return store.engine.Settle(ctx, charges)
 		}
 		limiter := runtime.New(store, quiet)
 		limiter.SettleLater(t.Context(), taken(t, limiter, wide.Limit(nil)), 0)
@@ -83,7 +83,7 @@ func TestSettleLaterPanics(t *testing.T) {
 			if store.settles.Load() == 1 {
 				panic("settle")
 			}
-			return store.MemoryStore.Settle(ctx, charges)
+			return store.engine.Settle(ctx, charges)
 		}
 		limiter := runtime.New(store, quiet, observing(observe.Observer{Panic: panics.add}))
 		for range 2 {

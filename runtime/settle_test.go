@@ -18,7 +18,7 @@ import (
 // A call that was decided in this process is settled there.
 func TestSettleLocally(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(new(brokenStore), quiet, runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(2))
+	limiter := runtime.New(broken(), quiet, runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(2))
 	limit := perHour(20).Limit(nil)
 	settled(t, limiter, taken(t, limiter, limit.WithCost(5)), 1)
 	limiter.SettleLater(t.Context(), taken(t, limiter, limit.WithCost(5)), 8)
@@ -64,7 +64,7 @@ func TestSettleOutOfBounds(t *testing.T) {
 
 // Another limiter settles no decision. Its own still does, once.
 func TestSettleByOtherLimiter(t *testing.T) {
-	eachCase(t, map[string]runtime.Store{"store": runtime.NewMemoryStore(), "local": new(brokenStore)}, func(t *testing.T, store runtime.Store) {
+	eachCase(t, map[string]runtime.Store{"store": runtime.NewMemoryStore(), "local": broken()}, func(t *testing.T, store runtime.Store) {
 		limiter := runtime.New(store, quiet, runtime.WithFailurePolicy(runtime.FailLocal))
 		defer func() { _ = limiter.Close() }()
 		d := taken(t, limiter, (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 10}).Limit(key("k")), permitRule(3).Limit(key("k")))
@@ -92,7 +92,7 @@ func TestSettleUncharged(t *testing.T) {
 	first := taken(t, limiter, a)
 	over, _ := denied(t, limiter, a)
 	for name, d := range map[string]runtime.Decision{
-		"zero": {}, "denied": over, "not decided": taken(t, runtime.New(new(brokenStore), quiet), a), "at no cost": taken(t, limiter, free),
+		"zero": {}, "denied": over, "not decided": taken(t, runtime.New(broken(), quiet), a), "at no cost": taken(t, limiter, free),
 	} {
 		for range 3 {
 			if err := errors.Join(limiter.Refund(t.Context(), d), limiter.Settle(t.Context(), d, 5)); err != nil {
@@ -171,7 +171,7 @@ func TestRefundUnderAnotherMax(t *testing.T) {
 func refundUnder(t *testing.T, algorithm runtime.Algorithm, local bool, after int64) {
 	var store runtime.Store = runtime.NewMemoryStore()
 	if local {
-		store = new(brokenStore)
+		store = broken()
 	}
 	source := new(board)
 	limiter := runtime.New(store, quiet, runtime.WithOverrides(source, time.Second), runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(2))

@@ -49,7 +49,7 @@ func TestShadowNeverHarms(t *testing.T) {
 				"negative cost": rule.Limit(key("k")).WithCost(-1),
 				"negative max":  rule.Limit(key("k")).WithMax(-1),
 			} {
-				for up, store := range map[string]runtime.Store{"up": runtime.NewMemoryStore(), "down": new(brokenStore), "none": nil} {
+				for up, store := range map[string]runtime.Store{"up": runtime.NewMemoryStore(), "down": broken(), "none": nil} {
 					synctest.Test(t, func(t *testing.T) {
 						limiter, start := runtime.New(store, quiet), time.Now()
 						what := fmt.Sprintf("%v, %s, store %s", rule.Fail, name, up)

@@ -54,7 +54,7 @@ func newShortStore(store *runtime.RedisStore, limits []limit) runtime.Store {
 		rule.Lease = 0
 		plain[rule.Name] = &rule
 	}
-	return rawstore.Changed{RedisStore: store, Rules: plain}
+	return rawstore.Changed(store, plain)
 }
 
 // callLeased makes calls until none is left or the time is over, and writes down

@@ -17,6 +17,11 @@ var (
 	LimiterOf func(limiter any) Limiter
 	// StoreOf returns what a *runtime.RedisStore does for this module.
 	StoreOf func(store any) RedisStore
+	// EngineOf returns the terms.Store that decides the calls of a runtime.Store, and NewStore a
+	// runtime.Store by such an engine. Its clock, listeners and servers are those of the one behind
+	// it, or nil. From one that is shared limiters lease.
+	EngineOf func(store any) any
+	NewStore func(engine, behind any, shared bool) any
 	// WithExceeded returns a context in which a runtime.Limiter keeps the limits in soft mode that
 	// have no room for the call.
 	WithExceeded func(context.Context) context.Context

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
@@ -54,8 +53,6 @@ func set(t *testing.T, name string, value int) {
 // the command line says by -rapid.seed where to begin.
 func TestMemory(t *testing.T) {
 	try(t, effort.ChooseMore(500, effort.Few(1500)), 20_000)
-	nowhere = redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	defer nowhere.Close()
 	rapid.Check(t, func(t *rapid.T) {
 		p := memoryScope.draw(t)
 		var h, twin *history

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/runtime"
 	engine "github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // inMemory is the world of a store in memory, in a bubble of testing/synctest. Its
@@ -19,9 +18,6 @@ type inMemory struct {
 	plain  bool // without faults and leases: the limiter's quickest way
 	leases bool
 }
-
-// nowhere is a Redis that nobody asks: only a store on one has leases.
-var nowhere *redis.Client
 
 func newMemory(p *program) *inMemory {
 	w := &inMemory{plain: true}
@@ -46,16 +42,14 @@ func (w *inMemory) parts() bool                      { return false }
 func (w *inMemory) back(time.Duration) time.Duration { return 0 }
 
 func (w *inMemory) store(int) runtime.Store {
-	faulty := faultyStore{w.memory, w}
+	faulty := faultyStore{rawstore.On(w.memory).Store, w}
 	switch {
 	case w.leases:
-		redis := runtime.NewRedisStore(nowhere)
-		_ = redis.Close() // it would look after its servers, by goroutines that no bubble may keep
-		return leasingStore{faulty, leaser{deeper{redis}}}
+		return rawstore.Shared(faulty, w.memory)
 	case w.plain:
 		return w.memory
 	default:
-		return faulty
+		return rawstore.New(faulty, w.memory)
 	}
 }
 
@@ -88,37 +82,26 @@ func (w *inMemory) through(ctx context.Context, do func() error) error {
 
 // A faultyStore is a store in memory that has the faults of its world.
 type faultyStore struct {
-	*runtime.MemoryStore
+	engine.Store
 	world *inMemory
 }
 
 func (s faultyStore) Take(ctx context.Context, calls []engine.Call) error {
-	return s.world.through(ctx, func() error { return s.MemoryStore.Take(ctx, calls) })
+	return s.world.through(ctx, func() error { return s.Store.Take(ctx, calls) })
 }
 
 func (s faultyStore) Peek(ctx context.Context, calls []engine.Call) error {
-	return s.world.through(ctx, func() error { return s.MemoryStore.Peek(ctx, calls) })
+	return s.world.through(ctx, func() error { return s.Store.Peek(ctx, calls) })
 }
 
 func (s faultyStore) Settle(ctx context.Context, charges []engine.Charge) error {
-	return s.world.through(ctx, func() error { return s.MemoryStore.Settle(ctx, charges) })
+	return s.world.through(ctx, func() error { return s.Store.Settle(ctx, charges) })
 }
 
 func (s faultyStore) Renew(ctx context.Context, calls []engine.Call) error {
-	return s.world.through(ctx, func() error { return s.MemoryStore.Renew(ctx, calls) })
+	return s.world.through(ctx, func() error { return s.Store.Renew(ctx, calls) })
 }
 
 func (s faultyStore) Reset(ctx context.Context, charges []engine.Charge) error {
-	return s.world.through(ctx, func() error { return s.MemoryStore.Reset(ctx, charges) })
+	return s.world.through(ctx, func() error { return s.Store.Reset(ctx, charges) })
 }
-
-// A leasingStore is one that limiters lease from, as if other processes shared it. The
-// methods that it does not have of a faultyStore are a RedisStore's.
-type leasingStore struct {
-	faultyStore
-	leaser
-}
-
-type leaser struct{ deeper }
-
-type deeper struct{ *runtime.RedisStore }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -15,13 +14,8 @@ import (
 // Then it takes over.
 type pair struct {
 	mu              sync.Mutex
-	master, replica *runtime.MemoryStore
+	master, replica terms.Store
 	cut             bool
-}
-
-func newPair() *pair {
-	open := func() *runtime.MemoryStore { return runtime.NewMemoryStore(runtime.WithClock(time.Now)) }
-	return &pair{master: open(), replica: open()}
 }
 
 // cutOff has the replica learn nothing any more.
@@ -43,7 +37,7 @@ const storeMost = time.Millisecond
 
 // A pairStore reaches the master of a pair.
 type pairStore struct {
-	*runtime.MemoryStore // the first master, which has what peers have said
+	terms.Store // the first master
 	*pair
 }
 
@@ -69,14 +63,14 @@ func (s pairStore) Peek(ctx context.Context, calls []terms.Call) error {
 }
 
 func (s pairStore) Hold(ctx context.Context, charges []terms.Charge) error {
-	return s.both(charges, func(m *runtime.MemoryStore, charges []terms.Charge) error { return m.Hold(ctx, charges) })
+	return s.both(charges, func(m terms.Store, charges []terms.Charge) error { return m.Hold(ctx, charges) })
 }
 
 func (s pairStore) Reset(ctx context.Context, charges []terms.Charge) error {
-	return s.both(charges, func(m *runtime.MemoryStore, charges []terms.Charge) error { return m.Reset(ctx, charges) })
+	return s.both(charges, func(m terms.Store, charges []terms.Charge) error { return m.Reset(ctx, charges) })
 }
 
-func (s pairStore) both(charges []terms.Charge, do func(*runtime.MemoryStore, []terms.Charge) error) error {
+func (s pairStore) both(charges []terms.Charge, do func(terms.Store, []terms.Charge) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.cut {

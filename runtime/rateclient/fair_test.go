@@ -14,18 +14,19 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rateclient"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // A farStore is a store that is some time away.
 type farStore struct {
-	*runtime.MemoryStore
+	terms.Store
 	away time.Duration // half a trip, at least
 }
 
 func (s farStore) Take(ctx context.Context, calls []terms.Call) error {
 	time.Sleep(s.away + rand.N(time.Millisecond))
 	defer time.Sleep(s.away + rand.N(time.Millisecond))
-	return s.MemoryStore.Take(ctx, calls)
+	return s.Store.Take(ctx, calls)
 }
 
 // TestNoneStarves has eight replicas that want more than the limit, of which one has more
@@ -58,7 +59,7 @@ func TestNoneStarves(t *testing.T) {
 				var served [replicas]int
 				var wg sync.WaitGroup
 				for i := range replicas {
-					store, callers := farStore{MemoryStore: shared}, int(3*max(1, c.most/150))
+					store, callers := farStore{Store: rawstore.On(shared).Store}, int(3*max(1, c.most/150))
 					switch i {
 					case 0:
 						callers = c.callers
@@ -76,7 +77,7 @@ func TestNoneStarves(t *testing.T) {
 						served[i]++
 						return 200, nil
 					}}
-					transport := newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour})
+					transport := newTransport(t, s, rawstore.New(store, shared), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour})
 					for range callers {
 						wg.Go(func() {
 							for ctx.Err() == nil {

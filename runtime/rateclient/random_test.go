@@ -17,6 +17,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/strictpeer"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 const (
@@ -199,8 +200,9 @@ func randomPeers(t *testing.T, seed uint64) {
 	if costs {
 		limit.Cost = func(*http.Request) int64 { return 1 + rand.Int64N(min(3, int64(most))) }
 	}
-	servers := newPair()
-	store := pairStore{servers.master, servers}
+	first := runtime.NewMemoryStore(runtime.WithClock(time.Now)) // has what peers have said
+	servers := &pair{master: rawstore.On(first).Store, replica: rawstore.On(runtime.NewMemoryStore(runtime.WithClock(time.Now))).Store}
+	store := rawstore.New(pairStore{servers.master, servers}, first)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	quiet, callers := slog.New(slog.DiscardHandler), 0

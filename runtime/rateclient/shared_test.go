@@ -13,6 +13,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/strictpeer"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestMaxOfPeerIsShared has one replica learn a lower max, and another send a burst then: its
@@ -92,7 +93,7 @@ func TestHalvedPeerIsUsed(t *testing.T) {
 							"RateLimit":        fmt.Sprintf(`"a";r=%d;t=10`, p.Left(at)),
 						}
 					}}
-					transport := newTransport(t, s, farStore{MemoryStore: store}, rateclient.Peer{Pattern: "a.test/", Wait: time.Hour, Limits: []rateclient.PeerLimit{{
+					transport := newTransport(t, s, rawstore.New(farStore{Store: rawstore.On(store).Store}, store), rateclient.Peer{Pattern: "a.test/", Wait: time.Hour, Limits: []rateclient.PeerLimit{{
 						Rule: runtime.Rule{Name: "peer", Window: window, Max: most}}}})
 					for range callers {
 						wg.Go(func() {

@@ -170,7 +170,7 @@ func TestRefusalsThatCount(t *testing.T) {
 	}
 	closed := func(r *runtime.Rule) { r.Fail = runtime.FailClosed }
 	broken := func(opts ...runtime.Option) *runtime.Limiter {
-		return runtime.New(failing{}, append(opts, runtime.WithLogger(silent))...)
+		return runtime.New(failing(), append(opts, runtime.WithLogger(silent))...)
 	}
 	for _, c := range []struct {
 		name    string
@@ -271,7 +271,7 @@ func TestRefusalStands(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) { // what nobody has decided says no time
-		broken := runtime.New(failing{}, runtime.WithLogger(silent), runtime.WithFailurePolicy(runtime.FailClosed))
+		broken := runtime.New(failing(), runtime.WithLogger(silent), runtime.WithFailurePolicy(runtime.FailClosed))
 		defer broken.Close()
 		for wait, want := range map[time.Duration]int{0: 503, time.Minute - 1: 503, time.Minute: 500} {
 			resp := answerOf(ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -291,7 +291,7 @@ func TestRefusalStands(t *testing.T) {
 func TestDenialBeforeOutage(t *testing.T) {
 	full := (&runtime.Rule{Name: "full", Window: time.Hour, Max: 0}).Limit(nil)
 	closed := (&runtime.Rule{Name: "closed", Window: time.Hour, Max: 9, Fail: runtime.FailClosed}).Limit(nil)
-	denying, broken := newLimiter(), runtime.New(failing{}, runtime.WithLogger(silent))
+	denying, broken := newLimiter(), runtime.New(failing(), runtime.WithLogger(silent))
 	for _, first := range []bool{false, true} {
 		resp := answerOf(ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if first {
@@ -519,7 +519,7 @@ func TestMessages(t *testing.T) {
 			t.Errorf("never: %v", doc["detail"])
 		}
 	}
-	down := m(taking(runtime.New(failing{}, runtime.WithLogger(silent)), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 1, Fail: runtime.FailClosed}).Limit(nil)))
+	down := m(taking(runtime.New(failing(), runtime.WithLogger(silent)), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 1, Fail: runtime.FailClosed}).Limit(nil)))
 	if doc := problemOf(t, answerOf(down, func(r *http.Request) { r.Header.Set("Accept-Language", "de") })); doc["detail"] != "gerade nicht" {
 		t.Errorf("unavailable: %v", doc["detail"])
 	}

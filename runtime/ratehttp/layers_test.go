@@ -221,7 +221,7 @@ func TestStatusOfFramework(t *testing.T) {
 		"outgoing":           {newLimiter(), outgoing, 429, "", "60"},
 		"not refused":        {newLimiter(), hourly, 429, "", ""},
 		"cap of the process": {capped(), hourly, 429, "", ""},
-		"not decided":        {runtime.New(failing{}, runtime.WithLogger(silent), runtime.WithFailurePolicy(runtime.FailClosed)), full, 429, "", ""},
+		"not decided":        {runtime.New(failing(), runtime.WithLogger(silent), runtime.WithFailurePolicy(runtime.FailClosed)), full, 429, "", ""},
 	} {
 		for way, around := range map[string]func(http.Handler) http.Handler{
 			"fields": ratehttp.Middleware(), "no fields": ratehttp.Middleware(ratehttp.WithoutFields()),

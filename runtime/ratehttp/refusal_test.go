@@ -16,6 +16,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/ratehttp"
+	"github.com/rategen/rategen/runtime/rawstore"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -43,12 +44,14 @@ func problemOf(t testing.TB, resp *http.Response) (doc map[string]any) {
 	return doc
 }
 
-// failing is a store that decides nothing.
-type failing struct{ runtime.Store }
+// failing returns a store that decides nothing.
+func failing() runtime.Store { return rawstore.New(mute{}, nil) }
+
+type mute struct{ terms.Store }
 
 var errSecret = errors.New("10.1.2.3:6379: secret")
 
-func (failing) Take(context.Context, []terms.Call) error { return errSecret }
+func (mute) Take(context.Context, []terms.Call) error { return errSecret }
 
 // A rule that has no room, with a message.
 var (
@@ -75,7 +78,7 @@ func TestError(t *testing.T) {
 			"type": types + "quota-exceeded", "title": "Quota Exceeded", "status": 429.,
 			"detail": runtime.DefaultMessage, "violated-policies": []any{"nobody"}}},
 		{"unavailable", func(opts ...runtime.Option) *runtime.Limiter {
-			return runtime.New(failing{}, append(opts, runtime.WithLogger(silent), runtime.WithFailurePolicy(runtime.FailClosed))...)
+			return runtime.New(failing(), append(opts, runtime.WithLogger(silent), runtime.WithFailurePolicy(runtime.FailClosed))...)
 		}, []runtime.Limit{full.Limit(nil)}, 503, "", map[string]any{
 			"type": types + "temporary-reduced-capacity", "title": "Temporary Reduced Capacity", "status": 503.,
 			"detail": "It cannot be decided now whether the request is within its limits."}},

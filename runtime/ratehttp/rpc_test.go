@@ -22,7 +22,7 @@ var minute = &runtime.Rule{Name: "minute", Window: time.Minute, Max: 1, Message:
 func refused(t *testing.T, unavailable bool, change func(*http.Request)) *http.Response {
 	limiter := newLimiter()
 	if unavailable {
-		limiter = runtime.New(failing{}, runtime.WithLogger(silent), runtime.WithFailurePolicy(runtime.FailClosed))
+		limiter = runtime.New(failing(), runtime.WithLogger(silent), runtime.WithFailurePolicy(runtime.FailClosed))
 	}
 	h := ratehttp.RequestLimit{Limiter: limiter, Rule: minute}.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	answerOf(h)

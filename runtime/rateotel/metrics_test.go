@@ -16,11 +16,12 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateotel"
+	"github.com/rategen/rategen/runtime/rawstore"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A slow store takes 300 µs for each call.
-type slow struct{ runtime.Store }
+type slow struct{ terms.Store }
 
 func (s slow) Take(ctx context.Context, calls []terms.Call) error {
 	time.Sleep(300 * time.Microsecond)
@@ -80,7 +81,7 @@ func TestMetrics(t *testing.T) {
 		export := &runtime.Rule{Name: "orders.Export", Window: time.Minute, Max: 9, Algorithm: runtime.Concurrency}
 		var limiters []*runtime.Limiter
 		for range 2 {
-			l := runtime.New(slow{runtime.NewMemoryStore()}, quiet, runtime.WithObserver(o))
+			l := runtime.New(rawstore.New(slow{rawstore.On(runtime.NewMemoryStore()).Store}, nil), quiet, runtime.WithObserver(o))
 			l.Register(create, export)
 			limiters = append(limiters, l)
 		}

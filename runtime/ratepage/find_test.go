@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestFindKey looks a key up without a rule: of 200 rules it finds those that concern it, what
@@ -52,7 +53,7 @@ func TestFindKey(t *testing.T) {
 		t.Errorf("nothing is asked: %d %s", w.Code, w.Body)
 	}
 	down := New()
-	away := runtime.New(downStore{}, runtime.WithLogger(quiet), runtime.WithObserver(down.Observer()))
+	away := runtime.New(rawstore.New(downStore{}, nil), runtime.WithLogger(quiet), runtime.WithObserver(down.Observer()))
 	away.Register(rules[0])
 	if v := decoded[keyView](t, ask(down, "GET", "/api/keys?key=acme", "")); len(v.Limits) != 1 || v.Limits[0].Error != "connection" || v.Limits[0].Rule != "r000" {
 		t.Errorf("while the store is away: %+v", v)

@@ -17,6 +17,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	engine "github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -266,7 +267,7 @@ func TestLookUp(t *testing.T) {
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	page := New(WithActions(func(*http.Request, Action) (string, error) { return "ada", nil }, nil), WithLogger(quiet))
-	limiter := runtime.New(downStore{}, runtime.WithLogger(quiet), runtime.WithObserver(page.Observer()))
+	limiter := runtime.New(rawstore.New(downStore{}, nil), runtime.WithLogger(quiet), runtime.WithObserver(page.Observer()))
 	rule := &runtime.Rule{Name: "r", Max: 5, Window: time.Minute}
 	limiter.Register(rule)
 	if w := ask(page, "GET", "/api/keys?rule=r&key=x", ""); w.Code != 503 || !strings.Contains(w.Body.String(), `"rate limit store unavailable: connection"`) {
@@ -292,7 +293,7 @@ func TestStoreAway(t *testing.T) {
 }
 
 // A downStore is a store that is away.
-type downStore struct{ runtime.Store }
+type downStore struct{ engine.Store }
 
 func (downStore) Take(ctx, []engine.Call) error    { return io.ErrUnexpectedEOF }
 func (downStore) Peek(ctx, []engine.Call) error    { return io.ErrUnexpectedEOF }

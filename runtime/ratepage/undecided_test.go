@@ -18,11 +18,12 @@ import (
 	"github.com/rategen/rategen/runtime"
 	engine "github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // A flaky store is away at times.
 type flaky struct {
-	runtime.Store
+	engine.Store
 	away atomic.Bool
 }
 
@@ -38,8 +39,8 @@ func (s *flaky) Take(c ctx, calls []engine.Call) error {
 func TestUndecided(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		page, store := New(), &flaky{Store: runtime.NewMemoryStore()}
-		limiter := runtime.New(store, runtime.WithLogger(quiet), runtime.WithObserver(page.Observer()))
+		page, store := New(), &flaky{Store: rawstore.On(runtime.NewMemoryStore()).Store}
+		limiter := runtime.New(rawstore.New(store, nil), runtime.WithLogger(quiet), runtime.WithObserver(page.Observer()))
 		defer limiter.Close()
 		take := func(n int, name string, fail runtime.FailurePolicy) {
 			rule := &runtime.Rule{Name: name, Max: 1000, Window: time.Hour, Fail: fail}

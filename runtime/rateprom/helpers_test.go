@@ -52,7 +52,7 @@ var text = expfmt.NewFormat(expfmt.TypeTextPlain)
 
 // A slow store takes 300 µs for each call, or has no answer when broken.
 type slow struct {
-	runtime.Store
+	terms.Store
 	broken bool
 }
 

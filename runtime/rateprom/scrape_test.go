@@ -14,6 +14,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rawstore"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -25,10 +26,10 @@ func TestScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		o := observer(t, registry)
-		store := &slow{Store: runtime.NewMemoryStore()}
+		store := &slow{Store: rawstore.On(runtime.NewMemoryStore()).Store}
 		var overrides atomic.Pointer[runtime.Overrides]
 		overrides.Store(new(runtime.Overrides))
-		limiter := runtime.New(store, quiet, runtime.WithObserver(o), runtime.WithFailurePolicy(runtime.FailClosed),
+		limiter := runtime.New(rawstore.New(store, nil), quiet, runtime.WithObserver(o), runtime.WithFailurePolicy(runtime.FailClosed),
 			runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return *overrides.Load(), nil }), time.Second))
 		defer func() { _ = limiter.Close() }()
 		create := &runtime.Rule{Name: "orders.Create", Window: 10 * time.Second, Max: 5}

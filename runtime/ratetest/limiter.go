@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/observe"
@@ -48,9 +49,10 @@ var bubbles = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
 // bubble.
 func New(t testing.TB, opts ...runtime.Option) *Limiter {
 	t.Helper()
-	s := newStore(t)
+	s, memory := newStore(t)
+	store := bridge.NewStore(s, memory, false).(runtime.Store)
 	logger := runtime.WithLogger(slog.New(slog.NewTextHandler(t.Output(), nil)))
-	l := &Limiter{Limiter: runtime.New(s, append([]runtime.Option{logger}, opts...)...), store: s}
+	l := &Limiter{Limiter: runtime.New(store, append([]runtime.Option{logger}, opts...)...), store: s}
 	t.Cleanup(func() {
 		t.Helper()
 		if s.bubble && !inBubble() { // its timers can only be stopped in their bubble

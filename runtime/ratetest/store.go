@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -20,7 +21,7 @@ import (
 // A store counts in memory, by the clock of a test. It gives scripted answers, and
 // writes down what happens.
 type store struct {
-	*runtime.MemoryStore
+	terms.Store
 	clock
 	t    testing.TB
 	list *findings.List // of the limiter
@@ -38,26 +39,27 @@ type permit struct {
 	at  int64
 }
 
-func newStore(t testing.TB) *store {
+// newStore returns a store, and the one in memory behind it.
+func newStore(t testing.TB) (*store, *runtime.MemoryStore) {
 	s := &store{
 		clock: clock{begin: start}, t: t, scripts: map[string]*script{}, held: map[permit]terms.Charge{},
 		record: record{rules: map[string]*tally{}, checked: map[string]bool{}},
 	}
+	memory := runtime.NewMemoryStore(runtime.WithClock(s.now))
 	if now := time.Now(); now.Before(bubbles) {
 		s.clock.begin, s.bubble = now, true
-		s.MemoryStore = runtime.NewMemoryStore()
-	} else {
-		s.MemoryStore = runtime.NewMemoryStore(runtime.WithClock(s.now))
+		memory = runtime.NewMemoryStore()
 	}
-	return s
+	s.Store = bridge.EngineOf(memory).(terms.Store)
+	return s, memory
 }
 
-// Take implements [runtime.Store].
+// Take implements [terms.Store].
 func (s *store) Take(ctx context.Context, calls []terms.Call) error {
 	return s.decide(ctx, calls, true)
 }
 
-// Peek implements [runtime.Store].
+// Peek implements [terms.Store].
 func (s *store) Peek(ctx context.Context, calls []terms.Call) error {
 	return s.decide(ctx, calls, false)
 }
@@ -101,9 +103,9 @@ func (s *store) decide(ctx context.Context, calls []terms.Call, commit bool) err
 // count has a call decided by its counts.
 func (s *store) count(ctx context.Context, call *terms.Call, commit bool) error {
 	one := []terms.Call{*call}
-	do := s.MemoryStore.Take
+	do := s.Store.Take
 	if !commit {
-		do = s.MemoryStore.Peek
+		do = s.Store.Peek
 	}
 	if err := do(ctx, one); err != nil {
 		return err
@@ -150,7 +152,7 @@ func (s *store) hold(call *terms.Call) {
 	}
 }
 
-// Settle implements [runtime.Store].
+// Settle implements [terms.Store].
 func (s *store) Settle(ctx context.Context, charges []terms.Charge) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,10 +169,10 @@ func (s *store) Settle(ctx context.Context, charges []terms.Charge) error {
 			s.settled(s.since(), c)
 		}
 	}
-	return s.MemoryStore.Settle(ctx, charges)
+	return s.Store.Settle(ctx, charges)
 }
 
-// Renew implements [runtime.Store].
+// Renew implements [terms.Store].
 func (s *store) Renew(ctx context.Context, calls []terms.Call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +186,7 @@ func (s *store) renew(ctx context.Context, calls []terms.Call) error {
 		s.checkTime(c)
 		ids = append(ids, permit{string(c.Key), c.At})
 	}
-	err := s.MemoryStore.Renew(ctx, calls)
+	err := s.Store.Renew(ctx, calls)
 	for i := range calls {
 		if calls[i].Charges[0].At == 0 {
 			delete(s.held, ids[i]) // it was reset
@@ -224,7 +226,7 @@ func (s *store) advance(d time.Duration) {
 	s.note(s.since(), "", "", "the clock was moved", "by "+period(d))
 }
 
-// Reset implements [runtime.Store].
+// Reset implements [terms.Store].
 func (s *store) Reset(ctx context.Context, charges []terms.Charge) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +234,7 @@ func (s *store) Reset(ctx context.Context, charges []terms.Charge) error {
 		c := &charges[i]
 		s.note(s.since(), c.Label.Name, string(c.Label.Parts(c.Key)), "reset", "")
 	}
-	return s.MemoryStore.Reset(ctx, charges)
+	return s.Store.Reset(ctx, charges)
 }
 
 // Decided receives every limit of a call that was decided, however it was.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -40,7 +41,18 @@ type Call struct {
 type Store struct{ terms.Store }
 
 // On returns a store that can be asked in the words of rules.
-func On(s runtime.Store) Store { return Store{s} }
+func On(s runtime.Store) Store { return Store{bridge.EngineOf(s).(terms.Store)} }
+
+// New returns a store that has an engine decide its calls. Its clock, listeners and servers are
+// those of the store behind it, or nil.
+func New(engine terms.Store, behind runtime.Store) runtime.Store {
+	return bridge.NewStore(engine, behind, false).(runtime.Store)
+}
+
+// Shared is [New] for an engine that limiters lease from, as if other processes shared it.
+func Shared(engine terms.Store, behind runtime.Store) runtime.Store {
+	return bridge.NewStore(engine, behind, true).(runtime.Store)
+}
 
 // A Result is what a store has found about a charge.
 type Result = terms.Result
@@ -145,7 +157,7 @@ func found(rule *runtime.Rule, max int64) terms.Charge {
 		of.Prefix = "rawstore:"
 	}
 	asked := new(asked)
-	limiter := runtime.New(asked, runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	limiter := runtime.New(New(asked, nil), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	if _, err := limiter.Take(context.Background(), of.Rule.Limit(nil).WithMax(max)); err != nil || asked.charge.Cost == 0 {
 		panic(fmt.Sprintf("rawstore: %+v with a max of %d: %v", of.Rule, max, err))
 	}
@@ -167,27 +179,31 @@ func (s *asked) Take(_ context.Context, calls []terms.Call) error {
 	return nil
 }
 
-// A Changed store counts the calls of rules by others, which it finds by their names. A
-// limiter takes leases of it.
-type Changed struct {
-	*runtime.RedisStore
-	Rules map[string]*runtime.Rule
+// Changed returns a store that counts the calls of rules by others, which it finds by their names.
+// A limiter takes leases of it.
+func Changed(s *runtime.RedisStore, rules map[string]*runtime.Rule) runtime.Store {
+	return Shared(changed{On(s).Store, rules}, s)
+}
+
+type changed struct {
+	terms.Store
+	rules map[string]*runtime.Rule
 }
 
 // Take decides calls.
-func (s Changed) Take(ctx context.Context, calls []terms.Call) error {
+func (s changed) Take(ctx context.Context, calls []terms.Call) error {
 	changed := slices.Clone(calls)
 	for i := range changed {
 		changed[i].Charges = slices.Clone(calls[i].Charges)
 		for j := range changed[i].Charges {
 			c := &changed[i].Charges[j]
-			if rule := s.Rules[c.Label.Name]; rule != nil {
+			if rule := s.rules[c.Label.Name]; rule != nil {
 				plain := found(rule, c.Max)
 				c.Terms = plain.Terms
 			}
 		}
 	}
-	err := s.RedisStore.Take(ctx, changed)
+	err := s.Store.Take(ctx, changed)
 	for i := range calls {
 		calls[i].Copy(&changed[i])
 	}

@@ -70,10 +70,14 @@ func load(checkout string, onlyRoot bool) ([]*packages.Package, error) {
 const module = "github.com/rategen/rategen"
 
 // isPublic reports whether others may import a package and are meant to. The modules that
-// export metrics import ratetally, and a program may have them of an older version.
+// export metrics import ratetally, and a program may have them of an older version. What
+// rawstore has is for the engine's own tests and benchmarks.
 func isPublic(path string) bool {
-	if path == module+"/internal/ratetally" {
+	switch path {
+	case module + "/internal/ratetally":
 		return true
+	case module + "/runtime/rawstore":
+		return false
 	}
 	elements := strings.Split(strings.TrimPrefix(path, module+"/"), "/")
 	return elements[0] != "bench" && elements[0] != "examples" && !slices.Contains(elements, "internal")

@@ -29,7 +29,7 @@ var onClockTexts sync.Map
 
 // timed returns a store whose scripts, changed by change if that is not nil, read their time
 // from a key.
-func timed(client *redis.Client, change func(string) string, changes ...func(*redisengine.Config)) *redisengine.Router {
+func timed(client *redis.Client, change func(string) string, changes ...func(*redisengine.Config)) runtime.Store {
 	return newStore(client, append(changes, func(cfg *redisengine.Config) {
 		cfg.Library.Change = func(text string) string {
 			timed, ok := onClockTexts.Load(text)

@@ -171,7 +171,7 @@ func TestForeignValue(t *testing.T) {
 					for i := range keys {
 						charges[i] = calls[i].Charges[0].Engine()
 					}
-					ok(t, store.Settle(ctx, charges))
+					ok(t, rawstore.On(store).Store.Settle(ctx, charges))
 					for i, k := range keys {
 						if foreign := runtime.ClassOf(charges[i].Err) == observe.ClassWrongType; foreign != (k == key) || !foreign && charges[i].Err != nil {
 							t.Errorf("settle charge %d of %d: %v", i, len(charges), charges[i].Err)

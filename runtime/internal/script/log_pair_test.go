@@ -18,6 +18,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -66,7 +67,7 @@ func (l *log) lives() time.Duration {
 func (l *log) decide(do storetest.Operation, rule *runtime.Rule, cost int64) terms.Result {
 	l.Helper()
 	var results []terms.Result
-	for _, store := range []runtime.Store{l.memory, l.subject.Store} {
+	for _, store := range []runtime.Store{rawstore.New(l.memory, nil), l.subject.Store} {
 		results = append(results, must(l, store, do, single(rule, l.key, cost)).Result)
 	}
 	if results[0] != results[1] {

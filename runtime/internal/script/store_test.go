@@ -17,6 +17,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/goredis"
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // What stores and limiters are asked most often, and how.
@@ -66,7 +67,7 @@ func mutated(text string) string {
 
 // newStore returns a store that waits for longer than a busy machine takes, and remembers no
 // denials. TestMutations changes its scripts.
-func newStore(client redis.UniversalClient, changes ...func(*redisengine.Config)) *redisengine.Router {
+func newStore(client redis.UniversalClient, changes ...func(*redisengine.Config)) runtime.Store {
 	cfg := &redisengine.Config{
 		Timeout: 20 * time.Second, Beside: time.Minute,
 		Changed: func(string, bool) {}, Stepped: func(string, time.Duration) {}, Undecided: func(error, int) {},
@@ -78,7 +79,7 @@ func newStore(client redis.UniversalClient, changes ...func(*redisengine.Config)
 	for _, change := range changes {
 		change(cfg)
 	}
-	return redisengine.New(goredis.New(client), cfg)
+	return rawstore.New(redisengine.New(goredis.New(client), cfg), nil)
 }
 
 // changing has a store change its scripts.
