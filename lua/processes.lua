@@ -2,15 +2,16 @@
 -- written to one of two hashes, which take turns. A hash expires when its next turn begins, so the
 -- report of a process that has ended is gone after two turns at the latest. Rules are kept once for
 -- all processes that have the same. Refusals since the last report of a process are added to those
--- of the present minute. A process that has nothing to report says that it lives.
+-- of the present minute. A process that has nothing to report says that it lives, and which calls it had.
 --
--- KEYS    both hashes; the refusals; who lives; the rules of the process; all in one slot
+-- KEYS    both hashes; the refusals; who lives; the rules of the process; calls; all in one slot
 -- ARGV    how long a turn is, in seconds; the process; its report, "" if it ends, or "." if it only
 --         lives; how long refusals are kept, in seconds; how many callers a minute has at most; the
---         rules, or "" if they should be there; then for each caller who was refused: the rule, a tab
---         and the key, and a tab and the max if the call brought one, and how often. "" is all others
+--         rules, or "" if they should be there; its calls, or "" if it tells none; then for each caller
+--         who was refused: the rule, a tab and the key, and a tab and the max if the call brought one,
+--         and how often. "" is all others
 -- reply   1 if the rules are not there, or else 0; the time, as TIME returns it
--- state   field process: its report. Of who lives: a member for each process, with the second of its
+-- state   field process: its report, or its calls. Of who lives: a member for each process, with the second of its
 --         last sign. Of the refusals: a member for each minute, with the minute since 1970 as its
 --         score, which is also its first line; then a line for each caller, with a tab before the number
 -- cost    O(callers log callers + log minutes + log processes)
@@ -22,7 +23,7 @@ local begins = redis.call('PTTL', hash) < 0
 local gone = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', string.format('%d', now - 2 * turn), 'LIMIT', '0', '1000')
 local refused, minute, kept = KEYS[3], string.format('%d', (now - now % 60) / 60), tonumber(ARGV[4])
 local before, old, after
-if #ARGV > 6 then
+if #ARGV > 7 then
   before = redis.call('ZRANGEBYSCORE', refused, minute, minute)[1]
   old = redis.call('ZRANGEBYSCORE', refused, '-inf', '(' .. string.format('%d', minute - kept / 60), 'LIMIT', '0', '1000')
   local counts, callers = {}, {}
@@ -35,7 +36,7 @@ if #ARGV > 6 then
   for caller, n in string.gmatch(before or '', '([^\n]*)\t(%d+)\n') do
     add(caller, tonumber(n))
   end
-  for i = 7, #ARGV, 2 do
+  for i = 8, #ARGV, 2 do
     add(ARGV[i], tonumber(ARGV[i + 1]))
   end
   local most = tonumber(ARGV[5])
@@ -77,13 +78,19 @@ local missing = 0
 if ARGV[3] == '' then
   redis.call('HDEL', KEYS[1], ARGV[2])
   redis.call('HDEL', KEYS[2], ARGV[2])
+  redis.call('HDEL', KEYS[6], ARGV[2])
   redis.call('ZREM', KEYS[4], ARGV[2])
 else
   for _, process in ipairs(gone) do
     redis.call('ZREM', KEYS[4], process)
+    redis.call('HDEL', KEYS[6], process)
   end
   redis.call('ZADD', KEYS[4], time[1], ARGV[2])
   redis.call('PEXPIRE', KEYS[4], lives)
+  if ARGV[7] ~= '' then
+    redis.call('HSET', KEYS[6], ARGV[2], ARGV[7])
+    redis.call('PEXPIRE', KEYS[6], lives)
+  end
 end
 if ARGV[3] ~= '' and ARGV[3] ~= '.' then
   redis.call('HSET', hash, ARGV[2], ARGV[3])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/recording"
 
+	"github.com/rategen/rategen/runtime/internal/callers"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/ledger"
@@ -23,6 +24,9 @@ func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, er
 	if undecided, ok := err.(decide.Unavailable); ok {
 		l.events.reportDecided(ctx, c.Charges, c.Tries, c.Arrived, c.Waited(), observe.VerdictUnavailable)
 		d.Source = rule.SourceFailure
+		for i := 0; i < len(c.Charges) && l.refused.calls != nil; i++ {
+			l.refused.calls.Count(callers.Undecided, c.Arrived)
+		}
 		if recording.Anyone.Load() && len(c.Charges) > 0 {
 			undecided.Caller = callerOf(c.Charges[0].Key)
 			return undecided
@@ -59,6 +63,9 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 	}
 	if l.events.hearKeys && d.Source != rule.SourceProcess {
 		l.events.reportKeysDenied(ctx, charges, tries)
+	}
+	if l.refused.calls != nil && d.Source != rule.SourceProcess {
+		l.refused.countCalls(charges, tries, arrived, d.Allowed)
 	}
 	for i := range tries {
 		if s := charges[i].Plan.Sample; s != nil && !s.Done.Load() {

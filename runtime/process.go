@@ -66,6 +66,7 @@ func (s lentStore) Processes(ctx context.Context, namespace string) ([]bridge.Pr
 	for i := range all {
 		p := &all[i]
 		p.Alive, p.Rules = told.Alive[p.Name], slices.Clone(rules[p.Digest])
+		_ = json.Unmarshal([]byte(told.Calls[p.Name]), &p.Calls) // without any there are none
 		p.Silent = told.Now.Sub(p.Alive) > bridge.AliveFor
 		for n := range p.Rules {
 			p.Rules[n].Called = n/8 < len(p.Called) && p.Called[n/8]>>(n%8)&1 == 1
@@ -191,7 +192,7 @@ func (r *reports) soon(after time.Duration) {
 func (l *Limiter) live() {
 	defer l.events.contain("redis client")
 	if l.reports.written.Load() {
-		_ = l.sent(server.Report{Text: server.Lives})
+		_ = l.sent(server.Report{Text: server.Lives, Calls: l.tellCalls()})
 	}
 }
 
@@ -225,13 +226,19 @@ func (l *Limiter) report() {
 	sum := sha256.Sum256(told)
 	p.Digest = hex.EncodeToString(sum[:12])
 	text, _ := json.Marshal(p)
-	err := l.send(server.Report{Text: string(text), Digest: p.Digest, Rules: string(told)})
+	err := l.send(server.Report{Text: string(text), Digest: p.Digest, Rules: string(told), Calls: l.tellCalls()})
 	if err == nil {
 		l.events.log.Over(report.ReportRefused)
 		l.checkNamespaces()
 	} else if ClassOf(err) == observe.ClassAuth { // with other faults calls have the same
 		l.events.log.Find(report.ReportRefused, "", "", slog.Any("error", err))
 	}
+}
+
+// tellCalls returns the calls since the last time as they are told.
+func (l *Limiter) tellCalls() string {
+	text, _ := json.Marshal(l.refused.takeCalls(&l.ledger.Permits)) // of texts, numbers and times
+	return string(text)
 }
 
 // checkNamespaces looks for processes in a namespace whose name is alike, as if one was misspelt. A

@@ -8,10 +8,12 @@ import (
 
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/runtime/internal/callers"
 	"github.com/rategen/rategen/runtime/internal/decide"
-	"github.com/rategen/rategen/runtime/internal/refusals"
+	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/server"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // maxKeepRefusals bounds what refusals take in Redis.
@@ -21,7 +23,8 @@ const maxKeepRefusals = 7 * 24 * time.Hour
 const minSecret = 16
 
 // WithRefusals sets for how long Redis keeps whom the limiter has refused in each minute: the 100 callers
-// that were refused most, and the number of the others; with 0 it is not told. The default is 24 hours. Keys are there as they are in Redis anyway or, with
+// that were refused most, and the number of the others; with 0 no key is told, neither of these nor of those that
+// Redis is asked about most. The default is 24 hours. Keys are there as they are in Redis anyway or, with
 // a secret, as keyed hashes: who knows the secret finds a caller, and nobody reads one. All limiters
 // of a namespace need the same. It panics if kept is below 0 or above 7 days, or not of whole minutes,
 // and if a secret that is not nil has less than 16 bytes: it may come from a variable that is not set.
@@ -57,12 +60,14 @@ func (l lent) RefusedMinutes(ctx context.Context, since time.Time) ([]bridge.Ref
 	return lentStore{l.redis}.RefusedMinutes(ctx, l.plans.Namespace, since)
 }
 
-// refused counts which callers a limiter refuses, for its reports.
+// refused counts which callers a limiter refuses, and all its calls, for its reports.
 type refused struct {
 	set     bool // kept was
 	kept    time.Duration
 	secret  []byte
-	counter *refusals.Counter // nil: nothing is counted
+	counter *callers.Counter // nil: no keys are told
+	calls   *callers.Calls   // nil: nothing is counted
+	taken   time.Time        // when calls last were
 }
 
 // begin counts from now on.
@@ -71,12 +76,39 @@ func (r *refused) begin() {
 		r.kept = bridge.KeepRefusals
 	}
 	if r.kept > 0 {
-		r.counter = refusals.NewCounter()
+		r.counter = callers.NewCounter()
 	}
+	r.calls, r.taken = callers.NewCalls(), time.Now()
+}
+
+// A process tells of so many keys that Redis was asked about, and of so many whose permits it holds.
+const (
+	mostAsked = 10
+	mostHeld  = 50
+)
+
+// takeCalls returns the calls since the last time, and what is held.
+func (r *refused) takeCalls(permits *ledger.Permits) bridge.ProcessCalls {
+	since := r.taken
+	r.taken = time.Now()
+	decided, asked, most := r.calls.Take(mostAsked)
+	told := bridge.ProcessCalls{Seconds: r.taken.Sub(since).Seconds(), Decided: decided, Asked: int64(asked)}
+	if r.counter == nil {
+		return told
+	}
+	for _, c := range most {
+		if sure := c.Count - c.Over; sure > 0 {
+			told.Keys = append(told.Keys, bridge.KeyCalls{Rule: c.Rule, Key: r.hidden(c.Key), Count: int64(sure)})
+		}
+	}
+	for _, h := range permits.Oldest(mostHeld) {
+		told.Permits = append(told.Permits, bridge.KeyPermits{Rule: h.Plan.Name, Key: r.hidden(string(h.Plan.Parts([]byte(h.Key)))), Permits: h.Permits, Since: time.UnixMicro(h.Since).UTC()})
+	}
+	return told
 }
 
 // take returns what was refused since the last time.
-func (r *refused) take() []refusals.Refusal {
+func (r *refused) take() []callers.Caller {
 	if r.counter == nil {
 		return nil
 	}
@@ -89,6 +121,27 @@ func (r *refused) hidden(key string) string {
 		return key
 	}
 	return spec.HiddenKey(r.secret, key)
+}
+
+// countCalls counts the limits of a call that arrived at an instant, and the keys that Redis was asked about.
+func (r *refused) countCalls(charges []decide.Charge, tries []terms.Charge, arrived time.Duration, admitted bool) {
+	for i := range tries {
+		t, outcome := &tries[i], callers.Admitted
+		switch {
+		case t.Source == rule.SourceFailure:
+			outcome = callers.Undecided
+		case !t.Allowed && t.Shadow:
+			outcome = callers.Shadow
+		case !t.Allowed:
+			outcome = callers.Refused
+		case !admitted: // by another limit
+			continue
+		}
+		if n := r.calls.Count(outcome, arrived); n > 0 && t.Source == rule.SourceStore {
+			p := charges[i].Plan
+			r.calls.Ask(p.Name, p.Parts(charges[i].Key), n)
+		}
+	}
 }
 
 // count counts the keys of all limits of a refused call that had no room.

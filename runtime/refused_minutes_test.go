@@ -28,12 +28,13 @@ func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*rediste
 	all := &runtime.Rule{Name: "all", Prefix: "all:", Window: time.Hour, Max: 1}
 	brings := &runtime.Rule{Name: "brings", Prefix: "brings:", Window: time.Hour}
 	shadow := &runtime.Rule{Name: "shadow", Prefix: "shadow:", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
+	held := &runtime.Rule{Name: "held", Window: time.Minute, Max: 2, Algorithm: runtime.Concurrency}
 	secret := []byte("a secret of team")
 	plain, second := runtime.New(store, quiet), runtime.New(store, quiet)
 	hiding := runtime.New(store, quiet, runtime.WithNamespace("hiding"), runtime.WithRefusals(time.Hour, secret))
 	silent := runtime.New(store, quiet, runtime.WithNamespace("silent"), runtime.WithRefusals(0, nil))
 	for _, l := range []*runtime.Limiter{plain, second, hiding, silent} {
-		l.Register(one, all, shadow, brings)
+		l.Register(one, all, shadow, brings, held)
 	}
 	take := func(n int, l *runtime.Limiter, limits ...runtime.Limit) {
 		for range n {
@@ -45,6 +46,7 @@ func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*rediste
 	take(3, second, one.Limit(hostile), all.Limit(nil))                   // 3 refused, and the other is not charged
 	take(3, second, all.Limit(nil), shadow.Limit(nil))                    // 2 refused
 	take(3, hiding, one.Limit(key("ada")))                                // 2 refused
+	take(1, hiding, held.Limit(key("ada")).WithCost(2))                   // which the call does not give back
 	take(4, plain, brings.Limit(key("ada")).WithMax(2))                   // 2 refused, by the max of the call
 	take(3, silent, one.Limit(key("ada")))                                // told to nobody
 	take(4001, plain, one.Limit(key("hot")))                              // 4000, of which 128 one by one
@@ -67,13 +69,36 @@ func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*rediste
 		}
 		return sums
 	}
+	calls := map[string][]bridge.ProcessCalls{}
+	for _, namespace := range []string{"", "hiding", "silent"} {
+		found, err := bridge.StoreOf(store).Processes(t.Context(), namespace)
+		ok(t, err)
+		for _, p := range found {
+			if p.Calls.Seconds <= 0 || len(p.Calls.Permits) > 0 && p.Calls.Permits[0].Since.Sub(p.Alive).Abs() > time.Minute {
+				t.Errorf("%+v", p.Calls)
+			}
+			for i := range p.Calls.Permits {
+				p.Calls.Permits[i].Since = time.Time{}
+			}
+			p.Calls.Seconds = 0
+			slices.SortFunc(p.Calls.Keys, func(a, b bridge.KeyCalls) int { return cmp.Compare(a.Rule, b.Rule) })
+			calls[namespace] = append(calls[namespace], p.Calls)
+		}
+	}
+	slices.SortFunc(calls[""], func(a, b bridge.ProcessCalls) int { return cmp.Compare(a.Asked, b.Asked) })
+	hidden := spec.HiddenKey(secret, "ada")
+	same(t, "calls", map[string][]bridge.ProcessCalls{
+		"":       {{}, {Decided: [4]int64{2, 5, 0, 0}, Asked: 3, Keys: []bridge.KeyCalls{{Rule: "all", Count: 2}, {Rule: "shadow", Count: 1}}}},
+		"hiding": {{Decided: [4]int64{2, 2, 0, 0}, Asked: 3, Keys: []bridge.KeyCalls{{Rule: "held", Key: hidden, Count: 1}, {Rule: name, Key: hidden, Count: 2}}, Permits: []bridge.KeyPermits{{Rule: "held", Key: hidden, Permits: 2}}}},
+		"silent": {{Decided: [4]int64{1, 2, 0, 0}, Asked: 2}},
+	}, calls)
 	got := read("")
 	if hot := got[[2]string{name, "hot"}]; hot < 2000 || hot > 6000 {
 		t.Errorf("%d refusals of 4000", hot)
 	}
 	delete(got, [2]string{name, "hot"})
 	same(t, "refused", map[[2]string]int64{{name, hostile.String()}: 6, {"all", ""}: 2, {"brings", "ada"}: 2}, got)
-	same(t, "hidden", map[[2]string]int64{{name, spec.HiddenKey(secret, "ada")}: 2}, read("hiding"))
+	same(t, "hidden", map[[2]string]int64{{name, hidden}: 2}, read("hiding"))
 	same(t, "silent", 0, len(read("silent")))
 	if left := client.PTTL(t.Context(), refusedKey).Val(); left <= 0 || left > bridge.KeepRefusals {
 		t.Errorf("kept for %v", left)

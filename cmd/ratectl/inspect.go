@@ -10,6 +10,7 @@ import (
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/printed"
+	"github.com/rategen/rategen/runtime"
 )
 
 // An inspected is all that is known about one key.
@@ -22,6 +23,8 @@ type inspected struct {
 	ExpiryMS  int64           `json:"expiry_ms"` // -1: it has no expiry
 	Declared  string          `json:"declared"`  // file and line
 	Overrides []overrideEntry `json:"overrides"` // those in force for the key, of the rule and of one pattern
+	// Holders are whose calls hold permits, of which each process tells the fifty keys that it has held for longest.
+	Holders []operate.Holder `json:"held_by,omitempty"`
 }
 
 // An inspectCommand prints what is known about a key.
@@ -56,6 +59,13 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 		}
 		i.Bytes, _ = c.Client.MemoryUsage(ctx, i.RedisKey).Result() // not every user may ask
 	}
+	if d.Algorithm == runtime.Concurrency {
+		processes, err := c.Processes(ctx)
+		if err != nil {
+			c.logger().Printf("who holds permits is not known: %v", c.explained(err))
+		}
+		i.Holders = operate.HoldersOf(processes, d.Name, key.String(), c.Hidden(key.String()))
+	}
 	entries, err := c.Deciding(ctx)
 	if err != nil {
 		return err
@@ -65,6 +75,9 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 		return c.printJSON(i)
 	}
 	rows := i.rows(d)
+	for _, h := range i.Holders {
+		rows = append(rows, []string{"permits", h.String()})
+	}
 	if c.Hash == "" {
 		rows = append(rows, []string{"override", "not read: -overrides names the hash"})
 	}

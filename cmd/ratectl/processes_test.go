@@ -85,12 +85,29 @@ func (b *bench) report(t *testing.T, name, hash, terms string) {
 	}
 }
 
+// TestHolders has a call hold all permits of a key: who holds them is named, and no time at which they lapse.
+func TestHolders(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	limiter := runtime.New(runtime.NewRedisStore(b.client, runtime.WithTimeout(5*time.Second)), runtime.WithNamespace("orders"), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	defer limiter.Close()
+	if _, err := limiter.Take(t.Context(), b.rules["jobs"].Limit(runtime.NewKey().AddString("nightly")).WithCost(3)); err != nil {
+		t.Fatal(err)
+	}
+	limiter.Register(b.rules["jobs"])
+	b.until(t, "inspect jobs nightly", `state +refused\n.*retry after +when a call ends\n.*permits +3 by \S+ since \S+Z\n`)
+	b.run("keys", "jobs").wants(t, 0, `.*nightly +refused +3/3 +when a call ends +.*`, "")
+}
+
 // TestProcesses has processes of two versions, of which one is killed: who lags, lives and differs is
 // named, and a change waits for no dead one.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
+	b.run("top", "-by", "calls").wants(t, 3, "", `ratectl: no key is told by the 0 processes .*\n`)
+	b.run("top", "-by", "size").wants(t, 2, "", `ratectl: -by "size": there is -by calls, without -page\n`)
 	b.run("processes").wants(t, 3, "", `ratectl: no process reports to this Redis in the namespace "orders": .*\n`)
 	killed := service(t, []string{server.Addr})
 	service(t, []string{server.Addr})
@@ -101,6 +118,7 @@ func TestProcesses(t *testing.T) {
 	}
 	const differs = `ratectl: rule model.tokens differs[^\n]*: 10 in 1m0s, token-bucket in 2 \(\S+\); 15 in 1m0s, token-bucket in 1 \(\S+\)\n`
 	b.run("override", "rm", "model.tokens").wants(t, 0, ".*", "")
+	b.until(t, "top -by calls", `RULE +KEY +CALLS/S +SHARE +PROCESSES +REMEDY\nmodel.tokens +acme:ann +\d+ +100% +3 +lease=1s\n`)
 	b.run("rules").wants(t, 0, `.*\nmodel.tokens +10 in 1m0s or 15 in 1m0s +.*`, differs)
 	b.run("keys", "model.tokens").wants(t, 0, `.*`, differs)
 	b.run("find", "ann").wants(t, 0, `.*`, differs)

@@ -19,24 +19,29 @@ import (
 // can be sorted, filtered and opened. An interrupt is how it ends.
 type topCommand struct {
 	live
+	by string
 }
 
 func (c *topCommand) about() about {
 	return about{
 		name: "top", short: "show the rules live, those that refuse most first", needs: judgesKeys,
-		long: "Counts the callers in Redis that are refused, blocked or near their limits now, over all programs. It reads every key of the rules, so choose -every accordingly. With -page it shows the calls a second that the program behind a live page admits and refuses; RATECTL_PAGE_AUTHORIZATION becomes the header Authorization. " +
+		long: "Counts the callers in Redis that are refused, blocked or near their limits now, over all programs. It reads every key of the rules, so choose -every accordingly. With -page it shows the calls a second that the program behind a live page admits and refuses; RATECTL_PAGE_AUTHORIZATION becomes the header Authorization. With -by calls it shows which keys Redis is asked about most, by what processes have told in the last five seconds, and what helps. " +
 			"On a terminal s sorts by the next column, / filters, the arrows select a rule, enter shows its keys or rates, esc goes back, q quits. Without a terminal, or with -count, it prints plain tables.",
 		flags: []cli.Flag{
 			duration(&c.every, "every", 2*time.Second, "time between two tables"),
 			number(&c.count, "count", 0, 0, "end after `n` tables (default: 1 if standard output is no terminal, and otherwise never)"),
+			text(&c.by, "by", "sort by `calls`: the keys that Redis is asked about most, in place of the rules"),
 			c.nearFlag(), c.sourced(text(&c.page, "page", "show the rates of the live page at this `URL` (RATECTL_PAGE)")),
 		},
 	}
 }
 
 func (c *topCommand) run(ctx context.Context, _ []string) error {
-	if c.every < 100*time.Millisecond {
+	switch {
+	case c.every < 100*time.Millisecond:
 		return usagef("-every is at least 100ms")
+	case c.by != "" && (c.by != "calls" || c.page != "" && c.given("page")):
+		return usagef("-by %q: there is -by calls, without -page", c.by)
 	}
 	if c.count == 0 && !c.clears {
 		c.count = 1
@@ -57,7 +62,7 @@ func (c *topCommand) run(ctx context.Context, _ []string) error {
 		go c.screen.listen(c.in)
 	}
 	show := c.ofRedis
-	if c.page != "" {
+	if c.page != "" && c.by == "" {
 		show = c.ofPage
 	}
 	err := show(ctx)
@@ -71,10 +76,12 @@ func (c *topCommand) run(ctx context.Context, _ []string) error {
 func (c *topCommand) ofRedis(ctx context.Context) error {
 	for n := 1; ; n++ {
 		var err error
-		if n > 1 {
+		if n > 1 && c.by == "" {
 			err = c.Renew(ctx)
 		}
-		if rule := c.screen.rule(); err == nil && rule != "" {
+		if c.by != "" {
+			err = c.hotKeys(ctx)
+		} else if rule := c.screen.rule(); err == nil && rule != "" {
 			err = c.opened(ctx, rule)
 		} else if err == nil {
 			var lines []topLine
@@ -150,4 +157,25 @@ func (c *topCommand) opened(ctx context.Context, shown string) error {
 		return err
 	}
 	return repeated(&c.live, fmt.Sprintf("%d of %d keys of %s", len(found.Top), found.Matched, shown), keyHead, found.Top, stateRow)
+}
+
+// hotKeys prints the keys that Redis is asked about most.
+func (c *topCommand) hotKeys(ctx context.Context) error {
+	processes, err := c.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	calls := operate.CallsOf(processes)
+	if len(calls.Keys) == 0 {
+		return nothingf("no key is told by the %d processes that tell their calls in %s, %.0f of which a second went to Redis: processes with rules do every five seconds, unless they have WithoutReports or WithRefusals(0, nil)",
+			calls.Processes, operate.Namespaces(c.Namespace), calls.Asked)
+	}
+	for i, k := range calls.Keys {
+		if n := slices.IndexFunc(c.Rules, func(d operate.Rule) bool { return d.Name == k.Rule }); n >= 0 {
+			calls.Keys[i].Remedy = operate.Remedy(c.Rules[n].Rule)
+		}
+	}
+	return repeated(&c.live, fmt.Sprintf("%.0f calls a second that Redis decides, told by %d processes", calls.Asked, calls.Processes), "RULE KEY CALLS/S SHARE PROCESSES REMEDY", calls.Keys, func(k operate.HotKey) []string {
+		return rowOf(k.Rule, k.Key, fmt.Sprintf("%.0f", k.PerSecond), fmt.Sprintf("%.0f%%", 100*k.Share), k.Processes, cmp.Or(k.Remedy, "-"))
+	})
 }

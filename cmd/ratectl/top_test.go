@@ -30,7 +30,7 @@ func TestTopInterrupted(t *testing.T) {
 func (b *bench) top(t *testing.T, p *program) *topCommand {
 	t.Helper()
 	p.getenv = func(name string) string { return b.env[name] }
-	c := &topCommand{live{every: time.Second, count: 5}}
+	c := &topCommand{live: live{every: time.Second, count: 5}}
 	c.program, c.format, c.rules, c.Near = p, "table", b.env["RATECTL_RULES"], nearShare
 	c.redis, c.Timeout = b.env["RATECTL_REDIS"], time.Minute
 	t.Cleanup(c.Close)

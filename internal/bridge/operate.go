@@ -89,6 +89,38 @@ type Process struct {
 
 	Digest string `json:"rules"`  // of its rules, which processes share
 	Called []byte `json:"called"` // a bit for each
+
+	// Calls are those before its last sign of life. Without Seconds it has told none.
+	Calls ProcessCalls `json:"-"`
+}
+
+// ProcessCalls are calls that a limiter has decided in some seconds, and what it holds. The first 1,024 of
+// an outcome are counted one by one, and after these one of 64, as 64.
+type ProcessCalls struct {
+	Seconds float64 `json:"seconds"`
+	// Decided is how many limits of calls were admitted, refused, over in shadow mode, and not decided by
+	// the store. Redis was asked about Asked of them.
+	Decided [4]int64 `json:"decided"`
+	Asked   int64    `json:"asked"`
+	// Keys are the ten that Redis was asked about most, and Permits those of the fifty keys that were
+	// held for longest. Keys are as in a [RefusedMinute]: without runtime.WithRefusals there are none.
+	Keys    []KeyCalls   `json:"keys,omitempty"`
+	Permits []KeyPermits `json:"permits,omitempty"`
+}
+
+// KeyCalls is how often Redis was asked about a key of a rule.
+type KeyCalls struct {
+	Rule  string `json:"rule"`
+	Key   string `json:"key"`
+	Count int64  `json:"count"`
+}
+
+// KeyPermits is how many permits of a key calls hold, and since when the first of them, by the clock of Redis.
+type KeyPermits struct {
+	Rule    string    `json:"rule"`
+	Key     string    `json:"key"`
+	Permits int64     `json:"permits"`
+	Since   time.Time `json:"since"`
 }
 
 // A ProcessRule is a rule of a [Process].

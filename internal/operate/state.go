@@ -27,6 +27,7 @@ type State struct {
 	ResetMS   int64    `json:"reset_after_ms"`
 	Past      []Period `json:"past,omitempty"`                // the last periods, the last one first
 	StandsIn  bool     `json:"max_of_last_refusal,omitempty"` // that is the limit, since each call brings its own
+	Permits   bool     `json:"-"`                             // they come back when calls end, and RetryMS is at most when
 	share     float64  // used of the limit
 }
 
@@ -58,7 +59,7 @@ func (s State) Refuses() bool { return slices.Contains([]string{Denied, Held, Bl
 
 // State returns what a call of a cost of 1 would find now, also of a key that another program has written.
 func (c *Core) State(ctx context.Context, r Rule, key *runtime.Key) (State, error) {
-	k := State{Rule: r.Name, Key: key.Pattern(), Shadow: c.Shadows(r, key), Window: r.Per()}
+	k := State{Rule: r.Name, Key: key.Pattern(), Shadow: c.Shadows(r, key), Window: r.Per(), Permits: r.Algorithm == runtime.Concurrency}
 	limit, standsIn := c.limitOf(r, key)
 	usages, err := c.Limiter.Usage(ctx, limit)
 	on := c.Modes.Enabled

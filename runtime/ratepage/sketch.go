@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/refusals"
+	"github.com/rategen/rategen/runtime/internal/callers"
 )
 
 // sketchSpan is for how long a span counts. What is shown are the denials of
@@ -18,12 +18,12 @@ type sketch struct{ now atomic.Pointer[spans] }
 // Spans are the span that is under way, by its number, and the one before.
 type spans struct {
 	number          int64
-	current, before *refusals.Sketch
+	current, before *callers.Sketch
 }
 
 func newSketch() *sketch {
 	s := new(sketch)
-	s.now.Store(&spans{current: refusals.NewSketch(), before: refusals.NewSketch()})
+	s.now.Store(&spans{current: callers.NewSketch(), before: callers.NewSketch()})
 	return s
 }
 
@@ -34,7 +34,7 @@ func (s *sketch) at(now time.Time) *spans {
 	if was.number == number {
 		return was
 	}
-	next := &spans{number, refusals.NewSketch(), refusals.NewSketch()}
+	next := &spans{number, callers.NewSketch(), callers.NewSketch()}
 	if number == was.number+1 {
 		next.before = was.current
 	}
@@ -46,18 +46,18 @@ func (s *sketch) at(now time.Time) *spans {
 func (s *sketch) add(rule string, key []byte, now time.Time) { s.at(now).current.Add(rule, key, -1, 1) }
 
 // top returns the n keys that were denied most.
-func (s *sketch) top(n int, now time.Time) []refusals.Refusal {
+func (s *sketch) top(n int, now time.Time) []callers.Caller {
 	at := s.at(now)
-	sums := make(map[[2]string]refusals.Refusal)
+	sums := make(map[[2]string]callers.Caller)
 	for _, r := range append(at.before.All(), at.current.All()...) {
 		name := [2]string{r.Rule, r.Key}
 		sum := sums[name]
-		sums[name] = refusals.Refusal{Rule: r.Rule, Key: r.Key, Count: sum.Count + r.Count, Over: sum.Over + r.Over}
+		sums[name] = callers.Caller{Rule: r.Rule, Key: r.Key, Count: sum.Count + r.Count, Over: sum.Over + r.Over}
 	}
-	all := make([]refusals.Refusal, 0, len(sums))
+	all := make([]callers.Caller, 0, len(sums))
 	for _, sum := range sums {
 		all = append(all, sum)
 	}
-	slices.SortFunc(all, refusals.Compare)
+	slices.SortFunc(all, callers.Compare)
 	return all[:min(n, len(all))]
 }

@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,6 +99,34 @@ func (p *Permits) InFlight() map[string]int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.inFlight)
+}
+
+// HeldPermits are those of one key in the store that calls of this process hold.
+type HeldPermits struct {
+	Plan    *plan.Plan
+	Key     string
+	Permits int64
+	Since   int64 // the time of the store at which the first of them was taken
+}
+
+// Oldest returns what calls hold of the n keys that they have held for longest.
+func (p *Permits) Oldest(n int) []HeldPermits {
+	p.mu.Lock()
+	byKey := make(map[string]HeldPermits)
+	for _, m := range p.held {
+		if m.local || m.reserved() {
+			continue
+		}
+		of, known := byKey[m.key]
+		if !known {
+			of = HeldPermits{m.plan, m.key, 0, m.number}
+		}
+		of.Permits, of.Since = of.Permits+m.cost, min(of.Since, m.number)
+		byKey[m.key] = of
+	}
+	p.mu.Unlock()
+	all := slices.SortedFunc(maps.Values(byKey), func(a, b HeldPermits) int { return cmp.Compare(a.Since, b.Since) })
+	return all[:min(n, len(all))]
 }
 
 // Record records the permits of a call by a plan, which asked the store at an instant. It keeps a

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/lua"
+	"github.com/rategen/rategen/runtime/internal/callers"
 	"github.com/rategen/rategen/runtime/internal/private"
-	"github.com/rategen/rategen/runtime/internal/refusals"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -39,11 +39,13 @@ type Report struct {
 	Process string
 	// Text is what it has in force: "" if the process ends, and [Lives] if there is nothing new.
 	Text string
+	// Calls are those since the last report, or "" if they are not told.
+	Calls string
 	// Digest stands for Rules, which processes share.
 	Digest, Rules string
 	// Refused are the callers that were refused since the last report, which are kept for Kept, with
 	// their keys as Hidden returns them.
-	Refused []refusals.Refusal
+	Refused []callers.Caller
 	Kept    time.Duration
 	Hidden  func(key string) string
 }
@@ -68,9 +70,9 @@ func ReportProcess(ctx context.Context, client rediswire.Client, namespace strin
 func (r *Report) send(ctx context.Context, client rediswire.Client, namespace, rules string) (ahead time.Duration, missing bool, err error) {
 	prefix := processPrefix(namespace)
 	seconds := func(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
-	args := []string{"eval", lua.Processes(), "5", prefix + "0", prefix + "1", prefix + "refused", prefix + "alive", prefix + "rules:" + r.Digest,
-		seconds(processTurn), r.Process, r.Text, seconds(r.Kept), strconv.Itoa(MaxRefused), rules}
-	most, others := refusals.Most(r.Refused, MaxRefused)
+	args := []string{"eval", lua.Processes(), "6", prefix + "0", prefix + "1", prefix + "refused", prefix + "alive", prefix + "rules:" + r.Digest, prefix + "calls",
+		seconds(processTurn), r.Process, r.Text, seconds(r.Kept), strconv.Itoa(MaxRefused), rules, r.Calls}
+	most, others := callers.Most(r.Refused, MaxRefused)
 	for _, c := range most {
 		caller := url.PathEscape(c.Rule) + "\t" + r.Hidden(c.Key)
 		if c.Max >= 0 {
@@ -105,6 +107,7 @@ func timeOf(reply any) time.Time {
 // Reports are what processes have told.
 type Reports struct {
 	Texts []string             // of one process perhaps two, of which one is older
+	Calls map[string]string    // of each
 	Alive map[string]time.Time // when each gave its last sign, by the clock of Redis
 	Now   time.Time            // by that clock
 }
@@ -127,7 +130,8 @@ func Processes(ctx context.Context, client rediswire.Client, namespace string) (
 	for name, second := range pairsOf(first[0].Value) {
 		all.Alive[name] = time.Unix(parseNumber(second), 0)
 	}
-	for _, key := range []string{prefix + "0", prefix + "1"} {
+	all.Calls = map[string]string{}
+	for _, key := range []string{prefix + "0", prefix + "1", prefix + "calls"} {
 		for cursor, more := "0", true; more; more = cursor != "0" {
 			part, err := ask(rediswire.Command{Args: []string{"hscan", key, cursor, "count", scanned}, Key: 1})
 			if err != nil {
@@ -138,8 +142,12 @@ func Processes(ctx context.Context, client rediswire.Client, namespace string) (
 				return all, private.New("the reply to HSCAN is none")
 			}
 			cursor, _ = reply[0].(string)
-			for _, text := range pairsOf(reply[1]) {
-				all.Texts = append(all.Texts, text)
+			for name, text := range pairsOf(reply[1]) {
+				if key == prefix+"calls" {
+					all.Calls[name] = text
+				} else {
+					all.Texts = append(all.Texts, text)
+				}
 			}
 		}
 	}

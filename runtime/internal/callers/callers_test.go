@@ -1,4 +1,4 @@
-package refusals
+package callers
 
 import (
 	"fmt"
@@ -49,10 +49,10 @@ func TestSketch(t *testing.T) {
 // TestMost wants that a rule which refuses many hides no caller of another.
 func TestMost(t *testing.T) {
 	t.Parallel()
-	all := []Refusal{{"a", "1", 7, 90, 0}, {"a", "2", -1, 80, 0}, {"a", "3", -1, 70, 5}, {"b", "4", -1, 2, 0}, {"c", "5", -1, 6, 6}}
+	all := []Caller{{"a", "1", 7, 90, 0}, {"a", "2", -1, 80, 0}, {"a", "3", -1, 70, 5}, {"b", "4", -1, 2, 0}, {"c", "5", -1, 6, 6}}
 	most, others := Most(all, 4)
-	want := []Refusal{{"a", "1", 7, 90, 0}, {"b", "4", -1, 2, 0}, {"a", "2", -1, 80, 0}}
-	if diff := cmp.Diff(append(want, Refusal{"a", "3", -1, 65, 0})[:len(most)], most); diff != "" || len(most) < 3 {
+	want := []Caller{{"a", "1", 7, 90, 0}, {"b", "4", -1, 2, 0}, {"a", "2", -1, 80, 0}}
+	if diff := cmp.Diff(append(want, Caller{"a", "3", -1, 65, 0})[:len(most)], most); diff != "" || len(most) < 3 {
 		t.Error(diff)
 	}
 	for _, r := range most {

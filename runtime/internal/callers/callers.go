@@ -3,7 +3,7 @@
 //
 // It is handed the names of rules and the texts of their keys. It keeps no more than
 // [Sketch] says, whatever callers send. It never decides a call.
-package refusals
+package callers
 
 import (
 	"cmp"
@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 )
 
-// A Refusal is how often calls with a key of a rule were refused.
-type Refusal struct {
+// A Caller is how often calls with a key of a rule were counted.
+type Caller struct {
 	Rule, Key string
 	// Max is that of the last of the calls, if calls bring their own, or else below 0.
 	Max int64
@@ -78,7 +78,7 @@ func slot(key []byte) uint64 {
 }
 
 // Take returns the refusals since the last time, and begins anew.
-func (c *Counter) Take() []Refusal {
+func (c *Counter) Take() []Caller {
 	all := c.sketch.Swap(NewSketch()).All()
 	for i := range c.seen {
 		c.seen[i].Store(0)
@@ -87,7 +87,7 @@ func (c *Counter) Take() []Refusal {
 }
 
 // Return counts refusals again that were taken in vain.
-func (c *Counter) Return(all []Refusal) {
+func (c *Counter) Return(all []Caller) {
 	s := c.sketch.Load()
 	for _, r := range all {
 		if sure := r.Count - r.Over; sure > 0 {
@@ -99,11 +99,11 @@ func (c *Counter) Return(all []Refusal) {
 // Most returns the n refusals that matter most, and how many refusals there are beside them. The
 // keys that each rule refuses most go before the next ones of any, so that an attack on one rule
 // hides no caller of another. What may be too high of a count is among the others.
-func Most(all []Refusal, n int) (most []Refusal, others uint64) {
+func Most(all []Caller, n int) (most []Caller, others uint64) {
 	slices.SortFunc(all, Compare)
 	rank := map[string]int{} // of the next key of each rule
 	type ranked struct {
-		Refusal
+		Caller
 		rank int
 	}
 	list := make([]ranked, len(all))
@@ -114,7 +114,7 @@ func Most(all []Refusal, n int) (most []Refusal, others uint64) {
 	slices.SortStableFunc(list, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
 	for i, r := range list {
 		if sure := r.Count - r.Over; i < n && sure > 0 {
-			most = append(most, Refusal{Rule: r.Rule, Key: r.Key, Max: r.Max, Count: sure})
+			most = append(most, Caller{Rule: r.Rule, Key: r.Key, Max: r.Max, Count: sure})
 			others += r.Over
 		} else {
 			others += r.Count
@@ -124,7 +124,7 @@ func Most(all []Refusal, n int) (most []Refusal, others uint64) {
 }
 
 // Compare orders refusals: who is refused most, for certain, is first.
-func Compare(a, b Refusal) int {
+func Compare(a, b Caller) int {
 	return cmp.Or(cmp.Compare(b.Count-b.Over, a.Count-a.Over), cmp.Compare(b.Count, a.Count),
 		cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
 }

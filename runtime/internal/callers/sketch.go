@@ -1,4 +1,4 @@
-package refusals
+package callers
 
 import (
 	"container/heap"
@@ -15,11 +15,11 @@ const (
 // MaxKeys is how many keys a sketch counts at a time.
 const MaxKeys = shards * shardKeys
 
-// A Sketch finds the keys that are refused most among any number, with [MaxKeys] counters. It is the
+// A Sketch finds the keys that are counted most among any number, with [MaxKeys] counters. It is the
 // algorithm Space-Saving (Metwally, Agrawal, El Abbadi, "Efficient computation of
 // frequent and top-k elements in data streams", ICDT 2005): a key that has no
 // counter takes the smallest one over, and its count may be too high by what that
-// had. A key that is refused in more than 1 of 128 cases of its shard is found. A sketch is safe
+// had. A key that has more than 1 of 128 counts of its shard is found. A sketch is safe
 // for concurrent use.
 type Sketch struct{ shards [shards]shard }
 
@@ -33,7 +33,7 @@ type shard struct {
 type counter struct {
 	name        string // the rule's name, a zero byte, and the key
 	cut         int    // where the zero byte is
-	most        int64  // as [Refusal.Max]
+	most        int64  // as [Caller.Max]
 	count, over uint64
 	at          int // in the heap
 }
@@ -43,7 +43,7 @@ func NewSketch() *Sketch { return new(Sketch) }
 
 var seed = maphash.MakeSeed()
 
-// Add counts n refusals of calls with a key of a rule, the last one with a max of its own or one below
+// Add counts n calls with a key of a rule, the last one with a max of its own or one below
 // 0. It keeps no key that it is given.
 func (s *Sketch) Add(rule string, key []byte, most int64, n uint64) {
 	of := &s.shards[maphash.Bytes(seed, key)%shards]
@@ -55,12 +55,12 @@ func (s *Sketch) Add(rule string, key []byte, most int64, n uint64) {
 }
 
 // All returns all keys that have a counter, in no order.
-func (s *Sketch) All() (all []Refusal) {
+func (s *Sketch) All() (all []Caller) {
 	for i := range s.shards {
 		of := &s.shards[i]
 		of.mu.Lock()
 		for _, c := range of.counters {
-			all = append(all, Refusal{c.name[:c.cut], c.name[c.cut+1:], c.most, c.count, c.over})
+			all = append(all, Caller{c.name[:c.cut], c.name[c.cut+1:], c.most, c.count, c.over})
 		}
 		of.mu.Unlock()
 	}
