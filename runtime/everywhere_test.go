@@ -37,7 +37,7 @@ var onOwnStores = map[string]func(*testing.T, replicas){"own returns": testOwnRe
 var onServers = map[string]func(*testing.T, replicas){"leases": testLeases, "thresholds of leases": testThresholdsLeased}
 
 // onCluster is what else is tried on a cluster, beside others.
-var onCluster = map[string]func(*testing.T, *redistest.Cluster){"store": testStoreOnCluster, "late shadows": testShadowLate, "many slots": testManySlots}
+var onCluster = map[string]func(*testing.T, *redistest.Cluster){"late shadows": testShadowLate, "many slots": testManySlots}
 
 // alone is what limiters promise where processes share a Redis, too, and what is tried while
 // nobody else uses the servers.

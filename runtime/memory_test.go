@@ -4,7 +4,6 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,20 +17,6 @@ import (
 // century is a time that no test reaches by itself, so that Redis expires
 // nothing of a test that sets the clock.
 var century = time.Date(2100, time.January, 1, 0, 0, 0, 123456000, time.UTC)
-
-func TestMemoryStore(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T) storetest.Subject {
-		var clock atomic.Int64
-		clock.Store(century.UnixMicro())
-		store := runtime.NewMemoryStore()
-		store.SetClock(clock.Load)
-		return storetest.Subject{
-			Store: store, Now: clock.Load, Exact: true,
-			Advance: func(d time.Duration) { clock.Add(d.Microseconds()) },
-		}
-	})
-}
 
 // TestMemoryStoreIsBounded sends ten times more callers than it has room for.
 func TestMemoryStoreIsBounded(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
@@ -219,13 +218,6 @@ func testReservedShare(t *testing.T, cluster *redistest.Cluster) {
 		least = min(least, time.Since(given))
 	}
 	between(t, "denied although the limit was whole for", least, 0, 100*time.Millisecond)
-}
-
-func testStoreOnCluster(t *testing.T, cluster *redistest.Cluster) {
-	client, node := cluster.Client(t), cluster.Nodes[0].Client(t)
-	storetest.RunSome(t, func(t *testing.T) storetest.Subject {
-		return storetest.OnServerTime(t, runtime.NewRedisStore(client, patient, runtime.Beside(time.Minute)), node)
-	})
 }
 
 // TestRing shares trips to each server of a ring, charges limits on two of them all or none,

@@ -30,8 +30,7 @@ func TestWays(t *testing.T) {
 }
 
 // The tests that ARCHITECTURE.md names exist where it says. A link to a test is
-// [`TestName`](file), and one to a case of the suite for stores is
-// [`"name"`](runtime/internal/storetest/storetest.go).
+// [`TestName`](file), and one to a case in a document is [`"name"`](file).
 func TestNamedTests(t *testing.T) {
 	named := 0
 	for _, l := range page(t, "ARCHITECTURE.md").Links {
@@ -45,7 +44,7 @@ func TestNamedTests(t *testing.T) {
 		case strings.HasPrefix(name, "Test"), strings.HasPrefix(name, "Fuzz"):
 			want = "\nfunc " + name + "("
 		case strings.HasPrefix(name, `"`):
-			want = "{name: " + name + ","
+			want = "\ntest " + strings.Trim(name, `"`)
 		default:
 			continue
 		}

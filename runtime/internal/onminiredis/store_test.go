@@ -11,20 +11,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/internal/documents"
 )
 
 // TestStore moves the clock of miniredis by hand, and has it expire keys by that.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storetest.RunSome(t, func(t *testing.T) storetest.Subject {
+	documents.RunSome(t, func(t *testing.T) documents.Subject {
 		server := miniredis.RunT(t)
 		now := time.Date(2100, time.January, 1, 0, 0, 0, 123456000, time.UTC)
 		latest := now
 		server.SetTime(now)
 		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 		t.Cleanup(func() { _ = client.Close() })
-		return storetest.Subject{
+		return documents.Subject{
 			// Every call is to ask Redis: denials are remembered by the process's clock.
 			Store: runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), runtime.WithDenialMemory(0)),
 			Now:   func() int64 { return now.UnixMicro() },

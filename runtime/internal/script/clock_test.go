@@ -16,6 +16,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redisclock"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/documents"
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/rule"
@@ -45,18 +46,18 @@ func timed(client *redis.Client, change func(string) string, changes ...func(*re
 }
 
 // injected returns a subject on a timed store of its own.
-func injected(t *testing.T, client *redis.Client, change func(string) string) storetest.Subject {
+func injected(t *testing.T, client *redis.Client, change func(string) string) documents.Subject {
 	return onTime(t, client, timed(client, change))
 }
 
 // onTime returns a subject on a timed store, on which it is the next century.
-func onTime(t *testing.T, client *redis.Client, store runtime.Store) storetest.Subject {
+func onTime(t *testing.T, client *redis.Client, store runtime.Store) documents.Subject {
 	now := century.UnixMicro()
 	set := func() {
-		ok(t, redisclock.SetAll(t.Context(), client, now, storetest.Prefix(t)+"*"))
+		ok(t, redisclock.SetAll(t.Context(), client, now, documents.Prefix(t)+"*"))
 	}
 	set()
-	return storetest.Subject{
+	return documents.Subject{
 		Store: store, Exact: true,
 		Now: func() int64 { return now },
 		Advance: func(d time.Duration) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/documents"
 	"github.com/rategen/rategen/runtime/internal/failure"
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/storetest"
@@ -144,7 +145,7 @@ func TestForeignValue(t *testing.T) {
 	}
 	for name, rule := range rules {
 		t.Run(name, func(t *testing.T) {
-			key := storetest.Prefix(t)
+			key := documents.Prefix(t)
 			for _, value := range foreignValues(t, client, key, rule) {
 				ok(t, client.Del(ctx, key).Err())
 				value()

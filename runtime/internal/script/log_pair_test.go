@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redisclock"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/documents"
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -35,12 +36,12 @@ type log struct {
 	client  *redis.Client
 	key     string
 	memory  *memstate.Store
-	subject storetest.Subject
+	subject documents.Subject
 }
 
 func newLog(t *testing.T, client *redis.Client) *log {
 	subject := injected(t, client, nil)
-	l := &log{t, client, storetest.Prefix(t), memstate.NewStore(1000), subject}
+	l := &log{t, client, documents.Prefix(t), memstate.NewStore(1000), subject}
 	l.memory.Clock = subject.Now
 	return l
 }
@@ -199,15 +200,15 @@ func TestPackedBytes(t *testing.T) {
 
 // equalBytes has two stores that share a clock decide the same calls, each on a key of
 // its own, and wants the same results and the same bytes.
-func equalBytes(t *testing.T, client *redis.Client, rule *runtime.Rule, with, without storetest.Subject) {
+func equalBytes(t *testing.T, client *redis.Client, rule *runtime.Rule, with, without documents.Subject) {
 	for i, cost := range []int64{1, 3, 80, 1, 1, 250, 250, 250, 250, 1, 100, 9, 1} {
-		decided := func(s storetest.Subject, key string) string {
+		decided := func(s documents.Subject, key string) string {
 			r := must(t, s.Store, take, single(rule, key, cost)).Result
 			value, err := client.Get(t.Context(), key).Bytes()
 			ok(t, err)
 			return fmt.Sprintf("%+v, %x", r, value)
 		}
-		equal(t, fmt.Sprintf("call %d, without struct", i), decided(without, storetest.Prefix(t)+"0"), decided(with, storetest.Prefix(t)+"1"))
+		equal(t, fmt.Sprintf("call %d, without struct", i), decided(without, documents.Prefix(t)+"0"), decided(with, documents.Prefix(t)+"1"))
 		with.Advance(37 * time.Millisecond)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redisclock"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/documents"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
@@ -82,9 +83,9 @@ func TestPackedEmpty(t *testing.T) {
 		for _, n := range []int64{1, 20, 100} {
 			rule := packedRule(1000)
 			rule.Block = block
-			c := must(t, store, take, single(rule, storetest.Prefix(t), n))
+			c := must(t, store, take, single(rule, documents.Prefix(t), n))
 			settledCharge(t, store, c) // at 0
-			if value, err := client.Get(t.Context(), storetest.Prefix(t)).Bytes(); !errors.Is(err, redis.Nil) || !c.Allowed {
+			if value, err := client.Get(t.Context(), documents.Prefix(t)).Bytes(); !errors.Is(err, redis.Nil) || !c.Allowed {
 				t.Errorf("%d events, block %v: got %+v; the key holds %x, %v", n, block, c.Result, value, err)
 			}
 		}
@@ -163,7 +164,7 @@ func TestPackedBroken(t *testing.T) {
 		value[at] = to
 		return value
 	}
-	key := storetest.Prefix(t)
+	key := documents.Prefix(t)
 	for name, value := range map[string][]byte{
 		"long, cut in the slots":  long[:packedSlots+10], // which a call of high cost looks at
 		"short by a byte":         short[:len(short)-1],

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/documents"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
@@ -31,7 +32,7 @@ type deed struct {
 // A keyState is a key that deeds are done to.
 type keyState struct {
 	*testing.T
-	storetest.Subject
+	documents.Subject
 	rule *runtime.Rule
 	key  string
 }
@@ -173,7 +174,7 @@ func refuseEach(t *testing.T, admin *redis.Client, store runtime.Store, rule *ru
 	n := 0
 	begin := func() (*keyState, func(bool) error) {
 		n++
-		s := &keyState{t, onTime(t, admin, store), rule, fmt.Sprint(storetest.Prefix(t), d.name, n)}
+		s := &keyState{t, onTime(t, admin, store), rule, fmt.Sprint(documents.Prefix(t), d.name, n)}
 		return s, d.prepare(s)
 	}
 	s, do := begin()

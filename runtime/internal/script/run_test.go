@@ -12,6 +12,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/documents"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
@@ -26,7 +27,7 @@ func TestRuns(t *testing.T) {
 	store := newStore(client)
 	for name, rule := range storetest.WaysOf(time.Hour, 5) {
 		t.Run(name, func(t *testing.T) {
-			prefix := storetest.Prefix(t)
+			prefix := documents.Prefix(t)
 			shorter := *rule
 			shorter.Window, shorter.Max = time.Minute, 3
 			one := func(rule *runtime.Rule, key string, cost int64) rawstore.Call {
@@ -132,7 +133,7 @@ func TestKeysInRow(t *testing.T) {
 	store := newStore(client)
 	for name, rule := range storetest.WaysOf(time.Hour, 50) {
 		t.Run(name, func(t *testing.T) {
-			prefix := storetest.Prefix(t)
+			prefix := documents.Prefix(t)
 			used, all := map[rune]int64{}, []rawstore.Charge(nil)
 			for _, c := range []struct {
 				cost int64

@@ -14,6 +14,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/documents"
 	"github.com/rategen/rategen/runtime/internal/goredis"
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/storetest"
@@ -111,7 +112,7 @@ func TestMain(m *testing.M) { limittest.Main(m) }
 func TestRedisStoreWithInjectedClock(t *testing.T) {
 	t.Parallel()
 	free := databases(t)
-	storetest.RunFew(t, func(t *testing.T) storetest.Subject {
+	documents.RunFew(t, func(t *testing.T) documents.Subject {
 		db := free.borrow(t)
 		return onTime(t, db.client, db.store)
 	})
@@ -151,7 +152,7 @@ func (free freeDatabases) borrow(t *testing.T) *database {
 func TestRedisStore(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	storetest.RunSome(t, func(t *testing.T) storetest.Subject {
-		return storetest.OnServerTime(t, newStore(client), client)
+	documents.RunSome(t, func(t *testing.T) documents.Subject {
+		return documents.OnServerTime(t, newStore(client), client)
 	})
 }

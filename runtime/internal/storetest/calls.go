@@ -1,12 +1,10 @@
+// Package storetest has what tests ask of stores, and by which rules.
 package storetest
 
 import (
 	"context"
 	"errors"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
@@ -57,30 +55,5 @@ func Settled(t testing.TB, store runtime.Store, charges ...rawstore.Charge) {
 	t.Helper()
 	if err := rawstore.On(store).Settle(context.Background(), charges); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// OnServerTime returns a store on the clock of a server, which all servers of this machine
-// share.
-func OnServerTime(t *testing.T, store runtime.Store, clock *redis.Client) Subject {
-	now := func() int64 {
-		at, err := clock.Time(context.Background()).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return at.UnixMicro()
-	}
-	return Subject{
-		Store: store,
-		Now:   now,
-		Advance: func(d time.Duration) {
-			for until := now() + d.Microseconds(); ; {
-				left := time.Duration(until-now()) * time.Microsecond
-				if left <= 0 {
-					return
-				}
-				time.Sleep(left)
-			}
-		},
 	}
 }

@@ -75,3 +75,5 @@ func Commands() (names []string) {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+func isPermits(r *runtime.Rule) bool { return r.Algorithm == runtime.Concurrency }

@@ -13,7 +13,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faults"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/internal/documents"
 )
 
 // RunStore runs what a store over another client than go-redis must do.
@@ -45,8 +45,8 @@ func onAllKinds(t *testing.T, open faults.Open) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := open(t, reach(t), runtime.WithTimeout(20*time.Second))
-			storetest.RunFew(t, func(t *testing.T) storetest.Subject {
-				return storetest.Subject{Store: store, Now: func() int64 { return time.Now().UnixMicro() }, Advance: time.Sleep}
+			documents.RunFew(t, func(t *testing.T) documents.Subject {
+				return documents.Subject{Store: store, Now: func() int64 { return time.Now().UnixMicro() }, Advance: time.Sleep}
 			})
 		})
 	}

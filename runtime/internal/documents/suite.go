@@ -1,0 +1,204 @@
+// Package storetest has what every [runtime.Store] must do, as documents that are played over any
+// of them:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) storetest.Subject { ... })
+//	}
+//
+// They are in runtime/testdata/store. What a step asks is in step.go.
+package documents
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/document"
+	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// A Subject is a store under test and its clock.
+type Subject struct {
+	Store runtime.Store
+	// Now returns the store's clock, in microseconds since 1970.
+	Now func() int64
+	// Advance returns when the store's clock has come forward by d, and has
+	// come forward by exactly d if the subject is Exact.
+	Advance func(d time.Duration)
+	// Exact says that the clock stands still but for Advance, that it shows the same at
+	// the beginning of each test, and that a negative d sets it back.
+	Exact bool
+	// Slow says that a call costs milliseconds of processor time. Fewer values and
+	// seeds are tried then: subjects that are not slow try all.
+	Slow bool
+}
+
+// Run runs the suite for every way of counting. start returns a store for each
+// test; its keys need not be gone, because no two tests name the same one.
+func Run(t *testing.T, start func(t *testing.T) Subject) { run(t, Rules(), 1, start) }
+
+// RunFew is Run, for a quarter of the ways of counting under the race detector. It is for
+// subjects whose tests cost much, and have one goroutine ask after the other.
+func RunFew(t *testing.T, start func(t *testing.T) Subject) {
+	rules := Rules()
+	var few []runtime.Rule
+	for i := 0; i < len(rules); i += len(rules) / effort.Few(len(rules)) {
+		few = append(few, rules[i])
+	}
+	run(t, few, 1, start)
+}
+
+// RunSome is Run in a full run. A quick one has one in 36 of the tests for each way of
+// counting, other ones for each. It is for subjects that cost much and carry out the
+// scripts, which another subject tries with all tests.
+func RunSome(t *testing.T, start func(t *testing.T) Subject) {
+	run(t, Rules(), effort.Choose(effort.ChooseMore(36, 12), 1), start)
+}
+
+// run runs one of so many tests for a rule, and the one after it for the next rule.
+func run(t *testing.T, rules []runtime.Rule, every int, start func(t *testing.T) Subject) {
+	scenarios := document.Read(t, Documents(t, "store/*.txt"))
+	for r, rule := range rules {
+		t.Run(rule.Name, func(t *testing.T) {
+			t.Parallel()
+			for i, s := range scenarios {
+				if i%every != r%every || !holds(s, rule.Name) {
+					continue
+				}
+				t.Run(s.Name, func(t *testing.T) {
+					t.Parallel()
+					for _, variant := range variants(s) {
+						play(t, start, s, &rule, variant)
+					}
+				})
+			}
+			for i, test := range tests {
+				if i%every != r%every || test.skip(&rule) {
+					continue
+				}
+				t.Run(test.name, func(t *testing.T) {
+					t.Parallel()
+					if subject := start(t); subject.Exact || !test.exact {
+						test.run(newTrial(t, subject, &rule))
+					}
+				})
+			}
+		})
+	}
+}
+
+// Documents returns a pattern of files below runtime/testdata, for a test below runtime.
+func Documents(t *testing.T, pattern string) string {
+	at, err := os.Getwd()
+	for err == nil && filepath.Base(at) != "runtime" {
+		if at == filepath.Dir(at) {
+			t.Fatal("the test is not of a package below runtime")
+		}
+		at = filepath.Dir(at)
+	}
+	return filepath.Join(at, "testdata", pattern)
+}
+
+// groups are names for several ways of counting.
+var groups = map[string][]string{
+	"logs":     {"zset", "packed", "zset in slices", "packed in slices"},
+	"counters": {"equal buckets", "layered buckets", "adaptive buckets"},
+	"fixed":    {"fixed window", "calendar"},
+	"buckets":  {"token bucket", "leaky bucket"},
+}
+
+// holds reports whether a scenario is for a way of counting.
+func holds(s *document.Scenario, name string) bool {
+	among := func(names []string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return n == name || slices.Contains(groups[n], name) })
+	}
+	only, is := s.Arg("only")
+	but, _ := s.Arg("except")
+	return (!is || among(only)) && !among(but)
+}
+
+// variants returns each combination of the values that a scenario is to be played for, as
+// text to replace and its replacement.
+func variants(s *document.Scenario) (all [][]string) {
+	all = [][]string{nil}
+	for _, a := range s.Args {
+		if !strings.HasPrefix(a.Name, "$") {
+			continue
+		}
+		var next [][]string
+		for _, v := range a.Values {
+			for _, before := range all {
+				next = append(next, append(slices.Clone(before), a.Name, v))
+			}
+		}
+		all = next
+	}
+	return all
+}
+
+// Rules returns a rule for every way of counting, named after it.
+func Rules() []runtime.Rule {
+	rules := []runtime.Rule{
+		{Name: "zset"},
+		{Name: "packed", Storage: runtime.StoragePacked},
+		{Name: "zset in slices", Resolution: 10 * time.Millisecond},
+		{Name: "packed in slices", Resolution: 10 * time.Millisecond, Storage: runtime.StoragePacked},
+		{Name: "equal buckets", Algorithm: runtime.SlidingCounter},
+		{Name: "layered buckets", Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10)},
+		{Name: "adaptive buckets", Algorithm: runtime.SlidingCounter, Buckets: rule.AdaptiveBuckets()},
+		{Name: "fixed window", Algorithm: runtime.FixedWindow},
+		{Name: "calendar", Algorithm: runtime.FixedWindow, Period: rule.Year},
+		{Name: "token bucket", Algorithm: runtime.TokenBucket},
+		{Name: "leaky bucket", Algorithm: runtime.LeakyBucket},
+		{Name: "queue", Algorithm: runtime.LeakyBucket, Wait: 366 * 24 * time.Hour},
+		{Name: "concurrency", Algorithm: runtime.Concurrency},
+	}
+	for i := range rules {
+		// So long that no test on a real clock sees it move.
+		if rules[i].Max = 10; !isCalendar(&rules[i]) {
+			rules[i].Window = 10 * time.Hour
+		}
+	}
+	return rules
+}
+
+// OnServerTime returns a store on the clock of a server, which all servers of this machine
+// share.
+func OnServerTime(t *testing.T, store runtime.Store, clock *redis.Client) Subject {
+	now := func() int64 {
+		at, err := clock.Time(context.Background()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at.UnixMicro()
+	}
+	return Subject{
+		Store: store,
+		Now:   now,
+		Advance: func(d time.Duration) {
+			for until := now() + d.Microseconds(); ; {
+				left := time.Duration(until-now()) * time.Microsecond
+				if left <= 0 {
+					return
+				}
+				time.Sleep(left)
+			}
+		},
+	}
+}
+
+func isCalendar(r *runtime.Rule) bool { return r.Period != rule.NoPeriod }
+func isPermits(r *runtime.Rule) bool  { return r.Algorithm == runtime.Concurrency }
+func isQueue(r *runtime.Rule) bool    { return r.Wait > 0 }
+
+func isBucket(r *runtime.Rule) bool {
+	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
+}
