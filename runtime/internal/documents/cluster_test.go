@@ -7,6 +7,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime/internal/goredis"
 	"github.com/rategen/rategen/runtime/internal/redis"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestClusterStore has the scripts read the time of the servers of a cluster.
@@ -15,11 +16,11 @@ func TestClusterStore(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	client, node := cluster.Client(t), cluster.Nodes[0].Client(t)
 	RunSome(t, func(t *testing.T) Subject {
-		store := redis.New(goredis.New(client), &redis.Config{
+		engine := redis.New(goredis.New(client), &redis.Config{
 			Timeout: 20 * time.Second, Beside: time.Minute, // a busy machine is late with limits in shadow mode, too
 			Changed: func(string, bool) {}, Stepped: func(string, time.Duration) {}, Undecided: func(error, int) {},
 			Panicked: func(value any) { panic(value) },
 		})
-		return OnServerTime(t, store, node)
+		return OnServerTime(t, rawstore.New(engine, nil), node)
 	})
 }
