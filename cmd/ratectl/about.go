@@ -42,6 +42,7 @@ const (
 	mayRules // it uses rules if there are some
 	mayRedis // it opens Redis by itself
 	judges   // it needs valid overrides; other commands go on without
+	replays  // records: which rules are to be other ones the command line says, and no environment
 
 	readsRules = prints | needRedis | needRules
 	judgesKeys = readsRules | judges
@@ -161,8 +162,15 @@ type setting struct {
 	name string
 }
 
-func (s setting) Lookup() (string, bool) { return s.of.config.lookup(s.of.program, s.name) }
-func (s setting) GoString() string       { return s.String() }
+func (s setting) Lookup() (string, bool) {
+	text, is := s.of.config.lookup(s.of.program, s.name)
+	if is {
+		s.of.unsaid = append(s.of.unsaid, s.name)
+	}
+	return text, is
+}
+
+func (s setting) GoString() string { return s.String() }
 
 func (s setting) String() string {
 	if c := &s.of.config; cmp.Or(c.named, c.Current) != "" {

@@ -48,11 +48,13 @@ func (c *proposeCommand) fromRedis(ctx context.Context, name string) (err error)
 		calls += n + refused[key]
 	}
 	slices.Sort(demands)
-	all, err := eachShare(func(share float64, of string) (proposal, error) { return lowestOf(demands, share, of, d.Rule) })
+	all, err := replay.EachShare(func(share float64, of string) (replay.Proposal, error) {
+		return replay.LowestOf(demands, share, of, d.Rule)
+	})
 	if err != nil {
 		return err
 	}
-	if err := printEach(&c.printer, proposalHead, all, proposal.row); err != nil || c.json() {
+	if err := printEach(&c.printer, proposalHead, all, proposalRow); err != nil || c.json() {
 		return err
 	}
 	c.printf("%d calls of %d callers in the last %v", calls, len(demands), operate.ShortDuration(d.Window))
@@ -105,33 +107,4 @@ func (c *proposeCommand) demands(ctx context.Context, d operate.Rule) (used, ref
 		used[key] += 0
 	}
 	return used, refused, nil
-}
-
-// lowestOf returns the lowest max for callers that each ask for so much in a window, in ascending order.
-func lowestOf(demands []int64, share float64, of string, r *runtime.Rule) (proposal, error) {
-	p := proposal{Algorithm: r.Algorithm.String(), Share: share, Of: of}
-	total := int64(0)
-	for _, n := range demands {
-		total += n
-	}
-	over := func(limit int64) (calls int64, callers int) {
-		for i := len(demands) - 1; i >= 0 && demands[i] > limit; i-- {
-			calls, callers = calls+demands[i]-limit, callers+1
-		}
-		return calls, callers
-	}
-	high, err := lowestMax(func(limit int64) (bool, error) {
-		calls, callers := over(limit)
-		if of == "callers" {
-			return ratio(int64(callers), int64(len(demands))) <= share, nil
-		}
-		return ratio(calls, total) <= share, nil
-	})
-	p.Max = high
-	p.Refused, p.Hit = over(high)
-	p.AtMost = atMost(p.Hit, len(demands))
-	for _, n := range demands {
-		p.Bytes += replay.KeyBytes(r, min(n, high))
-	}
-	return p, err
 }

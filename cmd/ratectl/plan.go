@@ -17,12 +17,10 @@ import (
 
 	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/operate"
-	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/internal/replay"
 	"github.com/rategen/rategen/internal/rulelist"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
-	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A planCommand replays records by their rules and by others.
@@ -34,7 +32,7 @@ type planCommand struct {
 
 func (c *planCommand) about() about {
 	return about{
-		name: "plan", args: "RECORD...", short: "replay records under changed rules, and list the callers refused", needs: prints | mayRules, min: 1, max: -1,
+		name: "plan", args: "RECORD...", short: "replay records under changed rules, and list the callers refused", needs: prints | mayRules | replays, min: 1, max: -1,
 		long: "Reads what package raterecord has recorded, files or directories of them, and decides each call by the rules in force then, and by changed ones: those of a listing of changed source with -rules, then of a file of overrides with -changed, then of the other flags. It takes 2 GiB of memory at most. With -max-newly-refused the exit code is 1 if more calls are refused that went on before.",
 		flags: append(c.changes.flags(),
 			text(&c.html, "html", "write a page with charts to this `file`"),
@@ -56,11 +54,11 @@ func (c *planCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	result, err := records.Run(change.of)
+	result, err := records.Run(change.Change)
 	if err != nil {
 		return usagef("%v", err)
 	}
-	change.tell(result)
+	change.Tell(result)
 	if c.html != "" {
 		if err := writePage(c.html, result); err != nil {
 			return foreign{err}
@@ -69,7 +67,7 @@ func (c *planCommand) run(ctx context.Context, args []string) error {
 	if err := c.print(result); err != nil {
 		return err
 	}
-	if share := ratio(result.NewlyRefused, result.Calls); c.most != "" && share > most {
+	if share := replay.Ratio(result.NewlyRefused, result.Calls); c.most != "" && share > most {
 		return foreign{fmt.Errorf("%d of %d calls, %s, are newly refused: more than %s", result.NewlyRefused, result.Calls, percent(share), c.most)}
 	}
 	return nil
@@ -80,8 +78,8 @@ func (c *planCommand) print(r *replay.Result) error {
 		return c.printJSON(r)
 	}
 	c.printf("%d calls from %s to %s, %s of them decided as recorded", r.Calls, r.From.Format(time.RFC3339), r.To.Format(time.RFC3339),
-		percent(ratio(r.Equal, r.Equal+r.Unequal)))
-	c.printf("%d are newly refused, %s; %d newly admitted", r.NewlyRefused, percent(ratio(r.NewlyRefused, r.Calls)), r.NewlyAdmitted)
+		percent(replay.Ratio(r.Equal, r.Equal+r.Unequal)))
+	c.printf("%d are newly refused, %s; %d newly admitted", r.NewlyRefused, percent(replay.Ratio(r.NewlyRefused, r.Calls)), r.NewlyAdmitted)
 	var rows, sides [][]string
 	n := func(n int64) string { return strconv.FormatInt(n, 10) }
 	for _, of := range r.Rules {
@@ -89,6 +87,9 @@ func (c *planCommand) print(r *replay.Result) error {
 			limit, hit := of.Was, of.HitWas
 			if i == 1 {
 				limit, hit = of.Now, of.HitNow
+				if of.About {
+					limit += " (about)"
+				}
 			}
 			rows = append(rows, []string{of.Name, limit, n(counts.Admitted), n(counts.Refused), n(counts.Over), n(counts.Others), n(counts.Delayed),
 				operate.ShortDuration(counts.Longest), fmt.Sprintf("%d of %d", hit, of.Callers)})
@@ -160,33 +161,23 @@ func (c *changes) flags() []cli.Flag {
 	}
 }
 
-// A ruleChange changes the rules of records.
-type ruleChange struct {
-	listing   map[string]operate.Rule // nil: there is none
-	overrides runtime.Overrides
-	flags     map[string][]func(*runtime.Rule) (max bool)
-	met       map[string]bool
-	gone      map[string]bool
-	patterns  bool
-	made      map[*runtime.Rule]*runtime.Rule
-	own       map[*runtime.Rule]bool // what makes the max is the change
-}
-
 // change returns what the flags say of the rules in some records.
-func (c *changes) change(ctx context.Context, s *session, records *replay.Records) (*ruleChange, error) {
+func (c *changes) change(ctx context.Context, s *session, records *replay.Records) (*replay.Plan, error) {
 	names := records.Rules()
-
-	r := &ruleChange{flags: map[string][]func(*runtime.Rule) bool{}, met: map[string]bool{}, gone: map[string]bool{},
-		made: map[*runtime.Rule]*runtime.Rule{}, own: map[*runtime.Rule]bool{}}
+	r := replay.NewPlan()
 	if s.rules != "" {
-		r.listing = map[string]operate.Rule{}
+		r.Listing = map[string]replay.Listed{}
 		for _, d := range s.Rules {
-			r.listing[d.Name] = d
+			now := *d.Rule
+			if d.Shadow {
+				now.Mode = runtime.ModeShadow
+			}
+			r.Listing[d.Name] = replay.Listed{Rule: &now, ByCall: d.ByCall != ""}
 		}
 	}
 	if c.changed != "" {
 		var err error
-		if r.overrides, err = override.File(c.changed).Overrides(ctx); err != nil {
+		if r.Overrides, err = override.File(c.changed).Overrides(ctx); err != nil {
 			return nil, usagef("%v", operate.InFull(err))
 		}
 	}
@@ -211,7 +202,7 @@ func (c *changes) change(ctx context.Context, s *session, records *replay.Record
 			var a runtime.Algorithm
 			err := rulelist.Named(text, &a)
 			return func(r *runtime.Rule) bool {
-				countBy(r, a)
+				replay.CountBy(r, a)
 				return false
 			}, err
 		}},
@@ -233,127 +224,10 @@ func (c *changes) change(ctx context.Context, s *session, records *replay.Record
 			if name := given[:at]; !slices.Contains(names, name) {
 				return nil, usagef("-%s %q: the records have no call of %q%s", f.name, given, name, nearest.Hint(name, names))
 			}
-			r.flags[given[:at]] = append(r.flags[given[:at]], set)
+			r.Sets[given[:at]] = append(r.Sets[given[:at]], set)
 		}
 	}
 	return r, nil
-}
-
-// countBy makes a rule count in another way, and drops what that has no use for.
-func countBy(r *runtime.Rule, a runtime.Algorithm) {
-	r.Algorithm = a
-	if a != runtime.SlidingLog {
-		r.Storage, r.Resolution = 0, 0
-	}
-	if a != runtime.SlidingCounter {
-		r.Buckets = rule.Buckets{}
-	}
-	if a != runtime.TokenBucket && a != runtime.LeakyBucket {
-		r.Burst = 0
-	}
-}
-
-// of returns what becomes of a rule of a record.
-func (c *ruleChange) of(s record.RuleState, max int64) (*runtime.Rule, int64, bool) {
-	name := s.Declared.Name
-	c.met[name] = true
-	o, overridden := c.overrides.Rules[name]
-	c.patterns = c.patterns || len(o.Keys) > 0
-	if on := c.overrides.Enabled; on != nil && !*on || o.Enabled != nil && !*o.Enabled {
-		return nil, 0, false
-	}
-	d, listed := c.listing[name]
-	if c.listing != nil && !listed {
-		c.gone[name] = true
-		return nil, 0, false
-	}
-	if !listed && !overridden && c.flags[name] == nil {
-		return s.Rule, max, true
-	}
-	r := c.made[s.Rule]
-	if r == nil {
-		made := *s.Rule
-		r = &made
-		own := false
-		if listed {
-			own = declare(r, s, d) && d.ByCall == ""
-		}
-		for _, set := range c.flags[name] {
-			own = set(r) || own
-		}
-		if o.Max != nil {
-			r.Max, own = *o.Max, true
-		}
-		if o.Window != nil {
-			r.Window = *o.Window
-		}
-		if o.Mode != nil {
-			r.Mode = *o.Mode
-		}
-		c.made[s.Rule], c.own[r] = r, own
-	}
-	if c.own[r] {
-		max = r.Max
-	}
-	return r, max, true
-}
-
-// declare has a rule be as its source says now, but for what an override had changed. It reports
-// whether that is the max, too, and is another than before.
-func declare(r *runtime.Rule, s record.RuleState, d operate.Rule) (max bool) {
-	now := *d.Rule
-	now.Prefix = s.Rule.Prefix // its keys are those of the record
-	if d.Shadow {
-		now.Mode = runtime.ModeShadow
-	}
-	if was := s.Declared; was != s.Rule {
-		if was.Window != s.Rule.Window {
-			now.Window = s.Rule.Window
-		}
-		if was.Mode != s.Rule.Mode {
-			now.Mode = s.Rule.Mode
-		}
-		if was.Max != s.Rule.Max {
-			now.Max = s.Rule.Max
-		}
-	}
-	if d.ByCall != "" {
-		now.Max = s.Rule.Max
-	}
-	*r = now
-	return now.Max != s.Rule.Max
-}
-
-// tell adds to a result what became of the changes.
-func (c *ruleChange) tell(r *replay.Result) {
-	say := func(format string, names []string) {
-		if len(names) > 0 {
-			slices.Sort(names)
-			r.Notes = append(r.Notes, fmt.Sprintf(format, strings.Join(names, ", ")))
-		}
-	}
-	var gone, unmet []string
-	for name := range c.gone {
-		gone = append(gone, name)
-	}
-	for name := range c.listing {
-		if !c.met[name] {
-			unmet = append(unmet, name)
-		}
-	}
-	for name := range c.overrides.Rules {
-		if !c.met[name] {
-			unmet = append(unmet, name)
-		}
-	}
-	say("Rules that are not declared any more refuse nobody: %s.", gone)
-	say("The records have no call of these rules, so nothing is known of them: %s.", slices.Compact(slices.Sorted(slices.Values(unmet))))
-	if c.listing != nil {
-		r.Notes = append(r.Notes, "A key, a cost or a condition that has changed in the source is replayed as it was.")
-	}
-	if c.patterns {
-		r.Notes = append(r.Notes, "Overrides of single keys are left out: a record names no caller.")
-	}
 }
 
 // shareOf reads a share, such as 0.1%; the empty text is none.
@@ -367,13 +241,6 @@ func shareOf(text string) (float64, error) {
 		return 0, usagef("%q is no share: write 0.1%%, or 0.001", text)
 	}
 	return share, nil
-}
-
-func ratio(n, of int64) float64 {
-	if of == 0 {
-		return 0
-	}
-	return float64(n) / float64(of)
 }
 
 // percent writes a share, and never one as nothing that is something.

@@ -18,7 +18,7 @@ import (
 var planHTML string
 
 var planPage = template.Must(template.New("plan").Funcs(template.FuncMap{
-	"percent":  func(n, of int64) string { return percent(ratio(n, of)) },
+	"percent":  func(n, of int64) string { return percent(replay.Ratio(n, of)) },
 	"time":     func(t time.Time) string { return t.Format(time.RFC3339) },
 	"known":    func(t time.Time) bool { return !t.IsZero() },
 	"refusals": refusals, "callers": callersByUse, "hit": whoIsHit,

@@ -110,6 +110,15 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// A listing that the environment names for other commands is not changed source.
+func TestPlanAsksTheCommandLine(t *testing.T) {
+	dir := some.record(t)
+	b := &bench{env: map[string]string{"RATECTL_RULES": filepath.Join(t.TempDir(), "none.jsonl")}}
+	b.run("plan", "-max", orders.Name+"=5", dir).wants(t, 0, `.*1510 are newly refused.*`, "")
+	b.run("propose", orders.Name, dir).wants(t, 0, `REFUSES.*`, "")
+	b.run("plan", "-rules", b.env["RATECTL_RULES"], dir).wants(t, 2, "", `.*no such file.*`)
+}
+
 // A change comes from a listing of the source, or a file of overrides.
 func TestPlanSources(t *testing.T) {
 	dir := some.record(t)

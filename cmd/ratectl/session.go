@@ -15,6 +15,7 @@ type session struct {
 	printer
 	server
 	flags  *cli.Command // as they were parsed
+	unsaid []string     // flags that the environment or a context has set
 	config config
 
 	operate.Core

@@ -98,6 +98,9 @@ func (s *session) prepare(ctx context.Context, a about) (err error) {
 	case s.config.err != nil:
 		return s.config.err
 	}
+	if a.needs&replays != 0 && (n > 1 || a.needs&mayRedis == 0) && slices.Contains(s.unsaid, "rules") {
+		s.rules = "" // a variable of the environment changes no question
+	}
 	if a.needs&needRules != 0 && s.page == "" || a.needs&mayRules != 0 && s.rules != "" {
 		if s.Rules, err = s.listed(ctx); err != nil {
 			return err

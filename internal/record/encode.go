@@ -122,14 +122,14 @@ func (w *Writer) label(label string) {
 }
 
 // Take returns the block, which is valid until the next event is added, and how many events it
-// has, and begins another block. Dropped is how many events were lost so far. It returns nil if
+// has, and begins another block. Dropped is how many events were lost so far, and steps how often the clock was set back. It returns nil if
 // there are no events.
-func (w *Writer) Take(dropped uint64) (block []byte, events int) {
+func (w *Writer) Take(dropped, steps uint64) (block []byte, events int) {
 	if w.events == 0 {
 		return nil, 0
 	}
 	w.meta.Block++
-	w.meta.Dropped = dropped
+	w.meta.Dropped, w.meta.Steps = dropped, steps
 	meta, _ := json.Marshal(w.meta) // has no value that JSON has not
 	w.out = append(w.out[:0], magic[:]...)
 	w.out = append(w.out, 0, 0, 0, 0, 0, 0, 0, 0)

@@ -48,6 +48,7 @@ type place struct {
 	file   int32
 	length int32
 	drops  uint32 // events dropped, up to here
+	steps  uint32 // of the clock
 }
 
 // Files are records that are read together.
@@ -174,7 +175,7 @@ func (f *Files) add(file int32, at int64, payload []byte) error {
 		return TooMuch{fmt.Errorf("more than %d blocks: name fewer files", maxBlocks)}
 	}
 	p := place{number: m.Block, time: m.Time, offset: at, file: file, length: int32(len(payload)),
-		drops: uint32(min(m.Dropped, 1<<32-1))}
+		drops: uint32(min(m.Dropped, 1<<32-1)), steps: uint32(min(m.Steps, 1<<20))}
 	r.blocks = append(r.blocks, p)
 	return nil
 }
@@ -193,5 +194,6 @@ func (f *Files) order(r *Recording) {
 	for i := 1; i < len(r.blocks); i++ {
 		f.Damage.Missing += int64(min(r.blocks[i].number-r.blocks[i-1].number-1, 1<<40))
 	}
-	f.Damage.Dropped += int64(r.blocks[len(r.blocks)-1].drops)
+	last := r.blocks[len(r.blocks)-1]
+	f.Damage.Dropped, f.Damage.Steps = f.Damage.Dropped+int64(last.drops), f.Damage.Steps+int(last.steps)
 }

@@ -8,9 +8,6 @@ import (
 	"slices"
 )
 
-// stepBack is by how much a clock is set back at least to be told of, in microseconds.
-const stepBack = 100_000
-
 // A cursor is where a recording is read.
 type cursor struct {
 	*Recording
@@ -19,7 +16,6 @@ type cursor struct {
 	buf   []byte
 	d     decoder
 	event Event
-	last  int64
 	tells bool
 }
 
@@ -29,10 +25,6 @@ func (c *cursor) advance() (bool, error) {
 		ok, err := c.d.next(&c.event)
 		if ok {
 			c.event.Time += c.Offset
-			if c.tells && c.event.Time < c.last-stepBack {
-				c.files.Damage.Steps++
-			}
-			c.last = c.event.Time
 			return true, nil
 		}
 		if err != nil {

@@ -53,6 +53,8 @@ type Meta struct {
 	Share float64 `json:"share"`
 	// Dropped is how many events the recording has lost so far.
 	Dropped uint64 `json:"dropped,omitempty"`
+	// Steps is how often its clock was set back so far, by more than 100 ms.
+	Steps uint64 `json:"steps,omitempty"`
 }
 
 // A Caller is the keyed hash of a caller's key.

@@ -32,7 +32,7 @@ func blocks(tb testing.TB, recording string, n int, begins int64) (all [][]byte)
 			l.Cost, l.Max, l.Charged, l.Verdict, l.Source = int64(i), 10+int64(k), ev.Time*int64(k), observe.Verdict(k), rules.SourceStore
 			w.Add(ev, []NamedLimit{l})
 		}
-		block, events := w.Take(uint64(i))
+		block, events := w.Take(uint64(i), 0)
 		if events != 2 {
 			tb.Fatalf("%d events", events)
 		}
@@ -123,7 +123,7 @@ func TestSkew(t *testing.T) {
 			l.Cost, l.Max, l.Source, l.Charged = 1, 10, rules.SourceStore, at
 			w.Add(&Event{Time: at + skew}, []NamedLimit{l})
 		}
-		block, _ := w.Take(0)
+		block, _ := w.Take(0, 0)
 		files = append(files, bytes.NewReader(bytes.Clone(block)))
 	}
 	f, err := Open(files...)

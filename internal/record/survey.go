@@ -16,6 +16,8 @@ type Survey struct {
 	Waited int64
 	// Settled has the rules, by their numbers, whose decisions are settled.
 	Settled map[uint32]bool
+	// Together has pairs of rules, by their numbers, that have limited one call.
+	Together map[[2]uint32]bool
 	// Secrets is how many secrets name the callers. Those of two secrets cannot be compared.
 	Secrets int
 	// Share is the least share of callers that a recording has.
@@ -30,13 +32,16 @@ const sampled = 1024
 // Survey reads all events once. It finds out by how much the clocks of the processes are apart from
 // that of the store, where a rule tells that, and has Events correct their times.
 func (f *Files) Survey() (*Survey, error) {
-	s := &Survey{Settled: map[uint32]bool{}, Share: 1}
+	s := &Survey{Settled: map[uint32]bool{}, Together: map[[2]uint32]bool{}, Share: 1}
 	apart := map[*Recording][]int64{}
 	err := f.events(true, func(r *Recording, ev *Event) error {
 		if s.Calls+s.Settlements == 0 {
 			s.From, s.To = ev.Time, ev.Time
 		}
 		s.From, s.To = min(s.From, ev.Time), max(s.To, ev.Time)
+		for i := 1; i < len(ev.Limits); i++ {
+			s.Together[[2]uint32{ev.Limits[0].Rule, ev.Limits[i].Rule}] = true
+		}
 		if ev.Settles {
 			s.Settlements++
 			for i := range ev.Limits {

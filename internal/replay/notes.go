@@ -33,6 +33,7 @@ func (r *Result) notes(run *run) (notes []string) {
 	}
 	say(r.untracked > 0, "%s of callers beyond the first %d are in the sums, and not among the callers.", plural(r.untracked, "call"), maxTracked)
 	say(r.assumedHolds > 0, "%s refused when recorded hold a permit for as long as others did on average.", plural(r.assumedHolds, "call"))
+	say(r.unsettled > 0, "%s refused when recorded would be admitted, and nobody knows their real cost: that before the call stands for it.", plural(r.unsettled, "call"))
 	unsettled := 0
 	for _, h := range run.simulations[0].held {
 		for ; h != nil; h = h.next {

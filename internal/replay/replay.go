@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -33,36 +35,147 @@ type run struct {
 	waits       bool            // some rule lets calls wait
 	longest     time.Duration   // for which one does
 	early       agenda[*job]    // what has come, and is not replayed yet
+	changed     []bool          // parts of which the change changes something: others are replayed once
+	one         job             // that is decided at once
 	events      int
 	result      *Result
 }
 
-// ErrEmpty is the error of records without a call.
-var ErrEmpty = errors.New("the records have no call: give the limiter the observer of the recorder, and close both")
+// The errors of files without a call: what has one is said by the first that fits.
+var (
+	ErrNewer = errors.New("the records are of a newer version of the format than this reads: take a newer ratectl")
+	ErrNone  = errors.New("this is no recording: give files that package raterecord has written")
+	ErrEmpty = errors.New("the records have no call: give the limiter the observer of the recorder, and close both")
+)
+
+// maxKept is how many events of some rules are kept in memory, to be replayed again and again.
+const maxKept = 1_000_000
 
 // Records are what has been recorded, to be replayed any number of times.
 type Records struct {
 	files   *record.Files
 	survey  *record.Survey
 	maxHeap uint64
+	parts   []uint32 // of which part each rule is: no call is limited by rules of two
+	only    []uint32 // the part that is replayed; nil: all
+	kept    []record.Event
 }
 
-// Open reads all of some files once. The error is [ErrEmpty], of reading, or says that there is more
-// than can be read together.
+// Open reads all of some files once. The error is [ErrNewer], [ErrNone], [ErrEmpty], of reading, or says
+// that there is more than can be read together.
 func Open(files ...io.ReaderAt) (*Records, error) {
 	f, err := record.Open(files...)
 	if err != nil {
 		return nil, err
 	}
 	s, err := f.Survey()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if s.Calls == 0 {
+	case s.Calls == 0 && f.Damage.Unknown > 0:
+		return nil, ErrNewer
+	case len(f.Recordings) == 0 && f.Damage.Skipped+int64(f.Damage.Corrupt+f.Damage.Truncated) > 0:
+		return nil, ErrNone
+	case s.Calls == 0:
 		return nil, ErrEmpty
 	}
-	return &Records{f, s, maxHeap}, nil
+	return &Records{files: f, survey: s, maxHeap: maxHeap, parts: partsOf(f, s)}, nil
 }
+
+// partsOf returns of which part each rule is. Rules that stand together in a call, or whose keys start
+// alike, are of one.
+func partsOf(f *record.Files, s *record.Survey) []uint32 {
+	parts := make([]uint32, len(f.Names.Rules))
+	first := map[string]uint32{} // by name and by prefix
+	for i := range parts {
+		parts[i] = uint32(i)
+	}
+	join := func(a, b uint32) {
+		a, b = parts[a], parts[b]
+		for i := range parts {
+			if parts[i] == b {
+				parts[i] = a
+			}
+		}
+	}
+	for i, state := range f.Names.Rules {
+		for _, as := range []string{"name " + state.Declared.Name, "prefix " + prefixOf(state.Rule)} {
+			if other, is := first[as]; is && parts[other] != parts[i] {
+				join(other, uint32(i))
+			} else if !is {
+				first[as] = uint32(i)
+			}
+		}
+	}
+	for pair := range s.Together {
+		if parts[pair[0]] != parts[pair[1]] {
+			join(pair[0], pair[1])
+		}
+	}
+	return parts
+}
+
+// prefixOf returns what the keys of a rule start with.
+func prefixOf(r *runtime.Rule) string {
+	if r.Prefix == "" {
+		return "rate_limit:" + r.Name
+	}
+	return r.Prefix
+}
+
+// Of returns the records of the calls that a rule limits, and of those on which these may depend. They are
+// read once.
+func (rs *Records) Of(rule string) (*Records, error) {
+	of := *rs
+	for i, state := range rs.files.Names.Rules {
+		if state.Declared.Name == rule {
+			of.only = []uint32{rs.parts[i]}
+		}
+	}
+	if of.only == nil {
+		return nil, fmt.Errorf("the records have no call of %q%s", rule, nearest.Hint(rule, rs.Rules()))
+	}
+	s := *rs.survey
+	s.Waited, of.survey = 0, &s
+	keeps := true
+	err := of.each(func(ev *record.Event) error {
+		s.Waited = max(s.Waited, ev.Waited)
+		keeps = keeps && len(of.kept) < maxKept
+		if keeps {
+			of.kept = append(of.kept, *ev)
+			of.kept[len(of.kept)-1].Limits = slices.Clone(ev.Limits)
+		}
+		return nil
+	})
+	if !keeps {
+		of.kept = nil
+	}
+	return &of, err
+}
+
+// each calls visit with the events that are to be replayed.
+func (rs *Records) each(visit func(*record.Event) error) error {
+	for i := range rs.kept {
+		if err := visit(&rs.kept[i]); err != nil {
+			return err
+		}
+	}
+	if rs.kept != nil {
+		return nil
+	}
+	return rs.files.Events(func(ev *record.Event) error {
+		switch {
+		case len(rs.files.Names.Rules) > len(rs.parts):
+			return errors.New("the files have changed while they were read")
+		case len(ev.Limits) == 0 || !rs.has(ev.Limits[0].Rule):
+			return nil
+		}
+		return visit(ev)
+	})
+}
+
+// has reports whether a rule is one of the part that is replayed.
+func (rs *Records) has(rule uint32) bool { return rs.only == nil || rs.parts[rule] == rs.only[0] }
 
 // Rules returns the names of the rules in the records.
 func (rs *Records) Rules() (names []string) {
@@ -81,8 +194,16 @@ func (rs *Records) Run(change Change) (*Result, error) {
 	for rule := range s.Settled {
 		r.settled[f.Names.Rules[rule].Declared.Name] = true
 	}
-	for _, state := range f.Names.Rules {
-		now, _, on := change(state, state.Rule.Max)
+	r.changed = make([]bool, len(f.Names.Rules))
+	for i, state := range f.Names.Rules {
+		now, most, on := change(state, state.Rule.Max)
+		_, other, _ := change(state, state.Rule.Max+1)
+		if !on || most != state.Rule.Max || other != most+1 || now != state.Rule && !reflect.DeepEqual(now, state.Rule) {
+			r.changed[rs.parts[i]] = true
+		}
+		if !rs.has(uint32(i)) {
+			continue
+		}
 		r.longest = max(r.longest, state.Rule.Wait)
 		if on {
 			r.longest = max(r.longest, now.Wait)
@@ -94,7 +215,7 @@ func (rs *Records) Run(change Change) (*Result, error) {
 	if r.waits {
 		r.simulations[0] = newSimulation(r, same, false)
 	}
-	if err := f.Events(r.event); err != nil {
+	if err := rs.each(r.event); err != nil {
 		return nil, err
 	}
 	if err := r.finish(); err != nil {
@@ -115,7 +236,7 @@ func (r *run) event(ev *record.Event) error {
 	if err := r.verify(ev); err != nil {
 		return err
 	}
-	j := &job{ev: *ev, kept: true}
+	j := &job{ev: *ev}
 	j.ev.Limits = slices.Clone(ev.Limits)
 	r.early.add(ev.Time-ev.Waited, j)
 	for r.early.due(ev.Time-r.survey.Waited) || r.early.len() > maxReordered {
@@ -196,14 +317,18 @@ func (r *run) play(ev *record.Event, j *job) error {
 	if !r.waits {
 		came = ev.Time
 	}
-	for _, sim := range r.simulations {
+	simulations := r.simulations[:]
+	if !r.changed[r.parts[ev.Limits[0].Rule]] {
+		simulations = simulations[:1]
+	}
+	for _, sim := range simulations {
 		if err := sim.advance(came); err != nil {
 			return err
 		}
 		sim.decider.Now = came
 	}
 	if ev.Settles {
-		for _, sim := range r.simulations {
+		for _, sim := range simulations {
 			if err := sim.settle(ev); err != nil {
 				return err
 			}
@@ -215,7 +340,8 @@ func (r *run) play(ev *record.Event, j *job) error {
 		return nil
 	}
 	if j == nil {
-		j = &job{ev: *ev}
+		j = &r.one
+		*j = job{ev: *ev}
 	}
 	if isElsewhere(ev) {
 		for n := range r.simulations {
@@ -224,8 +350,8 @@ func (r *run) play(ev *record.Event, j *job) error {
 		r.result.count(j)
 		return nil
 	}
-	j.open = len(r.simulations)
-	for n, sim := range r.simulations {
+	j.open, j.same = len(simulations), len(simulations) == 1
+	for n, sim := range simulations {
 		if err := r.try(sim, j, n, came); err != nil {
 			return err
 		}
@@ -248,6 +374,9 @@ func (r *run) try(sim *simulation, j *job, n int, came int64) error {
 	}
 	if !r.waits {
 		r.result.compare(&j.ev, &j.outcomes[0])
+	}
+	if j.same {
+		j.outcomes[1] = j.outcomes[0]
 	}
 	r.result.count(j)
 	return nil

@@ -3,8 +3,11 @@ package replay
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"hash/crc32"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +16,7 @@ import (
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/raterecord"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // recorded returns the record of what do does with a limiter.
@@ -172,10 +176,132 @@ func TestUnknownDuration(t *testing.T) {
 	}
 }
 
-// A record without a call is an error, and no result of nothing.
+// Files without a call say which of three things they are.
 func TestEmpty(t *testing.T) {
-	if _, err := Open(bytes.NewReader(nil)); err != ErrEmpty {
+	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
+	var newer bytes.Buffer
+	_, _ = newer.ReadFrom(recorded(t, func(l *runtime.Limiter) { _, _ = l.Take(t.Context(), rule.Limit(nil)) }))
+	block := bytes.Replace(newer.Bytes(), []byte(`"version":1`), []byte(`"version":2`), 1)
+	binary.LittleEndian.PutUint32(block[8:], crc32.Checksum(block[12:], crc32.MakeTable(crc32.Castagnoli)))
+	for name, test := range map[string]struct {
+		file []byte
+		want error
+	}{"nothing": {nil, ErrEmpty}, "another file": {[]byte("a log of something else"), ErrNone}, "a newer one": {block, ErrNewer}} {
+		if _, err := Open(bytes.NewReader(test.file)); err != test.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A rule whose calls no other rule limits is replayed alone, and one that shares calls or keys is not. Both
+// have the result that a replay of all calls has. A rule is told by the terms that most of its calls had.
+func TestParts(t *testing.T) {
+	rules := []*runtime.Rule{{Name: "alone", Window: time.Second, Max: 3}, {Name: "a", Window: time.Second, Max: 5}, {Name: "b", Prefix: "same:", Window: time.Second, Max: 8}, {Name: "c", Prefix: "same:", Window: time.Second, Max: 8}}
+	file := recorded(t, func(l *runtime.Limiter) {
+		for i := range 2000 {
+			limits := []runtime.Limit{rules[i%4].Limit(nil)}
+			if i%4 == 1 {
+				limits = append(limits, rules[2].Limit(nil))
+			}
+			_, _ = l.Take(t.Context(), limits...)
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	records, err := Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, events := range map[string]int{"alone": 500, "a": 1500, "c": 1500} {
+		plan := NewPlan()
+		plan.Sets[name] = append(plan.Sets[name], func(r *runtime.Rule) bool { r.Max = 2; return true })
+		part, err := records.Of(name)
+		if err != nil || len(part.kept) != events {
+			t.Fatalf("%s: %d events, %v", name, len(part.kept), err)
+		}
+		whole, err := records.Run(plan.Change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of, err := part.Run(plan.Change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range of.Rules {
+			i := slices.IndexFunc(whole.Rules, func(w *Rule) bool { return w.Name == r.Name })
+			if w := whole.Rules[i]; w.Before != r.Before || w.After != r.After || r.Name == name && r.After.Refused == 0 {
+				t.Errorf("%s of %s: %+v, then %+v; of all %+v, then %+v", r.Name, name, r.Before, r.After, w.Before, w.After)
+			}
+		}
+	}
+	if _, err := records.Of("alon"); err == nil || !strings.Contains(err.Error(), `did you mean "alone"`) {
 		t.Error(err)
+	}
+}
+
+// An override that some calls had does not stand for the terms of a rule, and is noted. What calls would have
+// cost that were refused nobody knows.
+func TestNotes(t *testing.T) {
+	r := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
+	var says runtime.Overrides
+	var out bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		recorder, err := raterecord.To(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(recorder.Observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+			runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return says, nil }), time.Second))
+		for i := range 100 {
+			if i == 90 {
+				says.Rules = map[string]rule.Override{"r": {Max: new(int64(1))}}
+			}
+			if d, err := l.Take(t.Context(), r.Limit(nil)); err == nil {
+				_ = l.Settle(t.Context(), d, 2)
+			}
+			time.Sleep(3 * time.Second)
+		}
+		_, _ = l.Close(), recorder.Close()
+	})
+	records, err := Open(bytes.NewReader(out.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := NewPlan()
+	plan.Sets["r"] = append(plan.Sets["r"], func(r *runtime.Rule) bool { r.Max = 1000; return true })
+	result, err := records.Run(plan.Change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := strings.Join(result.Notes, "\n")
+	if of := result.Rules[0]; !strings.HasPrefix(of.Was, "5 per") || !strings.Contains(notes, "Of 100 calls of r 9 had other terms for a time: 1 per 1m0s") || !strings.Contains(notes, "nobody knows their real cost") ||
+		strings.Contains(notes, "A clock was set back") {
+		t.Errorf("%s\n%s", of.Was, notes)
+	}
+}
+
+// A clock that is set back is told of, and one that is not is not, however long calls take.
+func TestClockSteps(t *testing.T) {
+	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
+	for back, want := range map[time.Duration]int{0: 0, 50 * time.Millisecond: 0, time.Hour: 1} {
+		var out bytes.Buffer
+		synctest.Test(t, func(t *testing.T) {
+			behind := time.Duration(0)
+			recorder, err := raterecord.To(&out, raterecord.WithClock(func() time.Time { return time.Now().Add(-behind).Round(0) }))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(recorder.Observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+			for range 3 {
+				_, _ = l.Take(t.Context(), rule.Limit(nil))
+				time.Sleep(10 * time.Second)
+				behind = back
+			}
+			_, _ = l.Close(), recorder.Close()
+		})
+		records, err := Open(bytes.NewReader(out.Bytes()))
+		if err != nil || records.files.Damage.Steps != want {
+			t.Errorf("%v back: %+v, %v", back, records.files.Damage, err)
+		}
 	}
 }
 

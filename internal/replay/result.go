@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rategen/rategen/internal/record"
@@ -43,7 +44,10 @@ type Result struct {
 	tracked      int
 	untracked    int64
 	assumedHolds int64
+	unsettled    int64   // calls whose real cost nobody knows
+	calls        []int64 // by the numbers of rules in the record
 	queued       int64
+	others       []string // notes of rules that had other terms for a time
 	span         int64
 }
 
@@ -79,6 +83,8 @@ type Rule struct {
 	Peaks []int64 `json:"-"`
 	// Limit is the max after the change, of a rule whose calls bring none.
 	Limit int64 `json:"-"`
+	// About says that the numbers are estimates: for how long some calls would have run nobody knows.
+	About bool `json:"about,omitempty"`
 
 	rule   *runtime.Rule // after the change
 	window int64
@@ -130,7 +136,7 @@ func (r *Result) compare(ev *record.Event, o *outcome) {
 // rule returns the result of the rule with a number in the record.
 func (r *Result) rule(number uint32) *Rule {
 	for int(number) >= len(r.of) {
-		r.of = append(r.of, nil)
+		r.of, r.calls = append(r.of, nil), append(r.calls, 0)
 	}
 	if of := r.of[number]; of != nil {
 		return of
@@ -162,6 +168,7 @@ func (r *Result) count(j *job) {
 		l := &ev.Limits[i]
 		of := r.rule(l.Rule)
 		of.Calls++
+		r.calls[l.Rule]++
 		was, now := of.Before.count(before, i), of.After.count(after, i)
 		of.Refused[slot][0] += was
 		of.Refused[slot][1] += now
@@ -270,7 +277,7 @@ func (r *Result) complete(run *run) {
 		}
 	}
 	r.describe(run)
-	r.Notes = r.notes(run)
+	r.Notes = append(r.notes(run), r.others...)
 }
 
 // name returns how a caller is named.
@@ -282,16 +289,31 @@ func (r *Result) name(caller uint32) string {
 	return hex.EncodeToString(c[:8])
 }
 
-// describe says what each rule was and is, by its last state in the record.
+// describe says what each rule was and is, by the terms that most of its calls had.
 func (r *Result) describe(run *run) {
-	for _, s := range r.callers.Rules {
+	most := map[*Rule]int64{}
+	others := map[*Rule][]string{}
+	for i, s := range r.callers.Rules {
 		of := r.rules[s.Declared.Name]
-		if of == nil {
+		if of == nil || i >= len(r.calls) || r.calls[i] == 0 {
 			continue
 		}
-		of.Was, of.Now = Text(s.Rule, s.Rule.Max), "gone"
+		text := Text(s.Rule, s.Rule.Max)
+		if r.calls[i] <= most[of] {
+			others[of] = append(others[of], text)
+			continue
+		}
+		if of.Was != "" && of.Was != text {
+			others[of] = append(others[of], of.Was)
+		}
+		most[of], of.Was, of.Now = r.calls[i], text, "gone"
 		if now, max, on := run.simulations[1].change(s, s.Rule.Max); on {
 			of.Now, of.Limit, of.rule = Text(now, max), max, now
+		}
+	}
+	for _, of := range r.Rules {
+		if len(others[of]) > 0 {
+			r.others = append(r.others, fmt.Sprintf("Of %d calls of %s %d had other terms for a time: %s.", of.Calls, of.Name, of.Calls-most[of], strings.Join(slices.Compact(others[of]), "; ")))
 		}
 	}
 }

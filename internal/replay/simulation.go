@@ -133,10 +133,7 @@ func (sim *simulation) newTerms(rule uint32, max int64) (terms, error) {
 	var t terms
 	var now int64
 	if t.rule, now, t.on = sim.change(s, max); t.on {
-		prefix := s.Rule.Prefix
-		if prefix == "" {
-			prefix = "rate_limit:" + s.Rule.Name
-		}
+		prefix := prefixOf(s.Rule)
 		group, known := sim.groups[prefix]
 		if !known {
 			group = uint32(len(sim.groups))
@@ -162,7 +159,7 @@ type job struct {
 	ev       record.Event
 	outcomes [2]outcome // in which simulations it is decided
 	open     int
-	kept     bool // it is on the heap
+	same     bool // nothing that it depends on is changed
 }
 
 // An outcome is what became of a call in a simulation.
@@ -281,6 +278,9 @@ func (sim *simulation) keep(ev *record.Event, asked [rule.MaxLimits]int, late in
 			if t.rule.Algorithm == runtime.Concurrency {
 				sim.plan(sim.decider.Now+sim.hold(l.Rule), task{ends: h})
 				sim.run.result.assumedHolds++
+				sim.run.result.rule(l.Rule).About = true
+			} else if sim == sim.run.simulations[1] && sim.run.settled[sim.names.Rules[l.Rule].Declared.Name] {
+				sim.run.result.unsettled++
 			}
 			continue
 		}

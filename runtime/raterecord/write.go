@@ -32,7 +32,12 @@ type writer struct {
 	texts  map[ruleKey]string // empty: it cannot be recorded
 	limits []record.NamedLimit
 	failed error // the first one
+	seen   time.Time
+	steps  uint64 // of the clock, back
 }
+
+// stepBack is by how much a clock is set back at least to be told of.
+const stepBack = 100 * time.Millisecond
 
 func newWriter(r *Recorder, to sink, name string) *writer {
 	meta := record.Meta{Recording: name, Secret: r.names.id, Share: r.share}
@@ -126,7 +131,13 @@ func (w *writer) text(k ruleKey) string {
 
 // flush writes the block.
 func (w *writer) flush() {
-	block, events := w.blocks.Take(w.queue.dropped.Load())
+	now := w.now()
+	passed := now.Sub(w.seen) // by a clock that nobody sets, if it is that of the process
+	if apart := now.Round(0).Sub(w.seen.Round(0)); !w.seen.IsZero() && apart < max(passed, 0)-stepBack {
+		w.steps++
+	}
+	w.seen = now
+	block, events := w.blocks.Take(w.queue.dropped.Load(), w.steps)
 	if block == nil {
 		return
 	}
