@@ -8,6 +8,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/model"
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 )
 
@@ -78,7 +79,7 @@ func answers(r *model.Rule, methods []*model.Method) []string {
 // answer says what a refused call of a method returns.
 func answer(r *model.Rule, m *model.Method) string {
 	retry := "whose RetryAfter is the time until the call would be admitted if nobody else called"
-	if r.Algorithm() == spec.Concurrency {
+	if r.Plain().Is(algorithm.Lends) {
 		retry = "whose RetryAfter is an estimate"
 	}
 	message := r.Message()

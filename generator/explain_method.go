@@ -5,7 +5,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/model"
-	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/internal/algorithm"
 )
 
 // withoutContext says what methods without a context miss.
@@ -19,7 +19,7 @@ func withoutContext(methods []*model.Method) []string {
 
 // earlyReturns says which methods give a permit back before their result is used, or "".
 func earlyReturns(r *model.Rule, methods []*model.Method) string {
-	if r.Algorithm() != spec.Concurrency {
+	if !r.Plain().Is(algorithm.Lends) {
 		return ""
 	}
 	names := namesOf(methods, (*model.Method).ReturnsStream)

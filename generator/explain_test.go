@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/bridge"
-	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/internal/testkit/scratch"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
@@ -44,7 +44,7 @@ func TestExplainedKey(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range spec.Algorithms[1:] {
+	for _, name := range algorithm.Names[1:] {
 		if _, tested := rules["algorithm="+name]; !tested {
 			t.Errorf("no case has algorithm=%s", name)
 		}

@@ -11,20 +11,20 @@ import (
 	"maps"
 	"strings"
 	"sync"
+
+	"github.com/rategen/rategen/internal/algorithm"
 )
 
 //go:embed *.lua
 var files embed.FS
 
 // Algorithms are the names of the algorithms, as take.lua knows them.
-var Algorithms = [...]string{"zset", "packed", "counter", "fixed", "bucket", "permits", "calendar", "reserved"}
-
-// sources are their files. Of pieces of one name the last one holds.
-var sources = [len(Algorithms)][]string{
-	{"sliding_log_zset.lua"}, {"sliding_log_packed.lua"}, {"sliding_counter.lua"},
-	{"fixed_window.lua"}, {"bucket.lua"}, {"concurrency.lua"}, {"fixed_window.lua", "calendar.lua"},
-	{"reserved.lua"},
-}
+var Algorithms = func() (names [len(algorithm.Scripts)]string) {
+	for i := range names {
+		names[i] = algorithm.Scripts[i].Name
+	}
+	return names
+}()
 
 // Reserved is the bit of reserved.lua, the last of the algorithms, whose terms have two more
 // values than others. In a script with it those of all algorithms do.
@@ -88,7 +88,7 @@ func Take(set uint) string {
 	for i, name := range Algorithms {
 		if set&(1<<i) != 0 {
 			q := maps.Clone(p)
-			for _, file := range sources[i] {
+			for _, file := range algorithm.Scripts[i].Files {
 				q.read(file)
 			}
 			for _, before := range []string{"period", "extra terms", "extra term"} {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/meter"
 	"github.com/rategen/rategen/runtime/internal/plan"
@@ -51,7 +52,7 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 	var keys [rule.MaxLimits]string // without the namespace
 	for limit, made, ok := d.charged(0); ok; limit, made, ok = d.charged(len(m.limits)) {
 		i, advance := len(m.limits), int64(0)
-		if made.At != 0 && i < len(used) && used[i] >= 0 && limit.Rule.Algorithm != Concurrency {
+		if made.At != 0 && i < len(used) && used[i] >= 0 && algorithm.Of(limit.Rule.Algorithm).Lacks["meter"] == "" {
 			advance = max(0, limit.Cost-used[i])
 		}
 		keys[i] = plan.Start("", limit.Rule) + limit.Key.String()
@@ -182,7 +183,7 @@ func (m *metered) takePart(wants []meter.Want, try bool) (err error) {
 	limits, waits := make([]Limit, len(wants)), false
 	for i := range wants {
 		limits[i] = m.limits[wants[i].Limit].WithCost(wants[i].Cost)
-		if limits[i].Rule.Algorithm == Concurrency {
+		if algorithm.Of(limits[i].Rule.Algorithm).Lacks["meter"] != "" {
 			return l.refusalError(m.meter.Ctx, fmt.Errorf("%w: rule %q: the permits of a call cannot grow", ErrInvalidLimit,
 				limits[i].Rule.Name))
 		}

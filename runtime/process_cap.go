@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/memstate"
@@ -61,7 +62,7 @@ func (l *Limiter) chargeCap(ctx context.Context, paid *paidCap, d *Decision) err
 	case r.Reserve > 0:
 		return fmt.Errorf("%w: rule %q: a process cap has no Reserve, since nothing settles its charges: leave it out",
 			ErrInvalidLimit, r.Name)
-	case r.Algorithm == Concurrency:
+	case algorithm.Of(r.Algorithm).Is(algorithm.Lends):
 		return fmt.Errorf("%w: rule %q: a process cap is no %v, since nothing returns its permits: give the limits of the calls one beside their own",
 			ErrInvalidLimit, r.Name, r.Algorithm)
 	case !on:
@@ -90,7 +91,7 @@ func (l *Limiter) chargeCap(ctx context.Context, paid *paidCap, d *Decision) err
 	return err
 }
 
-// giveBack undoes admitted. A nil cap has charged nothing.
+// giveBack gives back what chargeCap has charged for a call. A nil cap has charged nothing.
 func (c *processCap) giveBack(paid *paidCap) {
 	if p := paid.plan; p != nil {
 		back := terms.Charge{Terms: p.Terms, Key: p.Whole, Cost: -1, Charged: 1}

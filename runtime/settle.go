@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/keytext"
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/plan"
@@ -159,7 +160,7 @@ func (l *Limiter) correct(b *ledger.Settlement, limit *Limit, made ledger.Made, 
 	switch {
 	case made.At == 0 || limit.Cost == 0:
 		return false, nil
-	case limit.Rule.Algorithm == Concurrency:
+	case algorithm.Of(limit.Rule.Algorithm).Is(algorithm.Lends):
 		cost = 0
 	case cost < 0 && reserved:
 		cost = limit.Cost
@@ -172,7 +173,7 @@ func (l *Limiter) correct(b *ledger.Settlement, limit *Limit, made ledger.Made, 
 	}
 	err = b.Correct(p, rule.PartsOf(limit).Bytes(), made, cost)
 	if err == nil {
-		if cost == 0 && p.Terms.Algorithm != terms.Permits && p.Sample != nil && p.Sample.Return() {
+		if cost == 0 && !p.Terms.Algorithm.Is(algorithm.Lends) && p.Sample != nil && p.Sample.Return() {
 			l.events.log.Find(report.AllRefunded, p.Name, "")
 		}
 		return true, nil

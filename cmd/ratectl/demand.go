@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/replay"
 	"github.com/rategen/rategen/runtime"
@@ -27,7 +28,7 @@ func (c *proposeCommand) fromRedis(ctx context.Context, name string) (err error)
 	if err != nil {
 		return err
 	}
-	if a := d.Algorithm; a != runtime.SlidingLog && a != runtime.SlidingCounter {
+	if a := d.Algorithm; !algorithm.Of(a).Is(algorithm.Slides) {
 		return usagef("Redis does not know what callers of a %v have used in the last window: record them, see package raterecord", a)
 	}
 	if err := c.open(ctx, true); err != nil {

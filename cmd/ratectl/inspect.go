@@ -7,10 +7,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/printed"
-	"github.com/rategen/rategen/runtime"
 )
 
 // An inspected is all that is known about one key.
@@ -59,7 +59,7 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 		}
 		i.Bytes, _ = c.Client.MemoryUsage(ctx, i.RedisKey).Result() // not every user may ask
 	}
-	if d.Algorithm == runtime.Concurrency {
+	if algorithm.Of(d.Algorithm).Is(algorithm.Lends) {
 		processes, err := c.Processes(ctx)
 		if err != nil {
 			c.logger().Printf("who holds permits is not known: %v", c.explained(err))

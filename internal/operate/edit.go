@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 	"github.com/rategen/rategen/runtime/rule"
@@ -175,7 +176,7 @@ func (c *Core) WithoutEffect(ctx context.Context, edits []override.Edit, done []
 // AtOnce returns how much a bucket admits at once if its rule says so, or 0. The burst of a queue is
 // how many may wait.
 func (r Rule) AtOnce() int64 {
-	if r.Wait > 0 && r.Algorithm == runtime.LeakyBucket {
+	if r.Wait > 0 && algorithm.Of(r.Algorithm).Meets(algorithm.Wait) {
 		return 0
 	}
 	return r.Burst

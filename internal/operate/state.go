@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -59,7 +60,7 @@ func (s State) Refuses() bool { return slices.Contains([]string{Denied, Held, Bl
 
 // State returns what a call of a cost of 1 would find now, also of a key that another program has written.
 func (c *Core) State(ctx context.Context, r Rule, key *runtime.Key) (State, error) {
-	k := State{Rule: r.Name, Key: key.Pattern(), Shadow: c.Shadows(r, key), Window: r.Per(), Permits: r.Algorithm == runtime.Concurrency}
+	k := State{Rule: r.Name, Key: key.Pattern(), Shadow: c.Shadows(r, key), Window: r.Per(), Permits: algorithm.Of(r.Algorithm).Is(algorithm.Lends)}
 	limit, standsIn := c.limitOf(r, key)
 	usages, err := c.Limiter.Usage(ctx, limit)
 	on := c.Modes.Enabled

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"weak"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/buildversion"
 	"github.com/rategen/rategen/runtime"
@@ -122,7 +123,7 @@ func (t *Tally) states(limiters []weak.Pointer[runtime.Limiter]) map[*rule]ruleS
 				if s.declared == nil {
 					s.declared = state
 				}
-				s.holds = s.holds || state.Rule.Algorithm == runtime.Concurrency
+				s.holds = s.holds || algorithm.Of(state.Rule.Algorithm).Is(algorithm.Lends)
 				s.leases = s.leases || state.Rule.Lease > 0
 			})
 		}

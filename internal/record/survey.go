@@ -3,6 +3,7 @@ package record
 import (
 	"slices"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime"
 	rules "github.com/rategen/rategen/runtime/rule"
 )
@@ -84,7 +85,9 @@ func (f *Files) Survey() (*Survey, error) {
 }
 
 // isExact reports whether a charge of the rule counts as when the store has made it.
-func isExact(r *runtime.Rule) bool { return r.Algorithm == runtime.SlidingLog && r.Resolution == 0 }
+func isExact(r *runtime.Rule) bool {
+	return algorithm.Of(r.Algorithm).Takes("resolution") && r.Resolution == 0
+}
 
 // Events calls visit with the events of all recordings in the order of their times, each recording
 // in its own order. An event is valid until visit returns.

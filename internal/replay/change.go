@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
@@ -40,13 +41,14 @@ func NewPlan() *Plan {
 // CountBy makes a rule count in another way, and drops what that has no use for.
 func CountBy(r *runtime.Rule, a runtime.Algorithm) {
 	r.Algorithm = a
-	if a != runtime.SlidingLog {
+	row := algorithm.Of(a)
+	if !row.Takes("storage") {
 		r.Storage, r.Resolution = 0, 0
 	}
-	if a != runtime.SlidingCounter {
+	if !row.Takes("buckets") {
 		r.Buckets = rule.Buckets{}
 	}
-	if a != runtime.TokenBucket && a != runtime.LeakyBucket {
+	if !row.Takes("burst") {
 		r.Burst = 0
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/record"
-	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -47,8 +47,9 @@ func (rs *Records) Propose(ctx context.Context, name string, plan *Plan, compare
 	}
 	p.Found, p.Last = s.found[p.All[0].Max], s.last
 	declared := p.Found.Changed().Algorithm
-	for a := runtime.SlidingLog; compare && int(a) < len(spec.Algorithms); a++ {
-		if a == declared || a == runtime.Concurrency || declared == runtime.Concurrency {
+	lends := func(a runtime.Algorithm) bool { return algorithm.Of(a).Is(algorithm.Lends) }
+	for a := runtime.SlidingLog; compare && int(a) < len(algorithm.Names); a++ {
+		if a == declared || lends(a) || lends(declared) {
 			continue
 		}
 		with := &search{rule: name, records: of, change: plan, found: map[int64]*Rule{}, algorithm: &a}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/runtime"
@@ -307,7 +308,7 @@ func (r *run) verify(ev *record.Event) error {
 func (r *run) waitedBesideOthers(ev *record.Event) bool {
 	return ev.Waited > 0 && (len(ev.Limits) > 1 || ev.Partial) && slices.ContainsFunc(ev.Limits, func(l record.Limit) bool {
 		of := r.files.Names.Rules[l.Rule].Rule
-		return of.Algorithm == runtime.LeakyBucket && of.Wait > 0 && of.Mode.Denies()
+		return of.Wait > 0 && algorithm.Of(of.Algorithm).Meets(algorithm.Wait) && of.Mode.Denies()
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -324,22 +325,25 @@ func (of *Rule) Changed() *runtime.Rule { return of.rule }
 // KeyBytes estimates how much a key with so many events takes in Redis: 100 bytes, and the events of
 // a log.
 func KeyBytes(r *runtime.Rule, events int64) int64 {
-	switch {
-	case r == nil || r.Algorithm != runtime.SlidingLog && r.Algorithm != runtime.Concurrency:
+	if r == nil {
 		return 100
-	case r.Storage == runtime.StoragePacked:
-		return 100 + 9*events
-	case events <= 128:
-		return 100 + 20*events
 	}
-	return 100 + 130*events
+	has := algorithm.Need(0)
+	if r.Storage == runtime.StoragePacked {
+		has = algorithm.Packing
+	}
+	each := algorithm.Choose(r.Algorithm, has).Row().EventBytes
+	if events <= algorithm.Few {
+		return 100 + each[0]*events
+	}
+	return 100 + each[1]*events
 }
 
 // Text describes a rule in a few words.
 func Text(r *runtime.Rule, max int64) string {
 	text := fmt.Sprintf("%d per %v", max, r.Window)
 	switch {
-	case r.Algorithm == runtime.Concurrency:
+	case algorithm.Of(r.Algorithm).Is(algorithm.Lends):
 		text = fmt.Sprintf("%d at a time", max)
 	case r.Period != rule.NoPeriod:
 		text = fmt.Sprintf("%d per %v", max, r.Period)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
@@ -65,10 +66,11 @@ func New(r *runtime.Rule) Rule {
 	if r.Hold {
 		l.Hold = true
 	}
-	switch r.Algorithm {
-	case runtime.SlidingLog:
+	row := algorithm.Of(r.Algorithm)
+	if row.Takes("storage") {
 		l.Storage = r.Storage.String()
-	case runtime.SlidingCounter:
+	}
+	if row.Takes("buckets") {
 		l.Buckets = r.Buckets.String()
 	}
 	return l

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/rategen/rategen/internal/algorithm"
 )
 
 // The policies for debts, which are costs beyond a limit that are known only after the call, as
@@ -24,10 +26,11 @@ func CheckReserve(d time.Duration) error {
 
 // FitsReserve returns what keeps charges of the rule from lapsing.
 func (r *Rule) FitsReserve() error {
+	lacks := r.Takes("reserve")
 	switch {
-	case r.Algorithm == Concurrency:
-		return errors.New("permits of concurrency lapse already, a window after they were renewed: remove reserve")
-	case r.Algorithm != FixedWindow:
+	case lacks != nil:
+		return lacks
+	case !r.plain().Meets(algorithm.Return):
 		return fmt.Errorf("charges to a %s leave it by themselves, and only those of a window or period wait for its end: remove reserve, or write algorithm=fixed-window or a period such as window=month", r.Algorithm)
 	case r.Block > 0:
 		return errors.New("what lapses makes room again, and a block keeps callers out all the same: remove reserve or block")
@@ -41,12 +44,13 @@ func (r *Rule) FitsReserve() error {
 
 // FitsDebt returns what keeps the rule from its policy for debts.
 func (r *Rule) FitsDebt() error {
+	lacks := r.Takes("debt")
 	switch {
-	case r.Algorithm == Concurrency:
-		return errors.New("permits of concurrency come back with every return, so nothing is owed: remove debt")
-	case r.Debt == DebtRefuse && r.Algorithm != FixedWindow:
+	case lacks != nil:
+		return lacks
+	case r.Debt == DebtRefuse && r.plain().Debt != DebtRefuse:
 		return fmt.Errorf("a %s has no period that ends: write debt=forgive, or remove the option, and what is owed counts until it has left", r.Algorithm)
-	case r.Debt == DebtCarry && r.Algorithm == FixedWindow && (r.Block > 0 || r.Lease > 0 || r.Hold):
+	case r.Debt == DebtCarry && r.plain().Debt == DebtRefuse && (r.Block > 0 || r.Lease > 0 || r.Hold):
 		return errors.New("a fixed-window that carries debts has no block, lease or hold: remove debt or these")
 	}
 	return nil

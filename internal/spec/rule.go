@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/rategen/rategen/internal/algorithm"
 )
 
 // A Rule has the options of a rule that must go together.
@@ -19,7 +21,17 @@ type Rule struct {
 }
 
 // IsQueue reports whether calls stand in line, and leave it evenly spaced.
-func (r *Rule) IsQueue() bool { return r.Algorithm == LeakyBucket && r.Wait > 0 }
+func (r *Rule) IsQueue() bool { return r.Wait > 0 && r.plain().Meets(algorithm.Wait) }
+
+func (r *Rule) plain() *algorithm.Row { return algorithm.Named(r.Algorithm) }
+
+// Takes returns why the algorithm does not take an option that most do.
+func (r *Rule) Takes(option string) error {
+	if why := r.plain().Lacks[option]; why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
 
 // Check returns what is wrong with the options that are not 0. It does not allocate
 // unless something is.
@@ -65,7 +77,7 @@ func (r *Rule) Check() error {
 
 // FitsPeriod returns what keeps the rule from counting in periods of the calendar.
 func (r *Rule) FitsPeriod() error {
-	if r.Algorithm != FixedWindow {
+	if !r.plain().Meets(algorithm.Period) {
 		return fmt.Errorf("a period of the calendar is counted as a fixed-window is, and no %s: write algorithm=fixed-window, or a duration such as window=30d", r.Algorithm)
 	}
 	return nil
@@ -97,13 +109,10 @@ func CheckBlock(d time.Duration) error {
 
 // FitsBlock returns what keeps the rule from its block.
 func (r *Rule) FitsBlock() error {
-	switch {
-	case r.Wait > 0:
+	if r.Wait > 0 {
 		return errors.New("a caller that waits for its turn is not denied, and so not blocked: remove block or wait")
-	case r.Algorithm == Concurrency:
-		return errors.New("calls in flight end at any time, so concurrency blocks nobody: write block on a second limit, of the rate")
 	}
-	return nil
+	return r.Takes("block")
 }
 
 // CheckLease returns what is wrong with a lease by itself.
@@ -116,9 +125,10 @@ func CheckLease(d time.Duration) error {
 
 // FitsLease returns what keeps the rule from its lease.
 func (r *Rule) FitsLease() error {
+	lacks := r.Takes("lease")
 	switch {
-	case r.Algorithm == Concurrency:
-		return errors.New("permits of concurrency come back with every return, so none are charged ahead: remove lease, or write it on a second limit, of the rate")
+	case lacks != nil:
+		return lacks
 	case r.Block > 0:
 		return errors.New("a block keeps a caller out of every process at once, and a process with a lease does not ask: remove lease or block")
 	case r.IsQueue():
@@ -131,10 +141,10 @@ func (r *Rule) FitsLease() error {
 
 // FitsHold returns what keeps calls of the rule from being held back.
 func (r *Rule) FitsHold() error {
-	switch {
-	case r.Algorithm == Concurrency:
-		return errors.New("permits of concurrency do not know for how long nobody may call: write hold on a second limit, of the rate")
-	case r.Lease > 0:
+	if err := r.Takes("hold"); err != nil {
+		return err
+	}
+	if r.Lease > 0 {
 		return errors.New("a process with a lease does not ask, and so is not held back: remove lease or hold")
 	}
 	return nil

@@ -22,17 +22,17 @@ func TestCheck(t *testing.T) {
 		{Rule{Window: time.Second, Block: MinWindow - 1}, false},
 		{Rule{Window: time.Second, Block: -1}, false},
 		{Rule{Window: time.Second, Block: time.Second, Wait: 1}, false},
-		{Rule{Window: time.Second, Block: time.Second, Algorithm: Concurrency}, false},
+		{Rule{Window: time.Second, Block: time.Second, Algorithm: "concurrency"}, false},
 		{Rule{Window: time.Second, Block: time.Second, Lease: time.Millisecond}, false},
 		{Rule{Window: time.Second, Lease: time.Second - time.Microsecond}, true},
 		{Rule{Window: time.Second, Lease: time.Second}, false},
 		{Rule{Window: time.Second, Lease: time.Microsecond}, false},
 		{Rule{Window: time.Second, Lease: MinLease + 1}, false},
 		{Rule{Window: time.Second, Lease: -time.Second}, false},
-		{Rule{Window: time.Second, Lease: MinLease, Algorithm: Concurrency}, false},
-		{Rule{Window: time.Second, Lease: MinLease, Algorithm: LeakyBucket}, true},
-		{Rule{Window: time.Second, Lease: MinLease, Algorithm: LeakyBucket, Wait: 1}, false},
-		{Rule{Window: time.Second, Lease: MinLease, Algorithm: TokenBucket, Wait: 1}, true},
+		{Rule{Window: time.Second, Lease: MinLease, Algorithm: "concurrency"}, false},
+		{Rule{Window: time.Second, Lease: MinLease, Algorithm: "leaky-bucket"}, true},
+		{Rule{Window: time.Second, Lease: MinLease, Algorithm: "leaky-bucket", Wait: 1}, false},
+		{Rule{Window: time.Second, Lease: MinLease, Algorithm: "token-bucket", Wait: 1}, true},
 	} {
 		if err := c.rule.Check(); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c.rule, err)

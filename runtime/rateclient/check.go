@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -62,11 +63,11 @@ func isService(path string) bool {
 
 // checkRule returns why a rule cannot be that of a peer, or never works.
 func checkRule(l *PeerLimit) error {
-	r := &l.Rule
+	r, row := &l.Rule, algorithm.Of(l.Rule.Algorithm)
 	switch {
 	case r.Name == "":
 		return fmt.Errorf("a rule has no Name")
-	case r.Wait != 0 || r.Block != 0 || r.Lease != 0 || r.Reserve != 0 || r.Algorithm == runtime.Concurrency:
+	case r.Wait != 0 || r.Block != 0 || r.Lease != 0 || r.Reserve != 0 || row.Is(algorithm.Lends):
 		return fmt.Errorf("rule %q: it has a Wait, a Block, a Lease or a Reserve, or is a %v: leave them out, and say by Peer.Wait how long a request may wait", r.Name, runtime.Concurrency)
 	case r.Period != rule.NoPeriod:
 		return fmt.Errorf("rule %q: it has a Period: leave it out, and say by Window what the peer's max refers to", r.Name)
@@ -74,7 +75,7 @@ func checkRule(l *PeerLimit) error {
 		return fmt.Errorf("rule %q: a limit in %v mode holds no request back: leave Mode out, or try the limit by an override", r.Name, r.Mode)
 	case r.Max < 1 || r.Window < rule.MinWindow || r.Window > rule.MaxWindow:
 		return fmt.Errorf("rule %q: it admits %d in %v: Max must be above 0 and Window between %v and 366 days", r.Name, r.Max, r.Window, rule.MinWindow)
-	case l.Share != nil && r.Algorithm != runtime.SlidingLog && r.Algorithm != runtime.SlidingCounter && r.Algorithm != runtime.FixedWindow:
+	case l.Share != nil && row.Is(algorithm.Drains):
 		return fmt.Errorf("rule %q: it has a Share, and a %v does not count events: use a %v", r.Name, r.Algorithm, runtime.SlidingLog)
 	case l.Margin > r.Window:
 		return fmt.Errorf("rule %q: margin %v is above the window %v", r.Name, l.Margin, r.Window)

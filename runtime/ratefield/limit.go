@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
@@ -44,14 +45,15 @@ func StateOf(ev *observe.DecisionEvent) (l State, ok bool) {
 	if !ev.Mode.Denies() || ev.Source == rule.SourceProcess {
 		return l, false
 	}
+	row := algorithm.Of(ev.Algorithm)
 	return State{
 		Rule: ev.Rule, Outgoing: ev.Outgoing, Quota: ev.Limit, max: ev.Max, Left: ev.Remaining,
 		window: ev.Window, RetryAfter: ev.RetryAfter, ResetAfter: ev.ResetAfter, MoreAfter: ev.MoreAfter,
 		Denied:  ev.Verdict == observe.VerdictDenied,
 		Counted: ev.Source != rule.SourceNone && ev.Source != rule.SourceFailure && ev.Verdict != observe.VerdictUnavailable,
-		resets:  ev.Algorithm == runtime.FixedWindow,
-		drains:  ev.Algorithm == runtime.TokenBucket || ev.Algorithm == runtime.LeakyBucket,
-		flight:  ev.Algorithm == runtime.Concurrency,
+		resets:  row.Is(algorithm.Resets),
+		drains:  row.Is(algorithm.Drains),
+		flight:  row.Is(algorithm.Lends),
 	}, true
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 )
@@ -156,7 +157,7 @@ func (r *Record) RetryAfter(limited *runtime.LimitedError) time.Duration {
 			}
 		}
 	}
-	if limited.Algorithm() != runtime.Concurrency {
+	if !algorithm.Of(limited.Algorithm()).Is(algorithm.Lends) {
 		return limited.RetryAfter
 	}
 	var holds *Holds

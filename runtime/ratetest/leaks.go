@@ -3,6 +3,7 @@ package ratetest
 import (
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
@@ -41,9 +42,9 @@ func (s *store) reportWait(call *terms.Call) {
 // asksAgain reports whether a limit that denies a call has it wait and ask again.
 func asksAgain(c *terms.Charge) bool {
 	switch {
-	case c.Algorithm == terms.Permits:
+	case c.Algorithm.Is(algorithm.Lends):
 		return c.Wait > 0 && c.RetryAfter != runtime.Never
-	case c.Algorithm == terms.Queue:
+	case c.Algorithm.Is(algorithm.Queues):
 		return false // it has taken the wait into account
 	}
 	return c.Wait > 0 && c.RetryAfter <= c.Wait

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/findings"
@@ -165,7 +166,7 @@ func (s *store) Settle(ctx context.Context, charges []terms.Charge) error {
 		if c.Reserve > 0 && c.Mark == 0 {
 			c.Mark = terms.Lasted // no process is cut off, and the limiter does not know of advance
 		}
-		if held || c.Algorithm != terms.Permits {
+		if held || !c.Algorithm.Is(algorithm.Lends) {
 			s.settled(s.since(), c)
 		}
 	}

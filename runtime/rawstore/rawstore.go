@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -131,7 +132,7 @@ func (c *Charge) Engine() terms.Charge {
 	plain := found(c.Rule, max(1, c.Max))
 	plain.Key, plain.Cost, plain.Wait, plain.At, plain.Mark = c.Key, c.Cost, c.Wait, c.At, c.Mark
 	plain.Deferred = c.Deferred
-	if plain.Algorithm == terms.Queue {
+	if plain.Algorithm.Is(algorithm.Queues) {
 		plain.More = c.Wait.Microseconds()
 	}
 	if c.Reached != nil && plain.Period != nil {

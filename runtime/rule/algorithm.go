@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 )
 
@@ -38,7 +39,7 @@ const (
 
 // String returns the algorithm as the directive spells it.
 func (a Algorithm) String() string {
-	return spelled("Algorithm", uint8(a), spec.Algorithms[:]...)
+	return spelled("Algorithm", uint8(a), algorithm.Names...)
 }
 
 // spelled returns the name of a value, of a type whose values count from 0.

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/calendar"
 )
@@ -31,12 +32,13 @@ func (r *Rule) Check() error {
 
 // fits returns which field has no effect beside the algorithm, or nil.
 func (r *Rule) fits() error {
+	plain := r.plain()
 	switch {
-	case r.Storage != StorageZSET && r.Algorithm != SlidingLog:
+	case r.Storage != StorageZSET && !plain.Takes("storage"):
 		return fmt.Errorf("storage: a %v is stored in one way: leave Storage out", r.Algorithm)
-	case r.Resolution != 0 && r.Algorithm != SlidingLog:
+	case r.Resolution != 0 && !plain.Takes("resolution"):
 		return fmt.Errorf("resolution: a %v keeps no times of events: leave Resolution out", r.Algorithm)
-	case r.Buckets != (Buckets{}) && r.Algorithm != SlidingCounter:
+	case r.Buckets != (Buckets{}) && !plain.Takes("buckets"):
 		return fmt.Errorf("buckets: a %v has none: leave Buckets out, or count with a %v", r.Algorithm, SlidingCounter)
 	}
 	return nil
@@ -45,7 +47,8 @@ func (r *Rule) fits() error {
 // check returns what is wrong with the numbers of the rule, which has a period of the calendar
 // or not, or with the max and cost of a call.
 func (r *Rule) check(p *calendar.Period, max, cost int64) error {
-	window, name := r.Window, r.Algorithm.String()
+	window, plain := r.Window, r.plain()
+	drains := plain.Is(algorithm.Drains)
 	if p != nil {
 		window = p.Unit.Longest()
 	}
@@ -56,15 +59,15 @@ func (r *Rule) check(p *calendar.Period, max, cost int64) error {
 		return fmt.Errorf("max %d is negative", max)
 	case p == nil && (window < MinWindow || window > MaxWindow):
 		return fmt.Errorf("window %v is not between %v and 366 days", window, MinWindow)
-	case max > spec.MostOf(name):
-		return fmt.Errorf("max %d is above %d, the maximum of a %v", max, spec.MostOf(name), name)
+	case max > plain.Most:
+		return fmt.Errorf("max %d is above %d, the maximum of a %v", max, plain.Most, r.Algorithm)
 	case r.Burst < 0 || r.Burst > MaxCount:
 		return fmt.Errorf("burst %d is not between 0 and %d", r.Burst, int64(MaxCount))
-	case r.Burst > 0 && !spec.IsBucket(name):
-		return fmt.Errorf("burst: a %v admits max in a window and no more at once: leave burst out, or count with a %v or a %v", name, TokenBucket, LeakyBucket)
+	case r.Burst > 0 && !drains:
+		return fmt.Errorf("burst: a %v admits max in a window and no more at once: leave burst out, or count with a %v or a %v", r.Algorithm, TokenBucket, LeakyBucket)
 	case r.Wait < 0 || r.Wait > 0 && r.Wait < minWait:
 		return fmt.Errorf("wait %v is below %v, in which no turn comes", r.Wait, minWait)
-	case max > 0 && p == nil && spec.IsBucket(name) && float64(Capacity(r, max))*float64(window.Microseconds()) > spec.MaxDrain*float64(max):
+	case max > 0 && p == nil && drains && float64(Capacity(r, max))*float64(window.Microseconds()) > spec.MaxDrain*float64(max):
 		return fmt.Errorf("a burst of %d would take more than 142 years to drain at %d in %v", r.Burst, max, window)
 	case r.Buckets.coarse < 0:
 		return fmt.Errorf("buckets are not between 1 and %d", MaxBuckets)
@@ -73,19 +76,22 @@ func (r *Rule) check(p *calendar.Period, max, cost int64) error {
 	case r.Resolution|r.Block|r.Lease|r.Reserve == 0 && r.Keep == 0 && r.Debt == DebtDefault && !r.Hold && p == nil:
 		return nil
 	}
-	fit := spec.Rule{Algorithm: name, Window: window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease, Reserve: r.Reserve, Hold: r.Hold, Period: p != nil, Keep: int64(r.Keep)}
+	fit := spec.Rule{Algorithm: plain.Name, Window: window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease, Reserve: r.Reserve, Hold: r.Hold, Period: p != nil, Keep: int64(r.Keep)}
 	if r.Debt != DebtDefault {
 		fit.Debt = r.Debt.String()
 	}
 	return fit.Check()
 }
 
+// plain returns the row of the rule's algorithm, which has what holds whatever else the rule says.
+func (r *Rule) plain() *algorithm.Row { return algorithm.Of(r.Algorithm) }
+
 // Lapses reports whether a call has what it is charged only while it runs: permits, and what is
 // reserved. It lapses unless the limiter renews it, so such a decision has to be settled.
-func (r *Rule) Lapses() bool { return r.Algorithm == Concurrency || r.Reserve > 0 }
+func (r *Rule) Lapses() bool { return r.Reserve > 0 || r.plain().Is(algorithm.Lends) }
 
 // isQueue reports whether calls leave the rule evenly spaced.
-func (r *Rule) isQueue() bool { return r.Algorithm == LeakyBucket && r.Wait > 0 }
+func (r *Rule) isQueue() bool { return r.Wait > 0 && r.plain().Meets(algorithm.Wait) }
 
 // burst returns the burst of a bucket without leases, or of a queue: max, and those whose turn
 // comes within Wait.

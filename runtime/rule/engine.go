@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/calendar"
 )
@@ -58,7 +59,7 @@ func CheckCall(r *Rule, max, cost int64) error {
 	if err := CheckPrefix(r); err != nil {
 		return err
 	}
-	if int(r.Algorithm) >= len(spec.Algorithms) || r.Storage > StoragePacked || r.Mode > ModeSoft || r.Fail > FailLocal || r.Invalid > InvalidAdmit {
+	if int(r.Algorithm) >= len(algorithm.Names) || r.Storage > StoragePacked || r.Mode > ModeSoft || r.Fail > FailLocal || r.Invalid > InvalidAdmit {
 		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode, failure policy or policy for invalid keys", ErrInvalidLimit, r.Name)
 	}
 	p, err := CalendarOf(r)

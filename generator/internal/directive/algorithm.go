@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/internal/algorithm"
 )
 
 // A rule is written with the name in package runtime that has the words of its algorithm:
 // fixed-window is FixedWindow.
-var algorithms = spec.Algorithms[:]
+var algorithms = algorithm.Names
 
 // latency is the signal that the wrapper measures.
 const latency = "latency"
@@ -22,16 +21,9 @@ var signals = map[string]string{"cpu": "CPU", "memory": "Memory", latency: "Late
 
 // Defaults of options whose values every rule has.
 const (
-	defaultWindow  = 60 * time.Second
-	defaultHeld    = 30 * time.Second // the window of concurrency
 	DefaultMax     = 100
 	defaultMaxText = "100"
 )
-
-// ratesOf returns the algorithms that count calls in a time.
-func ratesOf(all []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(a string) bool { return a == spec.Concurrency })
-}
 
 // otherAlgorithms lists the algorithms but the first for the manual.
 func otherAlgorithms() string {

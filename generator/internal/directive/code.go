@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/generator/internal/naming"
-	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/internal/algorithm"
 )
 
 // aboveZero leaves a field out whose value is 0.
@@ -41,7 +41,7 @@ func (n names) code(v any) any {
 
 // algorithmCode writes fixed-window as runtime.FixedWindow.
 func algorithmCode(v any) any {
-	if v == spec.SlidingLog {
+	if v == algorithm.Names[0] {
 		return nil
 	}
 	var name strings.Builder

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 )
 
@@ -52,7 +53,7 @@ func (s *Settings) Explain(about Topic) []string {
 }
 
 func algorithmBrief(s *Settings) string {
-	if a := s.Algorithm(); a != spec.SlidingLog && a != spec.Concurrency {
+	if a := s.Algorithm(); a != algorithms[0] && !s.Plain().Is(algorithm.Lends) {
 		return a
 	}
 	return ""
@@ -77,32 +78,23 @@ func explainKey(s *Settings) string {
 }
 
 func explainMax(s *Settings) string {
-	window := s.Per()
-	most, known := s.max()
-	limit := ""
-	switch s.Algorithm() {
-	case spec.FixedWindow:
-		if s.Period() != spec.NoUnit {
-			limit = "At most " + callCount(most) + " in a " + window + "."
-			break
-		}
-		limit = "At most " + callCount(most) + " in a window of " + window + ", which the first call begins."
-	case spec.TokenBucket:
-		limit = callCount(most) + " per " + window + " in the long run."
-	case spec.LeakyBucket:
-		limit = callCount(most) + " per " + window + " in the long run."
-		if s.Waits() {
-			limit = callCount(most) + " per " + window + ", evenly spaced."
-		}
-	case spec.Concurrency:
-		limit = "At most " + callCount(most) + " in flight, over all processes."
-	default:
-		limit = "At most " + callCount(most) + " in " + exactWindow(s) + "."
-	}
-	if !known {
+	limit := s.say(s.Row().Words.Max)
+	if _, known := s.max(); !known {
 		limit += " The max is evaluated for each call."
 	}
 	return limit
+}
+
+// say puts what a limit says into words of a row.
+func (s *Settings) say(words string) string {
+	most, known := s.max()
+	twice := "twice that many"
+	if n, err := strconv.ParseInt(most, 10, 64); known && err == nil {
+		twice = strconv.FormatInt(2*n, 10)
+	}
+	return strings.NewReplacer("{calls}", callCount(most), "{per}", s.Per(), "{any}", exactWindow(s), "{twice}", twice,
+		"{window}", spec.DurationText(s.Window()), "{lease}", spec.DurationText(s.Lease()),
+		"{period}", explainPeriod(s), "{keep}", keepSays(s)).Replace(words)
 }
 
 // exactWindow returns the time in which a log or a counter admits no more than its max.
@@ -116,25 +108,10 @@ func exactWindow(s *Settings) string {
 }
 
 func explainAlgorithm(s *Settings) string {
-	most, known := s.max()
-	switch s.Algorithm() {
-	case spec.SlidingLog:
-		if get[time.Duration](s, "resolution") == 0 {
-			return "The count is exact."
-		}
-	case spec.FixedWindow:
-		if s.Period() != spec.NoUnit {
-			return explainPeriod(s)
-		}
-		twice := "twice that many"
-		if n, err := strconv.ParseInt(most, 10, 64); known && err == nil {
-			twice = strconv.FormatInt(2*n, 10)
-		}
-		return "Around the end of a window up to " + twice + " may pass within " + spec.DurationText(s.Window()) + "."
-	case spec.Concurrency:
-		return "A call holds a permit until the method returns or panics."
+	if get[time.Duration](s, "resolution") != 0 {
+		return "" // of which its own row tells
 	}
-	return ""
+	return s.say(s.Row().Words.Exact)
 }
 
 func explainResolution(s *Settings) string {
@@ -164,7 +141,7 @@ func explainBurst(s *Settings) string {
 	if s.Burst() > 0 {
 		burst = strconv.FormatInt(s.Burst(), 10)
 	}
-	if s.Algorithm() != spec.LeakyBucket || !s.Waits() {
+	if !s.Row().Is(algorithm.Queues) {
 		return "After a pause a burst of up to " + callCount(burst) + " passes at once."
 	}
 	if s.Burst() > 0 {
@@ -177,15 +154,7 @@ func explainLease(s *Settings) string {
 	if s.Lease() == 0 {
 		return ""
 	}
-	lease := spec.DurationText(s.Lease())
-	text := "A process with many calls on a key charges some of them ahead, for up to " + lease + ", and admits these by itself."
-	switch s.Algorithm() {
-	case spec.SlidingLog, spec.SlidingCounter:
-		text += " So that the limit holds all the same, Redis counts every call for " + lease + " longer."
-	case spec.TokenBucket, spec.LeakyBucket:
-		text += " So that the limit holds all the same, the burst is lower by what drains in " + lease + "."
-	}
-	return text
+	return s.say("A process with many calls on a key charges some of them ahead, for up to {lease}, and admits these by itself." + s.Row().Words.Lease)
 }
 
 func explainCost(s *Settings) string {

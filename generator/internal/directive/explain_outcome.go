@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 )
 
@@ -11,24 +12,7 @@ func explainRefusal(s *Settings) string {
 	if !s.Refuses() {
 		return ""
 	}
-	most, _ := s.max()
-	switch s.Algorithm() {
-	case spec.FixedWindow:
-		if s.Period() != spec.NoUnit {
-			return "A call is refused while the " + s.Per() + " has no room for it, and then counts for nothing."
-		}
-		return "A call is refused while the window has no room for it, and then counts for nothing."
-	case spec.LeakyBucket:
-		if s.Waits() {
-			return "" // the row of wait says it
-		}
-		return "A call is refused while the bucket has no room for it, and then counts for nothing."
-	case spec.TokenBucket:
-		return "A call is refused while the bucket has no tokens for it, and then counts for nothing."
-	case spec.Concurrency:
-		return "A call is refused while " + callCount(most) + " run."
-	}
-	return "A call is refused while the last " + spec.DurationText(s.Window()) + " have no room for it, and then counts for nothing."
+	return s.say(s.Row().Words.Refusal)
 }
 
 func explainWait(s *Settings) string {
@@ -36,7 +20,7 @@ func explainWait(s *Settings) string {
 	switch {
 	case wait == 0 || !s.Refuses():
 		return ""
-	case s.Algorithm() == spec.LeakyBucket:
+	case s.Row().Is(algorithm.Queues):
 		return "A call waits for its turn, at which other limits count it. It is refused at once if that comes later than " + spec.DurationText(wait) + ", or than the deadline of its context."
 	}
 	return "Before that it waits for room, in order of arrival in its process, for up to " + spec.DurationText(wait) + " and no longer than its context."
@@ -95,7 +79,7 @@ func explainDebt(s *Settings) string {
 	case spec.DebtForgive:
 		return "What calls cost beyond the max is not charged."
 	case spec.DebtCarry:
-		if s.Algorithm() == spec.FixedWindow {
+		if s.Plain().Debt == spec.DebtRefuse {
 			return "What calls cost beyond the max is used of the next " + s.Per() + ", up to all of its max."
 		}
 		return "What calls cost beyond the max counts until it has left."
@@ -128,25 +112,7 @@ func explainHold(s *Settings) string {
 }
 
 // explainState tells what Redis holds for a key. That of a log is in the row of storage.
-func explainState(s *Settings) string {
-	switch s.Algorithm() {
-	case spec.SlidingCounter:
-		return "A string with the count of each bucket that is in use."
-	case spec.FixedWindow:
-		if s.reserved() {
-			return "A sorted set with the bounds of the " + s.Per() + ", a count, and an entry for each call that runs." + keepSays(s)
-		}
-		if s.Period() != spec.NoUnit {
-			return "A string with the end of the " + s.Per() + " and a count." + keepSays(s)
-		}
-		return "A string with the start of the window and a count."
-	case spec.TokenBucket, spec.LeakyBucket:
-		return "A string with a level and its time."
-	case spec.Concurrency:
-		return "A sorted set with an entry for each permit. Those of a process that dies are free " + spec.DurationText(s.Window()) + " later."
-	}
-	return ""
-}
+func explainState(s *Settings) string { return s.say(s.Row().Words.State) }
 
 func explainStorage(s *Settings) string {
 	kind := map[string]string{"": "sorted set", "zset": "sorted set", "packed": "string"}[s.Storage()]
@@ -190,46 +156,13 @@ func explainInvalid(s *Settings) string {
 	return ""
 }
 
-// reserved reports whether a fixed window has reservations or carries debts, and so another
-// state.
-func (s *Settings) reserved() bool {
-	return s.Algorithm() == spec.FixedWindow && (s.Reserve() > 0 || s.Debt() == spec.DebtCarry)
-}
-
 // KeyTag returns what the Redis keys of a rule end in: rules with different states never
 // share a key.
 func (s *Settings) KeyTag() string {
-	tag := ""
-	switch s.Algorithm() {
-	case spec.SlidingLog:
-		if storage := s.Storage(); storage != "" && storage != "zset" {
-			tag = "%" + storage
-		}
-	case spec.SlidingCounter:
-		tag = "%counter"
-		if b := get[buckets](s, "buckets"); b.fine > 0 {
-			tag = "%layered-" + b.String() + "-" + strconv.FormatInt((s.Window()+s.Lease()).Microseconds(), 10)
-		}
-	case spec.FixedWindow:
-		period := s.Period() != spec.NoUnit
-		tag = "%window"
-		switch {
-		case s.reserved() && period:
-			tag = "%reserved-period"
-		case s.reserved():
-			tag = "%reserved"
-		case period:
-			tag = "%calendar"
-		}
-	case spec.TokenBucket:
-		tag = "%token"
-	case spec.LeakyBucket:
-		tag = "%leaky"
-		if s.Waits() {
-			tag = "%queue"
-		}
-	case spec.Concurrency:
-		tag = "%permits"
+	row := s.Row()
+	tag := row.Suffix
+	if row.Need&algorithm.Layers != 0 {
+		tag += "-" + get[buckets](s, "buckets").String() + "-" + strconv.FormatInt((s.Window()+s.Lease()).Microseconds(), 10)
 	}
 	if s.Block() > 0 || s.Expr("hold") != nil {
 		tag += "%block"

@@ -52,16 +52,10 @@ func meterFits(s *Settings) error {
 			return fmt.Errorf("it charges what a call costs while that runs, so %s has no meaning beside it: remove one of the two, or write a second limit", other)
 		}
 	}
-	if s.Algorithm() == spec.Concurrency {
-		return errors.New("messages take no permits: remove the option, or write it on a second limit, of the rate")
-	}
-	return nil
+	return s.rule().Takes("meter")
 }
 
-// ratesOnly is for options that change the charge of a call that is over.
-func ratesOnly(s *Settings) error {
-	if s.Algorithm() == spec.Concurrency {
-		return errors.New("a permit of concurrency comes back with every return: remove the option, or write it on a second limit, of the rate")
-	}
-	return nil
+// takes makes a column of whether the algorithm takes an option that most do.
+func takes(option string) func(*Settings) error {
+	return ruleFits(func(r *spec.Rule) error { return r.Takes(option) })
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/spec"
 )
@@ -33,8 +34,6 @@ type Option struct {
 	ownOnly bool
 	// counts says that limits which differ in the option cannot count together.
 	counts bool
-	// algorithms are those that the option belongs to; nil means all.
-	algorithms []string
 	// parse reads the value. Beside an error it returns as much of the value as
 	// can be understood, for the checks that follow.
 	parse func(Value) (any, error)
@@ -82,9 +81,7 @@ func (o *Option) read(v Value) (any, error) {
 }
 
 // appliesTo reports whether the option has a meaning for an algorithm.
-func (o *Option) appliesTo(algorithm string) bool {
-	return o.algorithms == nil || slices.Contains(o.algorithms, algorithm)
-}
+func (o *Option) appliesTo(name string) bool { return algorithm.Named(name).Takes(o.Name) }
 
 // A Field is a field of a generated rule.
 type Field struct {
@@ -185,7 +182,7 @@ func (s *Settings) Shown() []Shown {
 // Brief says in a few words how many calls are admitted, and how.
 func (s *Settings) Brief() string {
 	all := []string{s.MaxText() + " per " + s.Per()}
-	if s.Algorithm() == spec.Concurrency {
+	if s.Plain().Is(algorithm.Lends) {
 		all[0] = s.MaxText() + " in flight"
 	}
 	for i := range Options {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/spec"
 )
@@ -133,7 +134,7 @@ func (s *Settings) CheckTogether(report diag.Func) {
 		} else if row.counts && s.Use() != "" && !s.written["prefix"] {
 			report(a.pos, "option %q is for the policy %s to say, since all limits that use it count together: write it there, or add prefix= for a limit that counts apart", a.name, s.Use()).Over(a.name)
 		} else if !row.appliesTo(s.Algorithm()) {
-			report(a.pos, "option %q has no meaning for %s: leave it out, or write algorithm=%s", a.name, s.Algorithm(), strings.Join(row.algorithms, " or algorithm=")).Over(a.name)
+			report(a.pos, "option %q has no meaning for %s: leave it out, or write algorithm=%s", a.name, s.Algorithm(), strings.Join(algorithm.Takers(a.name), " or algorithm=")).Over(a.name)
 		} else if row.fits != nil {
 			if err := row.fits(s); err != nil {
 				report(a.value.Pos, "%s: %s", a.name, err)
@@ -241,11 +242,7 @@ func (s *Settings) Window() time.Duration {
 	if unit := s.Period(); unit != spec.NoUnit {
 		return unit.Longest()
 	}
-	byDefault := defaultWindow
-	if s.Algorithm() == spec.Concurrency {
-		byDefault = defaultHeld
-	}
-	return cmp.Or(get[time.Duration](s, "window"), byDefault)
+	return cmp.Or(get[time.Duration](s, "window"), time.Duration(s.Plain().Seconds)*time.Second)
 }
 
 // Wait returns for how long calls may wait for their turn.
@@ -259,11 +256,29 @@ func (s *Settings) Waits() bool { return s.Wait() > 0 || s.isNamed("wait") }
 
 // Algorithm returns how calls are counted.
 func (s *Settings) Algorithm() string {
-	byDefault := spec.SlidingLog
+	byDefault := algorithm.LogZSet
 	if s.Period() != spec.NoUnit {
-		byDefault = spec.FixedWindow
+		byDefault = algorithm.Calendar
 	}
-	return cmp.Or(get[string](s, "algorithm"), byDefault)
+	return cmp.Or(get[string](s, "algorithm"), byDefault.Row().Name)
+}
+
+// Plain returns the row of the algorithm, which has what holds whatever else the limit says.
+func (s *Settings) Plain() *algorithm.Row { return algorithm.Named(s.Algorithm()) }
+
+// Row returns the row of how calls are counted.
+func (s *Settings) Row() *algorithm.Row {
+	var has algorithm.Need
+	for need, is := range map[algorithm.Need]bool{
+		algorithm.Packing: s.Storage() == "packed", algorithm.Layers: get[buckets](s, "buckets").fine > 0,
+		algorithm.Wait: s.Waits(), algorithm.Period: s.Period() != spec.NoUnit,
+		algorithm.Return: s.Reserve() > 0 || s.Debt() == spec.DebtCarry,
+	} {
+		if is {
+			has |= need
+		}
+	}
+	return s.Plain().Choose(has).Row()
 }
 
 // Measured reports whether the wrapper has to measure how long calls take.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 )
 
@@ -21,7 +22,7 @@ func (b *Builder) warnBlock(r *Rule) {
 		return
 	}
 	wait, why := r.Window(), "a refused call has room only in the next "+r.Per()
-	if r.Algorithm() != spec.FixedWindow {
+	if !r.Plain().Is(algorithm.Resets) {
 		wait /= time.Duration(r.most())
 		why = "there is room for another call every " + spec.DurationText(wait.Round(time.Microsecond))
 	}
@@ -49,7 +50,7 @@ func (b *Builder) warnLease(w *Wrapper, r *Rule) {
 	}
 	// The first call is charged before, and a lease lowers the burst of a bucket.
 	option, most, least := "max", r.burst(), (1+spec.LeaseShare*spec.LeaseCalls)*cost+r.drains()
-	if spec.IsBucket(r.Algorithm()) {
+	if r.Plain().Is(algorithm.Drains) {
 		option = "burst"
 	}
 	if most < least {
@@ -61,7 +62,7 @@ func (b *Builder) warnLease(w *Wrapper, r *Rule) {
 // warnLapse warns of permits and reservations that lapse before a slow renewal comes.
 func (b *Builder) warnLapse(r *Rule) {
 	option, what, lasts := "window", "a permit", r.Window()
-	if r.Algorithm() != spec.Concurrency {
+	if !r.Plain().Is(algorithm.Lends) {
 		option, what, lasts = "reserve", "a reservation", r.Reserve()
 	}
 	if lasts == 0 || lasts-lasts/spec.Renewals > spec.Timeout {
@@ -84,7 +85,7 @@ func (b *Builder) warnEarly(f *File, w *Wrapper) {
 			if r := l.Rule; l.IsPermit() && !r.Has("cost") && !warned[r] {
 				warned[r] = true
 				b.Report.Warn(diag.EarlyPermit, r.Place("algorithm"), "algorithm: %s returns a %s, and the permit is back before that is used: limit a method that uses it to its end, keep the permit by Meter.Reader of package runtime, or write cost=1 if the permit is for the call alone",
-					m.Name, types.TypeString(t, f.qualify)).Over(spec.Concurrency)
+					m.Name, types.TypeString(t, f.qualify)).Over(r.Algorithm())
 			}
 		}
 	}

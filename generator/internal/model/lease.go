@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/bits"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 )
 
@@ -29,7 +30,7 @@ func (r *Rule) burst() int64 { return cmp.Or(r.Burst(), r.most()) }
 // drains returns by how much a lease lowers the burst of a bucket: by what drains in its time.
 func (r *Rule) drains() int64 {
 	lease := r.Lease().Microseconds()
-	if lease <= 0 || !spec.IsBucket(r.Algorithm()) {
+	if lease <= 0 || !r.Plain().Is(algorithm.Drains) {
 		return 0
 	}
 	high, low := bits.Mul64(uint64(r.most()), uint64(lease))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 )
 
@@ -38,7 +39,7 @@ func (l *Limit) Settles() bool { return l.Refund != nil || l.Settle != nil }
 func (l *Limit) HasEnd() bool { return l.Settles() || l.Hold != nil || l.Meter != nil }
 
 // IsPermit reports whether a permit is to be given back when the call is over.
-func (l *Limit) IsPermit() bool { return l.Rule.Algorithm() == spec.Concurrency }
+func (l *Limit) IsPermit() bool { return l.Rule.Plain().Is(algorithm.Lends) }
 
 // IsHeld reports whether what the call is charged is renewed while it runs, and so is to be
 // given back or settled when it is over.
@@ -84,10 +85,10 @@ func (b *Builder) newLimit(m *Method, r *Rule, scope *expr.Scope) *Limit {
 		l.Refund = scope.Boolean("refund", *v, m.After())
 	}
 	b.applySettle(l, m, scope)
-	if r.Reserve() > 0 && r.Algorithm() == spec.FixedWindow && r.Expr("settle") == nil && r.Expr("refund") == nil && r.Expr("meter") == nil {
+	if r.Reserve() > 0 && r.Plain().Meets(algorithm.Return) && r.Expr("settle") == nil && r.Expr("refund") == nil && r.Expr("meter") == nil {
 		b.Report.At(r.Place("reserve"), "reserve: what a call is charged is final, so nothing of it is a reservation: remove the option, or write settle=, refund= or meter=")
 	}
-	if r.Debt() != "" && r.Algorithm() != spec.Concurrency && r.Expr("settle") == nil {
+	if r.Debt() != "" && r.Plain().Lacks["debt"] == "" && r.Expr("settle") == nil {
 		b.Report.At(r.Place("debt"), "debt: no call costs more than it was charged before: remove the option, or write settle=")
 	}
 	if v := r.Expr("meter"); v != nil && m.Stream != nil {
@@ -106,7 +107,7 @@ func (b *Builder) applyMax(l *Limit, m *Method, scope *expr.Scope) int64 {
 	if v == nil {
 		return directive.DefaultMax
 	}
-	bound := spec.MostOf(l.Rule.Algorithm())
+	bound := l.Rule.Plain().Most
 	e := scope.Integer("max", *v, &m.Signature)
 	if e == nil {
 		return bound
@@ -137,8 +138,7 @@ func (b *Builder) applyCost(l *Limit, m *Method, scope *expr.Scope, most int64) 
 	if e == nil {
 		return
 	}
-	algorithm := l.Rule.Algorithm()
-	bound := spec.MostCost(algorithm)
+	bound := l.Rule.Plain().MostCost
 	n, exact := int64Of(e.Const)
 	switch {
 	case e.Const == nil:
@@ -150,7 +150,7 @@ func (b *Builder) applyCost(l *Limit, m *Method, scope *expr.Scope, most int64) 
 	case n > bound && l.IsPermit():
 		b.Report.At(v.Pos, "cost: %d is above %d, the most permits that one call may hold", n, bound)
 	case n > bound:
-		b.Report.At(v.Pos, "cost: %d is above %d, the most that one call may charge to a %s: use algorithm=sliding-counter or algorithm=token-bucket", n, bound, algorithm)
+		b.Report.At(v.Pos, "cost: %d is above %d, the most that one call may charge to a %s: use algorithm=sliding-counter or algorithm=token-bucket", n, bound, l.Rule.Algorithm())
 	case n != 1:
 		l.Cost = e
 	}
@@ -165,9 +165,8 @@ func (b *Builder) applySettle(l *Limit, m *Method, scope *expr.Scope) {
 	if l.Settle = scope.Integer("settle", *v, m.After()); l.Settle == nil || l.Settle.Const == nil {
 		return
 	}
-	algorithm := l.Rule.Algorithm()
-	bound := spec.MostCost(algorithm)
-	if algorithm == spec.SlidingLog {
+	bound := l.Rule.Plain().MostCost
+	if l.Rule.Plain().Stores() {
 		bound += constantCost(l, bound) // that much on top
 	}
 	largest := max(bound, spec.MaxCount)
@@ -176,11 +175,11 @@ func (b *Builder) applySettle(l *Limit, m *Method, scope *expr.Scope) {
 	case constant.Sign(l.Settle.Const) < 0:
 		b.Report.At(v.Pos, "settle: a cost of %s is negative: write what the call cost, 0 to give all back", l.Settle.Const)
 	case constant.Sign(l.Settle.Const) == 0:
-		b.Report.At(v.Pos, "settle: 0 gives every charge back: remove the limit, or write algorithm=%s for a limit on calls in flight", spec.Concurrency)
+		b.Report.At(v.Pos, "settle: 0 gives every charge back: remove the limit, or write algorithm=%s for a limit on calls in flight", algorithm.Permits.Row().Name)
 	case !exact || n > largest:
 		b.Report.At(v.Pos, "settle: %s is above %d, the largest cost", l.Settle.Const, largest)
 	case n > bound:
-		b.Report.At(v.Pos, "settle: %d is above %d, the most that one call may charge to a %s: use algorithm=sliding-counter or algorithm=token-bucket", n, bound, algorithm)
+		b.Report.At(v.Pos, "settle: %d is above %d, the most that one call may charge to a %s: use algorithm=sliding-counter or algorithm=token-bucket", n, bound, l.Rule.Algorithm())
 	case constantCost(l, 0) == n:
 		b.Report.At(v.Pos, "settle: %d is the cost already: remove the option", n)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/naming"
-	"github.com/rategen/rategen/internal/spec"
 )
 
 // A StreamKind is a form of stream that can be charged while it runs.
@@ -192,9 +191,9 @@ func (b *Builder) applyMeter(l *Limit, v directive.Value, m *Method, scope *expr
 	if l.Meter = scope.Integer("meter", v, m.Streaming()); l.Meter == nil || l.Meter.Const == nil {
 		return
 	}
-	most, remedy := spec.MostCost(l.Rule.Algorithm()), ""
-	if l.Rule.Algorithm() == spec.SlidingLog {
-		remedy = " a " + spec.SlidingLog + ": use algorithm=" + spec.SlidingCounter + " or algorithm=" + spec.TokenBucket
+	most, remedy := l.Rule.Plain().MostCost, ""
+	if l.Rule.Plain().Stores() {
+		remedy = " a " + l.Rule.Algorithm() + ": use algorithm=sliding-counter or algorithm=token-bucket"
 	}
 	if n, exact := int64Of(l.Meter.Const); !exact || n < 1 || n > most {
 		b.Report.At(v.Pos, "meter: %s is not between 1 and %d, the most that one message may cost%s", l.Meter.Const, most, remedy)

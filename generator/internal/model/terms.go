@@ -10,7 +10,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
-	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/internal/algorithm"
 )
 
 // checkTerms reports rules that have other terms than one before and start their keys as that
@@ -123,21 +123,15 @@ func (r *Rule) terms() []directive.Term {
 	if r.Expr("hold") != nil {
 		*value("hold") = "given"
 	}
-	burst, debt, buckets := value("burst"), value("debt"), value("buckets")
-	switch r.Algorithm() {
-	case spec.FixedWindow:
-		*debt = cmp.Or(*debt, spec.DebtRefuse)
-	case spec.SlidingCounter:
-		*buckets = cmp.Or(*buckets, "60")
-	case spec.TokenBucket:
+	row, burst := r.Row(), value("burst")
+	if r.IsQueue() {
+		*value("algorithm") += " with a wait"
+	} else if row.Is(algorithm.Drains) {
 		*burst = cmp.Or(*burst, *value("max"))
-	case spec.LeakyBucket:
-		if r.IsQueue() {
-			*value("algorithm") += " with a wait"
-		} else {
-			*burst = cmp.Or(*burst, *value("max"))
-		}
 	}
-	*debt = cmp.Or(*debt, spec.DebtCarry)
+	if row.Takes("buckets") {
+		*value("buckets") = cmp.Or(*value("buckets"), "60")
+	}
+	*value("debt") = cmp.Or(*value("debt"), r.Plain().Debt)
 	return terms
 }

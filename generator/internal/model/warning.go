@@ -11,15 +11,8 @@ import (
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
-)
-
-// Memory that a log in a sorted set takes in Redis, in bytes an event, as
-// measured with MEMORY USAGE: Redis keeps a small set in one piece.
-const (
-	smallZSet      = 128 // events
-	smallZSetEvent = 20
-	largeZSetEvent = 130
 )
 
 // Warn looks for limits that are correct and perhaps not meant. There is a way
@@ -57,16 +50,16 @@ func (b *Builder) Warn(files []*File) {
 
 // warnLog warns of a sorted set that gets large, unless it was asked for.
 func (b *Builder) warnLog(r *Rule) {
-	if r.Algorithm() != spec.SlidingLog || r.Storage() != "" || r.Dynamic {
+	if !r.Plain().Takes("storage") || r.Storage() != "" || r.Dynamic {
 		return
 	}
 	n := r.most()
-	if n <= smallZSet {
+	if n <= algorithm.Few {
 		return
 	}
-	v := r.Expr("max")
+	v, bytes := r.Expr("max"), r.Plain().EventBytes
 	b.Report.Warn(diag.LargeLog, v.Pos, "max: a log of %d events takes about %s of Redis memory for each key, %d bytes an event where up to %d events take %d: add storage=packed, or storage=zset if that is meant",
-		n, byteSize(n*largeZSetEvent), largeZSetEvent, smallZSet, smallZSetEvent).
+		n, byteSize(n*bytes[1]), bytes[1], algorithm.Few, bytes[0]).
 		Over(v.Tail(0)).Replace(r.End, 0, " storage=packed", "add storage=packed")
 }
 
@@ -76,11 +69,11 @@ func (b *Builder) warnMeter(w *Wrapper) {
 	for _, m := range w.Methods {
 		for _, l := range m.Limits {
 			r := l.Rule
-			if l.Meter == nil || l.Meter.Const != nil || r.Algorithm() != spec.SlidingLog || r.Has("algorithm") || !r.Dynamic && r.most() <= spec.MaxLogCost {
+			if l.Meter == nil || l.Meter.Const != nil || !r.Plain().Stores() || r.Has("algorithm") || !r.Dynamic && r.most() <= spec.MaxLogCost {
 				continue
 			}
 			b.Report.Warn(diag.MeteredLog, r.Place("meter"), "meter: a %s stores each event, so a message that costs more than %d is charged in parts, a request to Redis for each: add algorithm=%s, or algorithm=%s if that is meant",
-				r.Algorithm(), spec.MaxLogCost, spec.TokenBucket, r.Algorithm()).Over(r.Expr("meter").Tail(0))
+				r.Algorithm(), spec.MaxLogCost, algorithm.TokenBucket.Row().Name, r.Algorithm()).Over(r.Expr("meter").Tail(0))
 		}
 	}
 }

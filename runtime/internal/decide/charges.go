@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -57,7 +58,7 @@ func (c *Call) limitWait(ctx context.Context, since time.Duration) {
 func (c *Call) Defer() {
 	for i := 0; c.enforcesQueue() && i < len(c.Tries); i++ {
 		t := &c.Tries[i]
-		t.Deferred = t.Shadow || t.Algorithm != terms.Queue
+		t.Deferred = t.Shadow || !t.Algorithm.Is(algorithm.Queues)
 	}
 }
 
@@ -73,7 +74,7 @@ func (c *Call) waitLeft(ctx context.Context, p *plan.Plan, since time.Duration) 
 
 // enforcesQueue reports whether the call waits for its turn in a queue.
 func (c *Call) enforcesQueue() bool {
-	return slices.ContainsFunc(c.Tries, func(t terms.Charge) bool { return t.Algorithm == terms.Queue && !t.Shadow })
+	return slices.ContainsFunc(c.Tries, func(t terms.Charge) bool { return t.Algorithm.Is(algorithm.Queues) && !t.Shadow })
 }
 
 // Waits reports whether any rule of the call lets it wait.

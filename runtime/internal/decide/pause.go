@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -51,10 +52,10 @@ func (c *Call) inLine() (*Charge, *terms.Charge) {
 // nextRoom returns after how long to ask again when an admitted charge has left nothing: when
 // there is room at the earliest, or at once where the store alone knows.
 func nextRoom(t *terms.Charge) time.Duration {
-	switch t.Algorithm {
-	case terms.Permits:
+	switch {
+	case t.Algorithm.Is(algorithm.Lends):
 		return permitPause
-	case terms.FixedWindow, terms.Calendar:
+	case t.Algorithm.Is(algorithm.Resets):
 		return min(t.ResetAfter, roomPause)
 	}
 	return min(t.MoreAfter, roomPause)
@@ -72,7 +73,7 @@ type lack struct {
 // permits: nobody knows when they are returned.
 func (c *Call) Pause() (pause time.Duration, ok bool) {
 	w, ok := c.lack()
-	if !ok || c.Tries[w.charge].Algorithm == terms.Permits {
+	if !ok || c.Tries[w.charge].Algorithm.Is(algorithm.Lends) {
 		return 0, ok
 	}
 	t := &c.Tries[w.charge]
@@ -96,18 +97,18 @@ func (c *Call) lack() (w lack, ok bool) {
 		if t.Allowed || t.Shadow {
 			continue
 		}
-		permits, o := t.Algorithm == terms.Permits, &c.Charges[i]
+		permits, o := t.Algorithm.Is(algorithm.Lends), &c.Charges[i]
 		switch {
 		case permits && (t.Wait <= 0 || t.RetryAfter == Never),
-			!permits && (t.RetryAfter > t.Wait || t.Algorithm == terms.Queue && !t.Blocked):
+			!permits && (t.RetryAfter > t.Wait || t.Algorithm.Is(algorithm.Queues) && !t.Blocked):
 			return w, false
-		case longest == nil, permits && longest.Algorithm == terms.Permits && c.turn.InLine(o.Key, o.DeclaredMax),
-			!permits && (longest.Algorithm == terms.Permits || t.RetryAfter > longest.RetryAfter):
+		case longest == nil, permits && longest.Algorithm.Is(algorithm.Lends) && c.turn.InLine(o.Key, o.DeclaredMax),
+			!permits && (longest.Algorithm.Is(algorithm.Lends) || t.RetryAfter > longest.RetryAfter):
 			w.charge, longest = i, t
 		}
 		w.until = min(w.until, c.Arrived+t.Wait)
 	}
-	if longest.Algorithm != terms.Permits {
+	if !longest.Algorithm.Is(algorithm.Lends) {
 		w.pause = min(longest.RetryAfter, roomPause)
 		return w, true
 	}

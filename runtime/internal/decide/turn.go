@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
@@ -61,7 +62,7 @@ func (e *Engine) TakeTurn(ctx context.Context, c *Call, limits []rule.Limit, sin
 		if !waits {
 			return false, nil
 		}
-		if c.Tries[w.charge].Algorithm != terms.Permits {
+		if !c.Tries[w.charge].Algorithm.Is(algorithm.Lends) {
 			return true, nil
 		}
 		if waits, err = c.Await(ctx, limits); err != nil || !waits {

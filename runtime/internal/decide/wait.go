@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/ledger"
@@ -65,7 +66,7 @@ func (e *Engine) Line(ctx context.Context, c *Call, limits []rule.Limit) error {
 	}
 	for i := range c.Charges {
 		o, t := &c.Charges[i], &c.Tries[i]
-		if t.Algorithm == terms.Queue || t.Deferred || t.Shadow || t.Wait <= 0 || t.Cost == 0 {
+		if t.Algorithm.Is(algorithm.Queues) || t.Deferred || t.Shadow || t.Wait <= 0 || t.Cost == 0 {
 			continue
 		}
 		if c.turn = c.Lines.JoinExisting(o.Key, o.DeclaredMax, t.Cost, t.Wait); c.turn != nil {
@@ -102,7 +103,7 @@ func (c *Call) Await(ctx context.Context, limits []rule.Limit) (waits bool, err 
 	}
 	o, t, now := &c.Charges[w.charge], &c.Tries[w.charge], clock.Now()
 	due, room := now+w.pause, now+t.RetryAfter
-	if t.Algorithm == terms.Permits {
+	if t.Algorithm.Is(algorithm.Lends) {
 		room = 0
 	}
 	c.turn = c.Lines.Join(c.turn, o.Key, o.DeclaredMax, t.Cost, due, room)

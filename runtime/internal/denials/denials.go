@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -105,13 +106,13 @@ func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (denied 
 		switch {
 		case c.Blocked:
 			remaining = 0
-		case c.Algorithm == terms.Permits:
+		case c.Algorithm.Is(algorithm.Lends):
 			trust = min(trust, permitTime)
 		case m.parts:
 			trust = min(trust, partTime)
 		}
 		switch {
-		case c.Shadow || c.Algorithm == terms.Queue || c.Deferred && c.Allowed && c.At == 0:
+		case c.Shadow || !c.Algorithm.Is(algorithm.Repeats) || c.Deferred && c.Allowed && c.At == 0:
 		case !c.Allowed:
 			denied = true
 			m.table.add(c.Key, &denial{

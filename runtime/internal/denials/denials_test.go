@@ -5,13 +5,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 func call(cost, max int64) *terms.Call {
 	return &terms.Call{Charges: []terms.Charge{{
-		Terms: terms.Terms{Algorithm: terms.LogZSet, Window: 1e6, Max: max}, Key: []byte("k"), Cost: cost,
+		Terms: terms.Terms{Algorithm: algorithm.LogZSet, Window: 1e6, Max: max}, Key: []byte("k"), Cost: cost,
 	}}}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/background"
 	"github.com/rategen/rategen/runtime/internal/clock"
@@ -139,7 +140,7 @@ func (e *lease) refill(t *Leases, n, cost int64) {
 			switch {
 			case trip >= e.plan.Lease:
 				e.earliestAsk.Store(int64(now + lateTrips*trip))
-			case e.plan.Terms.Algorithm == terms.Calendar && c.ResetAfter <= returnTime(trip):
+			case e.plan.Terms.Period != nil && c.ResetAfter <= returnTime(trip):
 				e.earliestAsk.Store(int64(now + c.ResetAfter))
 			default:
 				e.earliestAsk.Store(0)
@@ -164,10 +165,10 @@ func returnTime(trip time.Duration) time.Duration { return 10*time.Millisecond +
 // mu.
 func (e *lease) keep(t *Leases, c *terms.Charge, asked, now time.Duration) {
 	length := e.plan.Lease
-	switch e.plan.Terms.Algorithm {
-	case terms.FixedWindow:
+	if e.plan.Terms.Algorithm.Is(algorithm.Resets) {
 		length = min(length, c.ResetAfter) // they are of this window
-	case terms.Calendar: // and what is left of them comes back before its count is final
+	}
+	if e.plan.Terms.Period != nil { // and what is left of them comes back before its count is final
 		length = min(length, c.ResetAfter-returnTime(now-asked))
 	}
 	lead := min(length/2, max(length/leaseShare, 2*(now-asked)))

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -36,11 +37,11 @@ func (s *distant) Settle(_ context.Context, charges []terms.Charge) error {
 // A store that takes nothing back at once is asked by the queue.
 func TestLater(t *testing.T) {
 	const ms = time.Millisecond
-	bucket, permits := terms.TokenBucket, terms.Permits
+	bucket, permits := algorithm.TokenBucket, algorithm.Permits
 	for _, test := range []struct {
 		name      string
 		away      time.Duration
-		algorithm terms.Algorithm
+		algorithm algorithm.Algorithm
 		calls     int
 		each      time.Duration // between calls
 		close     time.Duration // when the settler is closed; 0: long after all

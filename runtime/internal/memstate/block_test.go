@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/calendar"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -21,7 +22,7 @@ func TestHoldAfterClockStep(t *testing.T) {
 			}
 			charge := func(cost, at int64) *terms.Charge {
 				c := &terms.Charge{Key: []byte("k"), Cost: cost}
-				c.Terms = terms.Terms{Algorithm: terms.Calendar, Max: 3, Period: period, Block: 1000, Window: unit.Longest().Microseconds()}
+				c.Terms = terms.Terms{Algorithm: algorithm.Calendar, Max: 3, Period: period, Block: 1000, Window: unit.Longest().Microseconds()}
 				c.At = at
 				return c
 			}

@@ -3,6 +3,7 @@ package memstate
 import (
 	"math"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -42,7 +43,7 @@ func (b *bucket) look(clock int64, c *terms.Charge, v *view) {
 		v.reset = v.end - clock
 	}
 	v.gaps, v.early = nil, 0
-	highest, queues := float64((capacity-float64(c.Cost))*levelUnit), c.Algorithm == terms.Queue
+	highest, queues := float64((capacity-float64(c.Cost))*levelUnit), c.Algorithm == algorithm.Queue
 	if queues {
 		b.lookForGaps(c, v)
 	}
@@ -83,7 +84,7 @@ func (b *bucket) charge(clock int64, c *terms.Charge, v *view) {
 	b.keepMark(c, v)
 	stop := b.set(&c.Terms, level, v.time)
 	v.reset, v.delay = stop-clock, 0
-	if c.Algorithm == terms.Queue {
+	if c.Algorithm == algorithm.Queue {
 		v.delay = turn - clock
 		if turnEnd == 0 {
 			turnEnd = stop
@@ -99,7 +100,7 @@ func (b *bucket) refund(clock int64, c *terms.Charge) {
 	var v view
 	b.look(clock, &terms.Charge{Terms: c.Terms}, &v)
 	back := b.refundable(c, &v)
-	closes := back == 0 && c.Algorithm == terms.Queue && b.addGap(c, &v)
+	closes := back == 0 && c.Algorithm == algorithm.Queue && b.addGap(c, &v)
 	if back > 0 || closes {
 		level := absorbGaps(&c.Terms, remainder(v.level, back), &v)
 		b.keepMark(c, &v)
@@ -115,7 +116,7 @@ func (b *bucket) refundable(c *terms.Charge, v *view) float64 {
 	switch {
 	case v.level == 0:
 		return 0
-	case c.Algorithm == terms.Queue:
+	case c.Algorithm == algorithm.Queue:
 		// Not if somebody is behind it in line, or it is of before a reset, see bucket.lua.
 		if c.Mark < v.bound || behind < 0 || float64(float64(behind*2)*float64(c.Max)) > float64(c.Window) {
 			return 0

@@ -3,40 +3,31 @@ package memstate
 import (
 	"fmt"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// A kind is one way of counting in a state. Algorithms that decide alike in
-// memory are of one kind, and so may share the state of a key.
+// A kind is one way of counting in a state, times [steps]; 0 is a state without charges. Algorithms
+// that decide alike in memory are of one kind, and so may share the state of a key.
 type kind uint8
 
 const (
-	_ kind = iota * steps // a state without charges; no algorithm is of this kind
-	logKind
-	counterKind
-	windowKind
-	periodKind
-	bucketKind
-	permitKind
-	reservedKind
+	logKind      = kind(algorithm.Log) * steps
+	counterKind  = kind(algorithm.Count) * steps
+	windowKind   = kind(algorithm.Window) * steps
+	periodKind   = kind(algorithm.Dates) * steps
+	bucketKind   = kind(algorithm.Level) * steps
+	permitKind   = kind(algorithm.Permit) * steps
+	reservedKind = kind(algorithm.Reservation) * steps
 )
 
-// kinds holds the kind of each algorithm. A new algorithm needs a row here, and
-// a new kind a case in run.
-var kinds = [terms.Algorithms]kind{
-	terms.LogZSet:        logKind,
-	terms.LogPacked:      logKind,
-	terms.Counter:        counterKind,
-	terms.LayeredCounter: counterKind,
-	terms.FixedWindow:    windowKind,
-	terms.Calendar:       periodKind,
-	terms.TokenBucket:    bucketKind,
-	terms.LeakyBucket:    bucketKind,
-	terms.Queue:          bucketKind,
-	terms.Permits:        permitKind,
-	terms.Reserved:       reservedKind,
-	terms.ReservedPeriod: reservedKind,
-}
+// kinds holds the kind of each algorithm. A new state needs its kind, and cases in run.
+var kinds = func() (all [algorithm.Algorithms]kind) {
+	for a := range algorithm.Algorithms {
+		all[a] = kind(a.Row().State) * steps
+	}
+	return all
+}()
 
 // A step is a part of a decision. Added to a kind it makes one number.
 type step = kind
@@ -111,7 +102,7 @@ func (s *state) run(step step, clock int64, c *terms.Charge, v *view) (written b
 }
 
 func init() {
-	for a := range terms.Algorithms {
+	for a := range algorithm.Algorithms {
 		if err := check(a, (*state).run); err != nil {
 			panic(err)
 		}
@@ -120,12 +111,12 @@ func init() {
 
 // check counts one event by an algorithm and refunds it. It returns an error if a step does
 // nothing, as without a row in kinds or a case in run.
-func check(a terms.Algorithm, do func(s *state, step step, clock int64, c *terms.Charge, v *view) bool) error {
+func check(a algorithm.Algorithm, do func(s *state, step step, clock int64, c *terms.Charge, v *view) bool) error {
 	const clock, max = 1_000_000, 3
 	c := terms.Charge{Terms: terms.Terms{Algorithm: a, Window: 1000, Max: max}, Cost: 1, Charged: 1}
-	if a.Drains() {
+	if a.Is(algorithm.Drains) {
 		c.Param = max
-	} else if a == terms.Calendar || a == terms.ReservedPeriod {
+	} else if a.Row().Need&algorithm.Period != 0 {
 		c.Param, c.More = clock+1000, clock+2000
 	}
 	var s state

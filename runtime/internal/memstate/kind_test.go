@@ -3,6 +3,7 @@ package memstate
 import (
 	"testing"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -10,7 +11,7 @@ import (
 // starting.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	for a := range terms.Algorithms {
+	for a := range algorithm.Algorithms {
 		if err := check(a, (*state).run); err != nil {
 			t.Errorf("algorithm %d: %v", a, err)
 		}
@@ -26,7 +27,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("algorithm %d is of no kind", a)
 		}
 	}
-	if check(terms.Queue, func(*state, step, int64, *terms.Charge, *view) bool { return true }) == nil {
+	if check(algorithm.Queue, func(*state, step, int64, *terms.Charge, *view) bool { return true }) == nil {
 		t.Error("an algorithm without a state: no error")
 	}
 }

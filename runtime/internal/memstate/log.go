@@ -1,6 +1,9 @@
 package memstate
 
-import "github.com/rategen/rategen/runtime/internal/terms"
+import (
+	"github.com/rategen/rategen/internal/algorithm"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
 
 // A log is a state that keeps the time of every event, in a ring, oldest first.
 // See sliding_log_zset.lua and sliding_log_packed.lua.
@@ -76,7 +79,7 @@ func (l *log) charge(clock int64, c *terms.Charge, v *view) {
 		}
 	}
 	slack, trims, left := expirySlack(c.Window), true, v.count
-	if c.Algorithm != terms.LogZSet {
+	if c.Algorithm != algorithm.LogZSet {
 		if v.count == l.count || newest < at-at%slack {
 			l.dropTime = at + c.Window + slack
 		}

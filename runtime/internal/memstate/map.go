@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
@@ -147,7 +148,7 @@ func (m *Map) decideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		_, ok := m.shards[hash%shardCount].look(clock, hash, c, &v)
 		switch {
 		case ok:
-			if !c.Deferred && !c.Shadow && c.Allowed && c.Algorithm == terms.Queue {
+			if !c.Deferred && !c.Shadow && c.Allowed && c.Algorithm == algorithm.Queue {
 				turn = max(turn, terms.Micros(v.delay))
 			}
 		case c.Shadow && len(charges) > 1:

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -11,17 +12,17 @@ import (
 const start = int64(1_700_000_000_000_000)
 
 // chargeOf returns a charge of 1 to a limit of 3 in a second.
-func chargeOf(a terms.Algorithm, key string) *terms.Charge {
+func chargeOf(a algorithm.Algorithm, key string) *terms.Charge {
 	return &terms.Charge{Terms: terms.Terms{Algorithm: a, Window: 1_000_000, Max: 3, Param: param(a)}, Key: []byte(key), Cost: 1}
 }
 
-func param(a terms.Algorithm) int64 {
+func param(a algorithm.Algorithm) int64 {
 	switch {
-	case a.Drains():
+	case a.Is(algorithm.Drains):
 		return 3 // the burst
-	case a == terms.Counter || a == terms.LayeredCounter:
+	case a == algorithm.Counter || a == algorithm.LayeredCounter:
 		return 10_000 // the width of a bucket
-	case a == terms.Calendar:
+	case a == algorithm.Calendar:
 		return start + 1_000_000 // the end of the period
 	}
 	return 0
@@ -30,7 +31,7 @@ func param(a terms.Algorithm) int64 {
 // TestEveryAlgorithmHasAState has every algorithm count.
 func TestEveryAlgorithmHasAState(t *testing.T) {
 	t.Parallel()
-	for a := range terms.Algorithms {
+	for a := range algorithm.Algorithms {
 		m := New(64)
 		decide := func(commit bool) terms.Result {
 			c := chargeOf(a, "k")
@@ -75,8 +76,8 @@ func TestEveryAlgorithmHasAState(t *testing.T) {
 // if and only if they count in different ways. A forgotten key may change.
 func TestConflict(t *testing.T) {
 	t.Parallel()
-	for a := range terms.Algorithms {
-		for b := range terms.Algorithms {
+	for a := range algorithm.Algorithms {
+		for b := range algorithm.Algorithms {
 			m := New(64)
 			same := kinds[a] == kinds[b]
 			if !decide(m, start, chargeOf(a, "k"), true) {
@@ -122,14 +123,14 @@ func TestDecideAll(t *testing.T) {
 		}
 		return charged
 	}
-	full, ghost := chargeOf(terms.TokenBucket, "full"), chargeOf(terms.FixedWindow, "ghost")
+	full, ghost := chargeOf(algorithm.TokenBucket, "full"), chargeOf(algorithm.FixedWindow, "ghost")
 	full.Cost, ghost.Cost, ghost.Shadow = 2, 2, true
 	for i, want := range [][]bool{{true, true, true}, {false, false, false}} {
-		if got := decide(chargeOf(terms.LogPacked, "k"), full, ghost); !slices.Equal(got, want) {
+		if got := decide(chargeOf(algorithm.LogPacked, "k"), full, ghost); !slices.Equal(got, want) {
 			t.Errorf("call %d: charged %v, want %v", i+1, got, want)
 		}
 	}
-	if got, want := decide(chargeOf(terms.LogPacked, "k"), ghost), []bool{true, false}; !slices.Equal(got, want) {
+	if got, want := decide(chargeOf(algorithm.LogPacked, "k"), ghost), []bool{true, false}; !slices.Equal(got, want) {
 		t.Errorf("beside a shadow without room: charged %v, want %v", got, want)
 	}
 }
@@ -149,7 +150,7 @@ func TestDecideAllEmpty(t *testing.T) {
 // there, with the charges on the stack: none.
 func TestDecideAllocates(t *testing.T) {
 	m := New(64)
-	for a := range terms.Algorithms {
+	for a := range algorithm.Algorithms {
 		key := []byte{'k', byte(a)}
 		one := func(cost int64) {
 			c := terms.Charge{Terms: terms.Terms{Algorithm: a, Window: 1_000_000, Max: 3, Param: param(a)}, Key: key, Cost: cost}

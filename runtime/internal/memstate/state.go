@@ -1,6 +1,6 @@
 package memstate
 
-import "github.com/rategen/rategen/runtime/internal/terms"
+import "github.com/rategen/rategen/internal/algorithm"
 
 // A state is everything that is kept of a key: the counterpart of a key in
 // Redis. All kinds of state have this one type and give its fields a meaning of
@@ -52,7 +52,7 @@ type view struct {
 
 // setKind reports whether the state is of the algorithm's kind. An empty state changes to that
 // kind.
-func (s *state) setKind(a terms.Algorithm) bool {
+func (s *state) setKind(a algorithm.Algorithm) bool {
 	kind := kinds[a]
 	if s.kind != kind && s.dropTime == 0 {
 		s.kind, s.list = kind, nil

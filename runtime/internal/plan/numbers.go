@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/calendar"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -27,47 +27,41 @@ func NumbersOf(r *rule.Rule) Numbers {
 }
 
 // Counted returns how the rule is counted.
-func (n Numbers) Counted() terms.Algorithm {
+func (n Numbers) Counted() algorithm.Algorithm {
+	var has algorithm.Need
 	r := n.Rule
-	switch {
-	case n.reserved() && n.Period != nil:
-		return terms.ReservedPeriod
-	case n.reserved():
-		return terms.Reserved
-	case n.Period != nil:
-		return terms.Calendar
-	case r.Algorithm == rule.SlidingLog && r.Storage == rule.StoragePacked:
-		return terms.LogPacked
-	case r.Algorithm == rule.SlidingCounter && n.layered():
-		return terms.LayeredCounter
-	case n.Queues():
-		return terms.Queue
+	if r.Storage == rule.StoragePacked {
+		has |= algorithm.Packing
 	}
-	return storeAlgorithms[n.Rule.Algorithm]
+	if _, fine := rule.Layers(r.Buckets); fine > 0 {
+		has |= algorithm.Layers
+	}
+	if r.Wait > 0 {
+		has |= algorithm.Wait
+	}
+	if n.Period != nil {
+		has |= algorithm.Period
+	}
+	if r.Reserve > 0 || r.Debt == rule.DebtCarry {
+		has |= algorithm.Return
+	}
+	return algorithm.Choose(r.Algorithm, has)
 }
 
-// reserved reports whether a fixed window has reservations, or carries debts.
-func (n Numbers) reserved() bool {
-	return n.Rule.Algorithm == rule.FixedWindow && (n.Rule.Reserve > 0 || n.Rule.Debt == rule.DebtCarry)
-}
-
-// layered reports whether coarse buckets have fine ones.
-func (n Numbers) layered() bool {
-	_, fine := rule.Layers(n.Rule.Buckets)
-	return fine > 0
-}
+// plain returns the row of the rule's algorithm, which has what holds whatever else the rule says.
+func (n Numbers) plain() *algorithm.Row { return algorithm.Of(n.Rule.Algorithm) }
 
 // debt returns what becomes of what calls turn out to cost beyond max, DebtDefault where it
 // counts as every charge does.
 func (n Numbers) debt() rule.Debt {
-	if d := n.Rule.Debt; d == rule.DebtForgive || d == rule.DebtCarry && n.Rule.Algorithm == rule.FixedWindow {
+	if d := n.Rule.Debt; d == rule.DebtForgive || d == rule.DebtCarry && n.plain().Meets(algorithm.Return) {
 		return d
 	}
 	return rule.DebtDefault
 }
 
 // Queues reports whether the rule is a queue that calls leave evenly spaced.
-func (n Numbers) Queues() bool { return n.Rule.Algorithm == rule.LeakyBucket && n.Rule.Wait > 0 }
+func (n Numbers) Queues() bool { return n.Counted().Is(algorithm.Queues) }
 
 // Leases reports whether the rule has leases at a max.
 func (n Numbers) Leases(max int64) bool {
@@ -116,11 +110,11 @@ func (n Numbers) Capacity(max int64) int64 {
 }
 
 // drains reports whether the rule has a burst.
-func (n Numbers) drains() bool { return spec.IsBucket(n.Rule.Algorithm.String()) }
+func (n Numbers) drains() bool { return n.plain().Is(algorithm.Drains) }
 
 // MostCost returns the largest cost of one call, and how much more than it has reserved a
 // call may owe.
-func (n Numbers) MostCost() int64 { return spec.MostCost(n.Rule.Algorithm.String()) }
+func (n Numbers) MostCost() int64 { return n.plain().MostCost }
 
 // Scale returns a max above 0 times a factor: at least 1, no less than a cost if that
 // could be admitted, and within the bounds of the rule's numbers.
@@ -129,7 +123,7 @@ func (n Numbers) Scale(limit, cost int64, factor float64) int64 {
 	if burst := n.Capacity(0); burst > 0 { // bounds the cost, and drains within MaxDrain
 		least = min(limit, int64(float64(burst)*float64(n.Rule.Window.Microseconds())/spec.MaxDrain)+1)
 	}
-	return max(least, int64(min(math.Round(float64(limit)*factor), float64(spec.MostOf(n.Rule.Algorithm.String())))))
+	return max(least, int64(min(math.Round(float64(limit)*factor), float64(n.plain().Most))))
 }
 
 // Longest returns a time after which a key has no effect any more.
@@ -163,20 +157,20 @@ func Start(namespace string, r *rule.Rule) string {
 // Tag ends the Redis keys of the rule. The buckets of a layered counter line up only with
 // those of the same layers and window, so its tag names both.
 func (n Numbers) Tag() string {
-	a, block := n.Counted(), n.Rule.Block > 0 || n.Rule.Hold
-	if a == terms.LayeredCounter {
-		coarse, fine := rule.Layers(n.Rule.Buckets)
-		tag := fmt.Sprintf("%s-%dx%d-%s", tags[a], coarse, fine, strconv.FormatInt(n.span().Microseconds(), 10))
-		if block {
-			tag += BlockTag
-		}
-		return tag
+	row := n.Counted().Row()
+	tag := row.Suffix
+	if row.Need&algorithm.Layers != 0 {
+		tag += fmt.Sprintf("-%v-%d", n.Rule.Buckets, n.span().Microseconds())
 	}
-	if block {
-		return blockTags[a]
+	if n.Rule.Block > 0 || n.Rule.Hold {
+		tag += BlockTag
 	}
-	return tags[a]
+	return tag
 }
+
+// BlockTag ends the tag of rules with a block. Their keys may hold one, which the
+// scripts for other rules do not know.
+const BlockTag = "%block"
 
 // A store that charges units at a time t lets a process admit calls by them
 // before t+Lease. So a window that ends at s holds calls by units that were charged
@@ -185,7 +179,7 @@ func (n Numbers) Tag() string {
 // span returns for how long a store counts an event of the rule. A fixed window needs no
 // more than its window, since no lease outlives that; a bucket has a lower burst instead.
 func (n Numbers) span() time.Duration {
-	if a := n.Rule.Algorithm; a == rule.SlidingLog || a == rule.SlidingCounter {
+	if n.plain().Is(algorithm.Slides) {
 		return n.Window() + n.Rule.Lease
 	}
 	return n.Window()
@@ -230,10 +224,39 @@ func (n Numbers) CheckCost(max, cost int64) error {
 	if cost <= most || cost > n.Capacity(max) {
 		return nil
 	}
-	if n.Rule.Algorithm == rule.Concurrency {
+	if n.plain().Is(algorithm.Lends) {
 		return fmt.Errorf("cost %d is above %d, the most permits that one call may hold of a %v: count in larger units",
 			cost, most, n.Rule.Algorithm)
 	}
 	return fmt.Errorf("cost %d is above %d, the most that one call may charge to a %v: count with a %v or a %v, or charge it in several calls",
 		cost, most, n.Rule.Algorithm, rule.SlidingCounter, rule.TokenBucket)
+}
+
+// params returns what terms.Terms calls Param and More at a max.
+func (n Numbers) params(max int64) (param, more int64) {
+	row := n.Counted().Row()
+	switch row.State {
+	case algorithm.Log:
+		return n.Rule.Resolution.Microseconds(), 0
+	case algorithm.Count:
+		return n.buckets()
+	}
+	switch {
+	case row.Is(algorithm.Queues):
+		return rule.Capacity(n.Rule, max), 0
+	case row.Is(algorithm.Drains):
+		return rule.Capacity(n.Rule, max), -1
+	}
+	return 0, 0
+}
+
+// buckets returns the width of the finest bucket, rounded up so that the buckets cover the
+// window, and 0 for adaptive ones; and of how many fine ones a coarse one is.
+func (n Numbers) buckets() (width, fine int64) {
+	coarse, fine := rule.Layers(n.Rule.Buckets)
+	if coarse == 0 {
+		return 0, fine
+	}
+	each := coarse * max(fine, 1)
+	return (n.span().Microseconds() + each - 1) / each, fine
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
@@ -18,30 +19,30 @@ func TestNumbers(t *testing.T) {
 	for name, test := range map[string]struct {
 		rule                rule.Rule
 		max                 int64 // 0: 100
-		algorithm           terms.Algorithm
+		algorithm           algorithm.Algorithm
 		window, param, more int64
 		capacity, most      int64
 		tag                 string
 		leases              bool
 	}{
-		"log":                        {rule.Rule{}, 0, terms.LogZSet, 10 * s, 0, 0, 100, spec.MaxLogCost, "", false},
-		"log in slices, leased":      {rule.Rule{Resolution: time.Second, Lease: 2 * time.Second}, 0, terms.LogZSet, 12 * s, s, 0, 100, spec.MaxLogCost, "", true},
-		"packed log with a block":    {rule.Rule{Storage: rule.StoragePacked, Block: time.Hour}, 0, terms.LogPacked, 10 * s, 0, 0, 100, spec.MaxLogCost, "%packed%block", false},
-		"counter":                    {rule.Rule{Algorithm: rule.SlidingCounter, Buckets: rule.EqualBuckets(60)}, 0, terms.Counter, 10 * s, 166667, 0, 100, spec.MaxCount, "%counter", false},
-		"adaptive counter":           {rule.Rule{Algorithm: rule.SlidingCounter, Buckets: rule.AdaptiveBuckets()}, 0, terms.Counter, 10 * s, 0, 0, 100, spec.MaxCount, "%counter", false},
-		"layers, leased":             {rule.Rule{Algorithm: rule.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10), Lease: 2 * time.Second}, 0, terms.LayeredCounter, 12 * s, 200000, 10, 100, spec.MaxCount, "%layered-6x10-12000000", true},
-		"layers with a hold":         {rule.Rule{Algorithm: rule.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10), Hold: true}, 0, terms.LayeredCounter, 10 * s, 166667, 10, 100, spec.MaxCount, "%layered-6x10-10000000%block", false},
-		"fixed window, leased":       {rule.Rule{Algorithm: rule.FixedWindow, Lease: time.Second}, 0, terms.FixedWindow, 10 * s, 0, 0, 100, spec.MaxAmount, "%window", true},
-		"bucket":                     {rule.Rule{Algorithm: rule.TokenBucket}, 0, terms.TokenBucket, 10 * s, 100, -1, 100, spec.MaxCount, "%token", false},
-		"bucket with a burst":        {rule.Rule{Algorithm: rule.TokenBucket, Burst: 7}, 0, terms.TokenBucket, 10 * s, 7, -1, 7, spec.MaxCount, "%token", false},
-		"leased bucket":              {rule.Rule{Algorithm: rule.TokenBucket, Lease: time.Second}, 0, terms.TokenBucket, 10 * s, 90, -1, 90, spec.MaxCount, "%token", true},
-		"leased, rounded":            {rule.Rule{Algorithm: rule.LeakyBucket, Lease: time.Second}, 101, terms.LeakyBucket, 10 * s, 90, -1, 90, spec.MaxCount, "%leaky", true},
-		"burst too small to lease":   {rule.Rule{Algorithm: rule.TokenBucket, Burst: 10, Lease: time.Second}, 0, terms.TokenBucket, 10 * s, 10, -1, 10, spec.MaxCount, "%token", false},
-		"queue":                      {rule.Rule{Algorithm: rule.LeakyBucket, Wait: 3 * time.Second}, 0, terms.Queue, 10 * s, 130, 0, 130, spec.MaxCount, "%queue", false},
-		"queue with a burst":         {rule.Rule{Algorithm: rule.LeakyBucket, Wait: 3 * time.Second, Burst: 4}, 0, terms.Queue, 10 * s, 4, 0, 4, spec.MaxCount, "%queue", false},
-		"endless queue":              {rule.Rule{Algorithm: rule.LeakyBucket, Wait: math.MaxInt64}, spec.MaxCount, terms.Queue, 10 * s, spec.MaxCount, 0, spec.MaxCount, spec.MaxCount, "%queue", false},
-		"a token bucket never lines": {rule.Rule{Algorithm: rule.TokenBucket, Wait: 3 * time.Second}, 0, terms.TokenBucket, 10 * s, 100, -1, 100, spec.MaxCount, "%token", false},
-		"permits":                    {rule.Rule{Algorithm: rule.Concurrency, Mode: rule.ModeShadow}, 0, terms.Permits, 10 * s, 0, 0, 100, spec.MaxLogCost, "%permits", false},
+		"log":                        {rule.Rule{}, 0, algorithm.LogZSet, 10 * s, 0, 0, 100, spec.MaxLogCost, "", false},
+		"log in slices, leased":      {rule.Rule{Resolution: time.Second, Lease: 2 * time.Second}, 0, algorithm.LogZSet, 12 * s, s, 0, 100, spec.MaxLogCost, "", true},
+		"packed log with a block":    {rule.Rule{Storage: rule.StoragePacked, Block: time.Hour}, 0, algorithm.LogPacked, 10 * s, 0, 0, 100, spec.MaxLogCost, "%packed%block", false},
+		"counter":                    {rule.Rule{Algorithm: rule.SlidingCounter, Buckets: rule.EqualBuckets(60)}, 0, algorithm.Counter, 10 * s, 166667, 0, 100, spec.MaxCount, "%counter", false},
+		"adaptive counter":           {rule.Rule{Algorithm: rule.SlidingCounter, Buckets: rule.AdaptiveBuckets()}, 0, algorithm.Counter, 10 * s, 0, 0, 100, spec.MaxCount, "%counter", false},
+		"layers, leased":             {rule.Rule{Algorithm: rule.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10), Lease: 2 * time.Second}, 0, algorithm.LayeredCounter, 12 * s, 200000, 10, 100, spec.MaxCount, "%layered-6x10-12000000", true},
+		"layers with a hold":         {rule.Rule{Algorithm: rule.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10), Hold: true}, 0, algorithm.LayeredCounter, 10 * s, 166667, 10, 100, spec.MaxCount, "%layered-6x10-10000000%block", false},
+		"fixed window, leased":       {rule.Rule{Algorithm: rule.FixedWindow, Lease: time.Second}, 0, algorithm.FixedWindow, 10 * s, 0, 0, 100, spec.MaxAmount, "%window", true},
+		"bucket":                     {rule.Rule{Algorithm: rule.TokenBucket}, 0, algorithm.TokenBucket, 10 * s, 100, -1, 100, spec.MaxCount, "%token", false},
+		"bucket with a burst":        {rule.Rule{Algorithm: rule.TokenBucket, Burst: 7}, 0, algorithm.TokenBucket, 10 * s, 7, -1, 7, spec.MaxCount, "%token", false},
+		"leased bucket":              {rule.Rule{Algorithm: rule.TokenBucket, Lease: time.Second}, 0, algorithm.TokenBucket, 10 * s, 90, -1, 90, spec.MaxCount, "%token", true},
+		"leased, rounded":            {rule.Rule{Algorithm: rule.LeakyBucket, Lease: time.Second}, 101, algorithm.LeakyBucket, 10 * s, 90, -1, 90, spec.MaxCount, "%leaky", true},
+		"burst too small to lease":   {rule.Rule{Algorithm: rule.TokenBucket, Burst: 10, Lease: time.Second}, 0, algorithm.TokenBucket, 10 * s, 10, -1, 10, spec.MaxCount, "%token", false},
+		"queue":                      {rule.Rule{Algorithm: rule.LeakyBucket, Wait: 3 * time.Second}, 0, algorithm.Queue, 10 * s, 130, 0, 130, spec.MaxCount, "%queue", false},
+		"queue with a burst":         {rule.Rule{Algorithm: rule.LeakyBucket, Wait: 3 * time.Second, Burst: 4}, 0, algorithm.Queue, 10 * s, 4, 0, 4, spec.MaxCount, "%queue", false},
+		"endless queue":              {rule.Rule{Algorithm: rule.LeakyBucket, Wait: math.MaxInt64}, spec.MaxCount, algorithm.Queue, 10 * s, spec.MaxCount, 0, spec.MaxCount, spec.MaxCount, "%queue", false},
+		"a token bucket never lines": {rule.Rule{Algorithm: rule.TokenBucket, Wait: 3 * time.Second}, 0, algorithm.TokenBucket, 10 * s, 100, -1, 100, spec.MaxCount, "%token", false},
+		"permits":                    {rule.Rule{Algorithm: rule.Concurrency, Mode: rule.ModeShadow}, 0, algorithm.Permits, 10 * s, 0, 0, 100, spec.MaxLogCost, "%permits", false},
 	} {
 		r := test.rule
 		r.Name, r.Window = name, 10*time.Second

@@ -11,6 +11,7 @@ package plan
 import (
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/calendar"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -77,7 +78,7 @@ func (p *Plan) RefusesAll() bool {
 }
 
 // Queues reports whether calls wait in a line that they leave evenly spaced.
-func (p *Plan) Queues() bool { return p.Terms.Algorithm == terms.Queue }
+func (p *Plan) Queues() bool { return p.Terms.Algorithm.Is(algorithm.Queues) }
 
 // Charge fills in what a store is asked about a call with a key and a cost. The charge
 // is new, and set in place: a copy would wait for what was just written.
@@ -98,7 +99,7 @@ func (p *Plan) Correction(key []byte, charged, units, at, mark int64) (c terms.C
 func (p *Plan) Complete(replicas int64) *Plan {
 	n, r := p.Numbers, p.Numbers.Rule
 	p.Share, p.Wait, p.Terms.Shadow, p.Plain = p, r.Wait, !r.Mode.Denies(), -1
-	if int(r.Algorithm) < len(storeAlgorithms) { // all that a reset needs
+	if n.plain().Name != "" { // all that a reset needs
 		p.Tag, p.Terms.Algorithm, p.Terms.Window = n.Tag(), n.Counted(), n.Window().Microseconds()
 	}
 	p.Whole = p.AppendKey(nil, nil)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -91,7 +92,7 @@ func (s *Plans) Charged(limit *rule.Limit) (*Plan, error) {
 			return s.find(limit.Rule, Key{r, limit.Cost, rule.PeriodOf(limit)}), nil
 		}
 	}
-	if err == nil && p.Max == 0 && r.Algorithm != rule.FixedWindow {
+	if err == nil && p.Max == 0 && !p.Numbers.plain().Is(algorithm.Resets) {
 		return s.AtMax(p, 1), nil
 	}
 	return p, err

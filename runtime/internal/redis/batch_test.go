@@ -5,13 +5,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // waiting returns a waiter for a call on a key.
 func waiting(op script.Operation, key string, cost int64) *waiter {
-	limit := terms.Terms{Algorithm: terms.LogZSet, Window: 1e6, Max: 1e6}
+	limit := terms.Terms{Algorithm: algorithm.LogZSet, Window: 1e6, Max: 1e6}
 	return waiterOf(op, 0, []terms.Call{{Charges: []terms.Charge{{Terms: limit, Key: []byte(key), Cost: cost}}}}, 0)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -110,7 +111,7 @@ func equal(call *terms.Call, c *terms.Charge) bool {
 		return false
 	}
 	x := &call.Charges[0]
-	return x.Terms == c.Terms && x.Cost == c.Cost && x.Algorithm != terms.Queue && x.Reserve == 0 &&
+	return x.Terms == c.Terms && x.Cost == c.Cost && x.Algorithm.Is(algorithm.Merges) && x.Reserve == 0 &&
 		bytes.Equal(x.Key, c.Key)
 }
 
@@ -209,7 +210,7 @@ func (g *group) share(call *terms.Call, p place) {
 		}
 		c.Allowed, c.Blocked, c.RetryAfter = true, false, 0
 		c.Remaining += ahead * c.Cost
-		if c.Algorithm == terms.Permits {
+		if c.Algorithm.Is(algorithm.Lends) {
 			c.At -= ahead * c.Cost // each has permits of its own
 		}
 	} else {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/script"
@@ -126,7 +127,7 @@ func comeFirst(t *testing.T, seed uint64, callers int) {
 				if other := fmt.Sprint(draw(keys)); other != names[0] && draw(3) == 0 {
 					names = append(names, other)
 				}
-				limit := terms.Terms{Algorithm: terms.FixedWindow, Window: window + int64(caller), Max: 1e6}
+				limit := terms.Terms{Algorithm: algorithm.FixedWindow, Window: window + int64(caller), Max: 1e6}
 				mu.Lock()
 				var want []int
 				var charges []terms.Charge
@@ -182,7 +183,7 @@ func comeFirst(t *testing.T, seed uint64, callers int) {
 
 // refund returns a charge that gives back a call of cost 1.
 func refund(key string) terms.Charge {
-	limit := terms.Terms{Algorithm: terms.FixedWindow, Window: 1e6, Max: 1e6}
+	limit := terms.Terms{Algorithm: algorithm.FixedWindow, Window: 1e6, Max: 1e6}
 	return terms.Charge{Terms: limit, Key: []byte(key), Cost: -1, Charged: 1, Result: terms.Result{At: 1}}
 }
 
@@ -197,7 +198,7 @@ func TestLeftIsReturned(t *testing.T) {
 			cfg := quiet(t)
 			cfg.Timeout = time.Second
 			b := New(l, cfg).only
-			limit := terms.Terms{Algorithm: terms.FixedWindow, Window: window, Max: 1e6}
+			limit := terms.Terms{Algorithm: algorithm.FixedWindow, Window: window, Max: 1e6}
 			told := 0
 			for range 5 {
 				w := waiterOf(script.Take, 0, []terms.Call{{Charges: []terms.Charge{{Terms: limit, Key: []byte("k"), Cost: 1}}}}, clock.Now())

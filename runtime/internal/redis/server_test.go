@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/goredis"
@@ -199,7 +200,7 @@ func (s *subject) take(ctx context.Context, key string) error {
 
 // called returns a waiter for a call on a key that arrives now.
 func called(key string) *waiter {
-	limit := terms.Terms{Algorithm: terms.FixedWindow, Window: 1e6, Max: 1e6}
+	limit := terms.Terms{Algorithm: algorithm.FixedWindow, Window: 1e6, Max: 1e6}
 	charges := []terms.Charge{{Terms: limit, Key: []byte(key), Cost: 1}}
 	return waiterOf(script.Take, 0, []terms.Call{{Charges: charges}}, clock.Now())
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime/internal/goredis"
 	"github.com/rategen/rategen/runtime/internal/script"
@@ -19,7 +20,7 @@ import (
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	for a := range terms.Algorithms {
+	for a := range algorithm.Algorithms {
 		for name, change := range map[string]func(*terms.Terms){
 			"plain": func(*terms.Terms) {}, "shadow": func(t *terms.Terms) { t.Shadow = true },
 			"block": func(t *terms.Terms) { t.Block = time.Minute.Microseconds() },
@@ -39,11 +40,11 @@ func TestAlone(t *testing.T) {
 				for _, off := range []time.Duration{0, -400 * 24 * time.Hour} {
 					kind := callsOf(a, 1, 1)[0].Charges[0].Terms
 					change(&kind)
-					if a >= terms.Permits && kind.Block > 0 {
+					if a >= algorithm.Permits && kind.Block > 0 {
 						continue // which no such rule has
 					}
 					kind.Max = 5
-					if a.Drains() {
+					if a.Is(algorithm.Drains) {
 						kind.Param = 5
 					}
 					who := fmt.Sprintf("%d %s %v %v", a, name, check, off)

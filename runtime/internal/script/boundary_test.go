@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
@@ -70,7 +71,7 @@ func everyBoundary(t *testing.T, decide decider, zone string, from, to int) (n i
 	for i, s := range zones.All {
 		period, err := calendar.Load(s.Unit, zone, s.Anchor)
 		limittest.OK(t, err)
-		charges[i] = terms.Charge{Terms: terms.Terms{Algorithm: terms.Calendar, Max: 10, Period: period}, Key: fmt.Append(nil, "{", zone, "}", i), Cost: 1}
+		charges[i] = terms.Charge{Terms: terms.Terms{Algorithm: algorithm.Calendar, Max: 10, Period: period}, Key: fmt.Append(nil, "{", zone, "}", i), Cost: 1}
 		begins := table.Begins(s)
 		for j := range len(begins) - 1 {
 			all = append(all, boundary{i, begins[j], begins[j+1]})
@@ -154,7 +155,7 @@ func onRedis(t *testing.T, client redis.UniversalClient, nodes ...*redis.Client)
 		"(at - clock) / 1000) + 100", "(at - clock) / 1000) + 1000000",
 	).Replace}
 	load := func(server rediswire.Server) {
-		limittest.OK(t, library.Load(t.Context(), server, []terms.Terms{{Algorithm: terms.Calendar}}))
+		limittest.OK(t, library.Load(t.Context(), server, []terms.Terms{{Algorithm: algorithm.Calendar}}))
 	}
 	if len(nodes) == 0 {
 		load(server)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
@@ -31,34 +32,17 @@ const (
 	pastNumbers     = 10
 )
 
-// scriptNames are the names in package lua of the scripts that count by the
-// algorithms.
-var scriptNames = [terms.Algorithms]string{
-	terms.LogZSet:        "zset",
-	terms.LogPacked:      "packed",
-	terms.Counter:        "counter",
-	terms.LayeredCounter: "counter",
-	terms.FixedWindow:    "fixed",
-	terms.Calendar:       "calendar",
-	terms.TokenBucket:    "bucket",
-	terms.LeakyBucket:    "bucket",
-	terms.Queue:          "bucket",
-	terms.Permits:        "permits",
-	terms.Reserved:       reservedScript,
-	terms.ReservedPeriod: reservedScript,
-}
-
-// reservedScript is the one with more numbers.
-const reservedScript = "reserved"
-
-// scripts are the indices of these names in lua.Algorithms.
-var scripts = func() (indices [terms.Algorithms]int) {
-	for a, name := range scriptNames {
+// scripts are the indices of algorithms in lua.Algorithms, and returns says which of them have
+// more numbers.
+var scripts, returns = func() (indices [algorithm.Algorithms]int, returns [algorithm.Algorithms]bool) {
+	for a := range algorithm.Algorithms {
+		name := a.Row().Script
 		if indices[a] = slices.Index(lua.Algorithms[:], name); indices[a] < 0 {
 			panic(fmt.Sprintf("script: algorithm %d has no script %q", a, name))
 		}
+		returns[a] = name == algorithm.Returns
 	}
-	return indices
+	return indices, returns
 }()
 
 // A request is the memory for the arguments of one execution of take.lua. The
@@ -98,7 +82,7 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 			r.keys = append(r.keys, c.Key)
 			alone, again := op != Peek && len(charges) == 1, calls[i].Previous > r.firstSingle
 			switch {
-			case op == Settle && (c.Cost < 0 || scriptNames[c.Algorithm] == reservedScript):
+			case op == Settle && (c.Cost < 0 || returns[c.Algorithm]):
 				r.run(i, alone, again, c.Charged, c.Mark, which, c.Cost, c.At)
 			case op == Settle:
 				forgives := int64(0)
@@ -108,7 +92,7 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 				r.run(i, alone, again, 0, forgives, which, c.Cost, 0)
 			case op == Renew || op == Hold:
 				r.run(i, alone, again, which, c.Cost, c.At)
-			case c.Deferred && c.Algorithm == terms.Permits:
+			case c.Deferred && c.Algorithm.Is(algorithm.Lends):
 				r.run(i, alone, again, which, c.Cost, -1)
 			case c.Deferred:
 				r.run(i, alone, again, which, c.Cost, 0)
@@ -138,7 +122,7 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 		case t.Keep > 0 || t.Tells > 0:
 			size = pastNumbers
 			r.set |= lua.Past
-		case scriptNames[t.Algorithm] == reservedScript:
+		case returns[t.Algorithm]:
 			size = max(size, reservedNumbers)
 		}
 	}

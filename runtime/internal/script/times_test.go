@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/goredis"
 	"github.com/rategen/rategen/runtime/internal/script"
-	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // TestTimesInRow has each of a run of calls stand for more callers than there is room for. As
@@ -15,16 +15,16 @@ import (
 func TestTimesInRow(t *testing.T) {
 	client := ownRedis(t)
 	library := script.Library{Change: mutated}
-	for a := range terms.Algorithms {
+	for a := range algorithm.Algorithms {
 		switch a {
-		case terms.Queue, terms.Reserved, terms.ReservedPeriod:
+		case algorithm.Queue, algorithm.Reserved, algorithm.ReservedPeriod:
 			continue // whose calls stand for one caller each
 		}
 		calls := callsOf(a, 1, 1)[:3]
 		for i := range calls {
 			c := &calls[i].Charges[0]
 			c.Max = 5
-			if a.Drains() {
+			if a.Is(algorithm.Drains) {
 				c.Param = c.Max
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
@@ -31,7 +32,7 @@ var plain = redis.NewScript(`for i = 1, 3000 do redis.call('SET', KEYS[1], i) en
 func TestWork(t *testing.T) {
 	client := redistest.Start(t).Client(t, func(o *redis.Options) { o.ReadTimeout = time.Minute }) // machines are busy
 	s := &stopwatch{tb: t, client: client}
-	for a := range terms.Algorithms {
+	for a := range algorithm.Algorithms {
 		var most float64
 		for _, stored := range effort.ChooseMore([]int64{0}, []int64{0, 20_000}) {
 			for _, limits := range effort.Choose([]int{1}, []int{1, 8}) {
@@ -61,7 +62,7 @@ type stopwatch struct {
 // are the work of a batch, and the least that the plain script took beside them. What else
 // the machine does only adds to both, so it tries again while something seems to take too
 // long.
-func (s *stopwatch) kinds(a terms.Algorithm, stored int64, limits int, cost int64) (least map[string]time.Duration, atMost time.Duration) {
+func (s *stopwatch) kinds(a algorithm.Algorithm, stored int64, limits int, cost int64) (least map[string]time.Duration, atMost time.Duration) {
 	least = map[string]time.Duration{}
 	measure := func(name string, op script.Operation, calls []terms.Call) {
 		took := s.execute(op, calls)
@@ -93,7 +94,7 @@ func (s *stopwatch) kinds(a terms.Algorithm, stored int64, limits int, cost int6
 			return fitting(all)
 		}
 		measure("charge more", script.Settle, settled(func(n int64) int64 { return n }))
-		if a == terms.Permits {
+		if a == algorithm.Permits {
 			measure("renew", script.Renew, settled(func(n int64) int64 { return n }))
 		}
 		measure("give back", script.Settle, settled(func(n int64) int64 { return -n }))
@@ -107,18 +108,18 @@ func fitting(calls []terms.Call) []terms.Call {
 }
 
 // callsOf returns calls on keys of their own, as many as are a batch's work if they cost 1.
-func callsOf(a terms.Algorithm, limits int, cost int64) []terms.Call {
+func callsOf(a algorithm.Algorithm, limits int, cost int64) []terms.Call {
 	t := terms.Terms{Algorithm: a, Window: time.Hour.Microseconds(), Max: 100_000}
 	switch a {
-	case terms.Calendar:
+	case algorithm.Calendar:
 		t.Period, _ = calendar.Load(spec.Month, "", 1)
-	case terms.Counter:
+	case algorithm.Counter:
 		t.Param = time.Minute.Microseconds()
-	case terms.LayeredCounter:
+	case algorithm.LayeredCounter:
 		t.Param, t.More = time.Minute.Microseconds(), 10
-	case terms.TokenBucket, terms.LeakyBucket:
+	case algorithm.TokenBucket, algorithm.LeakyBucket:
 		t.Param, t.More = t.Max, -1
-	case terms.Queue:
+	case algorithm.Queue:
 		t.Param, t.More = t.Max, t.Window
 	}
 	calls := make([]terms.Call, 128/limits)

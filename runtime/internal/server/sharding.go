@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -159,7 +160,7 @@ func shardingCalls(key, other string) []terms.Call {
 			name = other
 		}
 		calls[i].Charges = []terms.Charge{{
-			Terms: terms.Terms{Algorithm: terms.FixedWindow, Window: shardingWindow.Microseconds(), Max: 1},
+			Terms: terms.Terms{Algorithm: algorithm.FixedWindow, Window: shardingWindow.Microseconds(), Max: 1},
 			Key:   []byte(name + mark + strconv.Itoa(i)),
 			Cost:  1,
 		}}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -102,13 +103,10 @@ const (
 	MaxWork = 128 * Work
 )
 
-// eventWork is the work of each further event that a charge to a log writes or removes.
-var eventWork = [Algorithms]int64{LogZSet: 8, LogPacked: 1, Permits: 10}
-
 // Work returns how much work the charge is for Redis. A charge to a log writes
 // as many events as it costs.
 func (c *Charge) Work() int64 {
-	return Work + eventWork[c.Algorithm]*max(c.Cost-1, -c.Cost-1, 0)
+	return Work + c.Algorithm.Row().EventWork*max(c.Cost-1, -c.Cost-1, 0)
 }
 
 // Fit returns how many of some calls, from the first on, are no more than MaxWork
@@ -172,7 +170,7 @@ func (c *Charge) AwaitsTurn(turn time.Duration) bool {
 	if !c.Deferred || turn <= 0 {
 		return false
 	}
-	if c.Algorithm == Permits || c.RetryAfter <= turn {
+	if c.Algorithm.Is(algorithm.Lends) || c.RetryAfter <= turn {
 		c.Allowed, c.RetryAfter = true, 0
 	}
 	return true

@@ -8,39 +8,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/calendar"
 	"github.com/rategen/rategen/runtime/internal/keytext"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// An Algorithm is one way of counting. Each has a script in package lua, a state
-// in package memstate and a row in package plan's table of algorithms; all
-// three check when the program starts that none is missing.
-type Algorithm uint8
-
-const (
-	LogZSet        Algorithm = iota // every event, in a sorted set
-	LogPacked                       // every event, in a string
-	Counter                         // buckets of equal or of adaptive width
-	LayeredCounter                  // coarse buckets of fine ones
-	FixedWindow                     // one count, from the first event on
-	Calendar                        // one count, of a period of the calendar
-	TokenBucket
-	LeakyBucket
-	Queue          // a leaky bucket that calls leave evenly spaced
-	Permits        // what calls hold while they run
-	Reserved       // FixedWindow, of which charges may lapse or what is owed may be more than one count
-	ReservedPeriod // Calendar likewise
-	Algorithms
-)
-
-// Drains reports whether the algorithm is a level that drains.
-func (a Algorithm) Drains() bool { return a >= TokenBucket && a <= Queue }
-
 // Terms say how to count. Charges of equal Terms and key are charges to the same
 // limit. Times are in microseconds.
 type Terms struct {
-	Algorithm Algorithm
+	Algorithm algorithm.Algorithm
 	// Shadow marks a limit that is counted and denies nobody.
 	Shadow bool
 	// Window is the time that Max refers to.
@@ -85,7 +62,7 @@ func (t *Terms) Kept() int64 {
 
 // Lapses reports whether a call has what it is charged only while it runs, so that it lapses
 // unless it is renewed.
-func (t *Terms) Lapses() bool { return t.Algorithm == Permits || t.Reserve > 0 }
+func (t *Terms) Lapses() bool { return t.Reserve > 0 || t.Algorithm.Is(algorithm.Lends) }
 
 // Lasts returns for how long a held charge lasts if it is not renewed.
 func (t *Terms) Lasts() time.Duration {
@@ -114,7 +91,7 @@ func (t *Terms) Blocks() bool { return t.Holds || t.Block > 0 }
 
 // Capacity returns the most that could ever be charged at once.
 func (t *Terms) Capacity() int64 {
-	if t.Algorithm.Drains() {
+	if t.Algorithm.Is(algorithm.Drains) {
 		return t.Param
 	}
 	return t.Max
