@@ -119,15 +119,12 @@ func (e *events) notifyFailure(ctx context.Context, ev observe.FailureEvent) {
 	}
 }
 
-// Waits implements [decide.Listener].
-func (e *events) Waits(ctx context.Context, ev decide.WaitEvent) {
+// waits tells of a call that waits.
+func (e *events) waits(ctx context.Context, ev decide.WaitEvent) {
 	for _, o := range e.observers {
 		notifyWith(e, ctx, o.Wait, observe.WaitEvent(ev))
 	}
 }
-
-// Crowded implements [decide.Listener].
-func (e *events) Crowded(p *plan.Plan) { e.log.Find(report.LineFull, p.Name, "") }
 
 // reportBreaker reports that the circuit breaker of a node has opened or closed. The node is a
 // server's address, or empty if there is one server or it is unknown.

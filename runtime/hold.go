@@ -59,6 +59,14 @@ func (l lent) Peer(ctx context.Context, limit Limit, of *peerstate.Limit, said p
 // [WithDenialMemory].
 func (l *Limiter) Release(ctx context.Context, limit Limit) error { return l.hold(ctx, limit, 0) }
 
+// keyError returns why the limit has no key, or nil.
+func keyError(l *Limit) error {
+	if l.Rule != nil && l.Rule.Invalid == rule.InvalidShare {
+		return nil
+	}
+	return rule.PartsOf(l).Err()
+}
+
 func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error {
 	if err := keyError(&limit); err != nil {
 		return err
@@ -83,9 +91,9 @@ func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error 
 
 func (l lent) Waits(ctx context.Context, rule *Rule) (over func(admitted bool)) {
 	since := clock.Now()
-	l.events.Waits(ctx, decide.WaitEvent{Rule: rule.Name, Waiting: true})
+	l.events.waits(ctx, decide.WaitEvent{Rule: rule.Name, Waiting: true})
 	return func(admitted bool) {
-		l.events.Waits(ctx, decide.WaitEvent{Rule: rule.Name, Waited: clock.Now() - since, Admitted: admitted})
+		l.events.waits(ctx, decide.WaitEvent{Rule: rule.Name, Waited: clock.Now() - since, Admitted: admitted})
 	}
 }
 

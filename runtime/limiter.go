@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -151,7 +150,7 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, pai
 // askOne has the store decide what takeOne could not.
 func (l *Limiter) askOne(ctx context.Context, limits []Limit, p *plan.Plan, try *decide.Try, rechecks bool,
 	d *Decision) error {
-	c, limit := decide.NewCall(), &limits[0]
+	c, limit := decide.NewCall(decide.Take), &limits[0]
 	defer c.Free()
 	c.Adopt(p, rule.PartsOf(limit).Bytes(), limit.Cost, limit.Max, try, rechecks)
 	return l.finish(ctx, c, limits, l.engine.Ask(ctx, c), d)
@@ -159,102 +158,61 @@ func (l *Limiter) askOne(ctx context.Context, limits []Limit, p *plan.Plan, try 
 
 // takeAll takes a call with any limits.
 func (l *Limiter) takeAll(ctx context.Context, limits []Limit, paid *paidCap, d *Decision) error {
-	req := newRequest()
-	defer req.free()
-	return l.takeFor(ctx, req, limits, paid, d)
+	c := decide.NewCall(decide.Take)
+	defer c.Free()
+	return l.takeFor(ctx, c, limits, paid, d)
 }
 
 // takeFor is takeAll in memory that its caller has.
-func (l *Limiter) takeFor(ctx context.Context, req *request, limits []Limit, paid *paidCap, d *Decision) error {
-	if err := req.fill(ctx, l, limits); err != nil {
+func (l *Limiter) takeFor(ctx context.Context, c *decide.Call, limits []Limit, paid *paidCap, d *Decision) error {
+	if err := l.engine.Plan(ctx, c, limits); err != nil {
 		return err
 	}
-	if l.processCap != nil && !decide.Unsatisfiable(req.Charges) {
+	if l.processCap != nil && !decide.Unsatisfiable(c.Charges) {
 		if err := l.chargeCap(ctx, paid, d); err != nil {
 			return err
 		}
 	}
-	return l.take(ctx, req, limits, d)
+	return l.take(ctx, c, limits, d)
 }
 
-// take has a call decided, and answers it when it is the call's turn.
-func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Decision) error {
-	err := l.decide(ctx, req, limits)
-	if req.LeftQueue() {
-		l.leaveQueue(ctx, req, limits, Decision{})
+// take has a planned call decided, and answers it when it is the call's turn.
+func (l *Limiter) take(ctx context.Context, c *decide.Call, limits []Limit, d *Decision) error {
+	err := l.engine.Run(ctx, c, limits)
+	if c.State == decide.LeftQueue {
+		l.leaveQueue(ctx, c, limits, Decision{})
 	}
-	if err == nil && req.mayWait != nil && !terms.Admitted(req.Tries) {
-		d.fill(req.Charges, req.Tries)
-		if req.mayWait() {
+	if c.MayWait != nil && c.State == decide.Refused {
+		d.fill(c.Charges, c.Tries)
+		if c.MayWait() {
 			return meter.ErrNoRoom
 		}
 	}
-	err = l.finish(ctx, &req.Call, limits, err, d)
-	if err == nil && req.Delay() > 0 {
-		if err = req.AwaitTurn(ctx, slices.Clone(limits)); err != nil {
-			l.leaveQueue(ctx, req, limits, *d)
+	err = l.finish(ctx, c, limits, err, d)
+	if err == nil && c.Delay() > 0 {
+		if err = l.engine.AwaitTurn(ctx, c, limits); err != nil {
+			l.leaveQueue(ctx, c, limits, *d)
 			*d = Decision{}
 		}
 	}
-	req.reportEnd(ctx, l, err)
+	l.end(ctx, c, err)
 	return err
 }
 
 // leaveQueue gives back the place in a queue, and all else, of a call that has left it. It was decided,
 // or it was to be at its turn.
-func (l *Limiter) leaveQueue(ctx context.Context, req *request, limits []Limit, d Decision) {
+func (l *Limiter) leaveQueue(ctx context.Context, c *decide.Call, limits []Limit, d Decision) {
 	if d.page == nil {
-		req.Prove()
-		d.keep(l, limits, &req.Call)
+		c.Prove()
+		d.keep(l, limits, c)
 	}
 	d.leftQueue = true
 	_ = l.Refund(ctx, d)
 }
 
-// decide has a call tried until it is decided: once, or again after each wait that its rules allow.
-func (l *Limiter) decide(ctx context.Context, req *request, limits []Limit) (err error) {
-	var since time.Duration
-	if req.Waits() && !req.tentative {
-		since = clock.Now()
-	}
-	if since != 0 && l.ledger.Lines.Waiting() {
-		req.Begin(ctx, since, since)
-		err = l.engine.Line(ctx, &req.Call, limits)
-	}
-	for waits := true; waits && err == nil; {
-		if err = l.try(ctx, req, limits, since); err == nil {
-			waits, err = req.Await(ctx, limits)
-		}
-		if err == nil && !waits && req.Deferred() {
-			waits, err = l.engine.TakeTurn(ctx, &req.Call, slices.Clone(limits), since)
-		}
-	}
-	req.Decided(err != nil)
-	return err
-}
-
-// try tries a call that has waited since an instant, by what holds now. Nothing has to be decided if
-// that leaves it no charges.
-func (l *Limiter) try(ctx context.Context, req *request, limits []Limit, since time.Duration) (err error) {
-	switch {
-	case req.Again && l.Enabled():
-		err = req.fill(ctx, l, limits)
-	case req.Again:
-		req.Clear()
-	}
-	if err != nil || len(req.Charges) == 0 {
-		return err
-	}
-	now := since
-	if since == 0 || req.Again {
-		now = clock.Now()
-	}
-	req.Begin(ctx, since, now)
-	if !l.engine.Known(ctx, &req.Call) {
-		err = l.engine.Ask(ctx, &req.Call)
-	}
-	if err == nil && req.tentative && !terms.Admitted(req.Tries) {
-		return meter.ErrNoRoom
-	}
-	return err
+// end reports what is known only when a call is over: that its wait has ended, and which shadow
+// limits could never admit it. Err is why it does not go on, or nil.
+func (l *Limiter) end(ctx context.Context, c *decide.Call, err error) {
+	c.End(ctx, err == nil)
+	l.events.reportUnsatisfiable(ctx, c.Unsatisfiable, err)
 }

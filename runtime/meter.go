@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/algorithm"
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/meter"
 	"github.com/rategen/rategen/runtime/internal/plan"
@@ -195,12 +196,15 @@ func (m *metered) takePart(wants []meter.Want, try bool) (err error) {
 		ctx, cancel = l.meterContext(ctx)
 		defer cancel()
 	}
-	req := newRequest()
-	defer req.free()
-	req.tentative = try
+	what := decide.Take
+	if try {
+		what = decide.Attempt
+	}
+	c := decide.NewCall(what)
+	defer c.Free()
 	var d Decision
-	if err = req.fill(ctx, l, limits); err == nil {
-		err = l.take(ctx, req, limits, &d)
+	if err = l.engine.Plan(ctx, c, limits); err == nil {
+		err = l.take(ctx, c, limits, &d)
 	}
 	if err == meter.ErrNoRoom {
 		return err // nobody was refused
@@ -208,8 +212,8 @@ func (m *metered) takePart(wants []meter.Want, try bool) (err error) {
 	if err != nil {
 		return l.refusalError(m.meter.Ctx, err)
 	}
-	for i := range req.Tries { // each of one limit
-		wants[bits.TrailingZeros8(req.Charges[i].Limits)].Room = req.Tries[i].Remaining
+	for i := range c.Tries { // each of one limit
+		wants[bits.TrailingZeros8(c.Charges[i].Limits)].Room = c.Tries[i].Remaining
 	}
 	for i := range wants {
 		w := &wants[i]

@@ -15,15 +15,14 @@ import (
 // [ErrInvalidLimit], [ErrInvalidKey], [ErrUnavailable] or the context's. The kill switch,
 // failure policies and the process cap have no effect on it.
 func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (d Decision, err error) {
-	req := newRequest()
-	defer req.free()
-	req.peek = true
-	if err = req.fill(ctx, l, limits); err != nil || len(req.Charges) == 0 {
+	c := decide.NewCall(decide.Peek)
+	defer c.Free()
+	if err = l.engine.Plan(ctx, c, limits); err != nil || len(c.Charges) == 0 {
 		d.Allowed = err == nil
 		return d, err
 	}
-	if err = l.engine.Peek(ctx, &req.Call); err == nil {
-		d.fill(req.Charges, req.Tries)
+	if err = l.engine.Peek(ctx, c); err == nil {
+		d.fill(c.Charges, c.Tries)
 	}
 	return d, err
 }
@@ -71,14 +70,13 @@ func (l *Limiter) Usage(ctx context.Context, limits ...Limit) ([]Usage, error) {
 	}
 	var calls []*decide.Call
 	for _, limit := range limits {
-		req := newRequest()
-		defer req.free()
-		req.peek = true
-		if err := req.fill(ctx, l, []Limit{limit.WithCost(1)}); err != nil {
+		c := decide.NewCall(decide.Peek)
+		defer c.Free()
+		if err := l.engine.Plan(ctx, c, []Limit{limit.WithCost(1)}); err != nil {
 			return nil, err
 		}
-		if len(req.Charges) > 0 {
-			calls = append(calls, &req.Call)
+		if len(c.Charges) > 0 {
+			calls = append(calls, c)
 		}
 	}
 	if err := l.engine.Peek(ctx, calls...); err != nil {
@@ -134,23 +132,23 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 	var calls []*decide.Call
 	var of []int // the limit of each
 	for i := range limits {
-		req, out := newRequest(), &outcomes[i]
-		defer req.free()
-		if out.Err = req.fill(ctx, l, limits[i:i+1]); out.Err != nil {
+		c, out := decide.NewCall(decide.Take), &outcomes[i]
+		defer c.Free()
+		if out.Err = l.engine.Plan(ctx, c, limits[i:i+1]); out.Err != nil {
 			continue
 		}
-		if l.processCap != nil && !decide.Unsatisfiable(req.Charges) {
+		if l.processCap != nil && !decide.Unsatisfiable(c.Charges) {
 			if out.Err = l.chargeCap(ctx, &paid[i], &out.Decision); out.Err != nil {
 				continue
 			}
 		}
-		if len(req.Charges) == 0 {
-			out.Err = l.finish(ctx, &req.Call, limits[i:i+1], nil, &out.Decision)
-			req.reportEnd(ctx, l, nil)
+		if len(c.Charges) == 0 {
+			out.Err = l.finish(ctx, c, limits[i:i+1], nil, &out.Decision)
+			l.end(ctx, c, nil)
 			continue
 		}
-		req.Begin(ctx, 0, arrived)
-		calls, of = append(calls, &req.Call), append(of, i)
+		c.Begin(ctx, 0, arrived)
+		calls, of = append(calls, c), append(of, i)
 	}
 	for k, err := range l.engine.DecideEach(ctx, calls) {
 		i := of[k]

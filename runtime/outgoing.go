@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/meter"
 )
 
@@ -13,11 +14,11 @@ func (l lent) Try(ctx context.Context, into any, waited time.Duration, mayWait f
 		d.Allowed = true
 		return false, nil
 	}
-	req := newRequest()
-	defer req.free()
-	req.WaitedBefore, req.mayWait = waited, mayWait
+	c := decide.NewCall(decide.Take)
+	defer c.Free()
+	c.WaitedBefore, c.MayWait = waited, mayWait
 	var paid paidCap
-	if err = l.takeFor(ctx, req, limits, &paid, d); err != nil {
+	if err = l.takeFor(ctx, c, limits, &paid, d); err != nil {
 		l.processCap.giveBack(&paid)
 	}
 	if err == meter.ErrNoRoom {

@@ -3,17 +3,96 @@ package decide
 import (
 	"cmp"
 	"context"
+	"sync"
+	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
-	"github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
 // ErrNoStore is the error of a limiter without a store.
 var ErrNoStore = private.New("the limiter has no store")
+
+var callPool = sync.Pool{New: func() any { return new(Call) }}
+
+// NewCall returns a call without charges, which is to be freed.
+func NewCall(what Operation) *Call {
+	c := callPool.Get().(*Call)
+	c.Operation = what
+	return c
+}
+
+// Free lets others use the call's memory.
+func (c *Call) Free() {
+	(*waiting)(c).leave()
+	c.End(context.Background(), false) // where something has panicked
+	c.Clear()
+	clear(c.Unsatisfiable)
+	c.Unsatisfiable = c.Unsatisfiable[:0]
+	c.MayWait, c.WaitedBefore, c.engine, c.overrides, c.State = nil, 0, nil, nil, Planned
+	if cap(c.keys) <= 16*terms.MaxKey { // others need no more
+		callPool.Put(c)
+	}
+}
+
+// Clear makes the call one without charges. It keeps its state, and its place in a line.
+func (c *Call) Clear() {
+	clear(c.Charges)
+	clear(c.Tries)
+	clear(c.openCharges)
+	c.Charges, c.Tries, c.openCharges, c.keys, c.storeCall[0] = c.Charges[:0], c.Tries[:0], c.openCharges[:0],
+		c.keys[:0], terms.Call{}
+	c.Try = Try{State: c.State}
+}
+
+// Key appends the key of a charge by a plan to the call's memory.
+func (c *Call) Key(p *plan.Plan, parts []byte) []byte {
+	start := len(c.keys)
+	c.keys = p.AppendKey(c.keys, parts)
+	return c.keys[start:len(c.keys):len(c.keys)]
+}
+
+// Adopt makes the charge of a lone limit that does not wait, and goes on with a try of it.
+// Rechecks is what was found about that.
+func (c *Call) Adopt(p *plan.Plan, parts []byte, cost, own int64, try *Try, rechecks bool) {
+	c.Charges = append(c.Charges, Charge{Plan: p, Key: c.Key(p, parts), Cost: cost, Limits: 1, DeclaredMax: own})
+	c.Begin(context.Background(), 0, try.Arrived)
+	c.Tries[0].Rechecks = rechecks
+}
+
+// Prove gives the call a receipt, if it has none.
+func (c *Call) Prove() {
+	if c.Page == nil {
+		c.Page, c.Receipt = c.book.Issue()
+	}
+}
+
+// Begin begins a try at an instant: nothing is known about any charge. A call that has waited since
+// another one, which is 0 if it may not wait, does so no longer than its rules and its context say.
+func (c *Call) Begin(ctx context.Context, since, arrived time.Duration) {
+	c.Arrived, c.Page = arrived, nil
+	clear(c.Tries)
+	c.Tries = c.Tries[:0]
+	for i := range c.Charges {
+		c.Tries = append(c.Tries, terms.Charge{})
+		c.Charges[i].Plan.Charge(&c.Tries[i], c.Charges[i].Key, c.Charges[i].Cost)
+	}
+	if since != 0 {
+		c.limitWait(ctx, since)
+	}
+}
+
+// Waited returns how long the call had waited when its last try began.
+func (c *Call) Waited() time.Duration {
+	if c.waitStart == 0 {
+		return c.WaitedBefore
+	}
+	return c.WaitedBefore + max(0, c.Arrived-c.waitStart)
+}
 
 // Known is [Engine.Local] for a [Call].
 func (e *Engine) Known(ctx context.Context, c *Call) bool {
@@ -65,30 +144,8 @@ func (c *Call) Open() *terms.Call {
 			break
 		}
 	}
-	c.storeCall[0] = terms.Call{Charges: charges, Arrived: c.Arrived, Again: c.Again}
+	c.storeCall[0] = terms.Call{Charges: charges, Arrived: c.Arrived, Again: c.State != Planned}
 	return &c.storeCall[0]
-}
-
-// DecideEach decides several calls, and asks the store about all that this process cannot decide
-// in one request. It returns the error of each, as Ask does.
-func (e *Engine) DecideEach(ctx context.Context, each []*Call) []error {
-	var open []int
-	var calls []terms.Call // of those
-	for i, c := range each {
-		if !e.Known(ctx, c) {
-			open, calls = append(open, i), append(calls, *c.Open())
-		}
-	}
-	errs := make([]error, len(each))
-	if len(open) == 0 {
-		return errs
-	}
-	failed := e.ask(ctx, calls)
-	for k, i := range open {
-		each[i].storeCall[0].Err = calls[k].Err
-		errs[i] = e.applyAnswer(ctx, each[i], failed)
-	}
-	return errs
 }
 
 func (e *Engine) ask(ctx context.Context, calls []terms.Call) error {
@@ -99,24 +156,6 @@ func (e *Engine) ask(ctx context.Context, calls []terms.Call) error {
 		return err
 	}
 	return e.Store.Take(ctx, calls)
-}
-
-// askShadows has the store decide limits in shadow mode of a call whose others are admitted
-// already, and waits no longer than [redis.ShadowTime].
-func (e *Engine) askShadows(ctx context.Context, c *Call) error {
-	soon, cancel := context.WithTimeoutCause(ctx, redis.ShadowTime, redis.LateError(redis.ShadowTime))
-	defer cancel()
-	err := e.ask(soon, c.storeCall[:]) // before the call's own error is read, which it sets
-	if err = cmp.Or(err, c.storeCall[0].Err); err != nil {
-		if soon.Err() != nil {
-			err = context.Cause(soon)
-		}
-		for i := range c.storeCall[0].Charges {
-			c.storeCall[0].Charges[i].Err = err
-		}
-	}
-	c.storeCall[0].Err = nil
-	return e.applyAnswer(ctx, c, nil)
 }
 
 // applyAnswer applies the store's answer to [Call.Open]. Err is why it has decided no call at

@@ -3,20 +3,145 @@ package decide
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
-// Place puts a charge behind all others if its limit is in shadow mode, and else before those
+// Plan turns limits into charges by what holds now. It leaves out what needs no decision: a
+// limit that is switched off, or at no cost if no key can be blocked or held, one whose key is
+// invalid if its rule admits that, and a shadow limit that is invalid, could never admit the
+// call or has the key of another limit. The error is [rule.ErrInvalidLimit], or that of an
+// invalid key if the rule refuses those.
+func (e *Engine) Plan(ctx context.Context, c *Call, limits []rule.Limit) error {
+	if len(limits) > rule.MaxLimits {
+		return fmt.Errorf("%w: %d limits on one call, the maximum is %d", rule.ErrInvalidLimit, len(limits), rule.MaxLimits)
+	}
+	c.Clear()
+	c.engine, c.overrides = e, e.Plans.Overrides()
+	for i := range limits {
+		if err := e.add(ctx, c, &limits[i], uint8(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// silent reports whether nobody wants to hear what is wrong with the limits: nothing is
+// decided, or it was said before.
+func (c *Call) silent() bool { return c.Operation == Peek || c.State != Planned }
+
+// add adds the charge for a limit, unless it needs no decision.
+func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint8) error {
+	p, on, err := e.Plans.Plan(limit)
+	if err != nil {
+		if p != nil && p.Terms.Shadow && c.Operation != Peek {
+			e.leaveOut(ctx, c, p, err)
+			return nil
+		}
+		return err
+	}
+	if !on {
+		return nil
+	}
+	if limit.Cost == 0 && !c.silent() && p.Sample != nil && p.Sample.Free() {
+		e.Log.Find(report.NothingCharged, p.Name, "")
+	}
+	if limit.Cost == 0 && !p.RefusesAll() {
+		return nil
+	}
+	if p.Terms.Shadow && c.Operation != Peek {
+		if err := e.PauseCause(p, clock.Now()); err != nil {
+			e.leaveOut(ctx, c, p, err)
+			return nil
+		}
+	}
+	parts := rule.PartsOf(limit)
+	if err := parts.Err(); err != nil {
+		if counted, err := e.addInvalid(ctx, c, p, err); !counted {
+			return err
+		}
+	}
+	charge := Charge{Plan: p, Cost: limit.Cost, Limits: 1 << index, DeclaredMax: limit.Max,
+		EmptyPart: parts.HasEmpty(), InvalidKey: parts.Err() != nil}
+	if charge.EmptyPart && !c.silent() {
+		e.Log.EmptyPart(p.Declared)
+	}
+	if p.Terms.Shadow && p.Unsatisfiable(limit.Cost) {
+		if !c.silent() {
+			c.Unsatisfiable = append(c.Unsatisfiable, charge)
+		}
+		return nil
+	}
+	charge.Key = c.Key(p, parts.Bytes())
+	if same := c.put(charge, e.sharedKey); same != nil {
+		return e.join(same, &charge)
+	}
+	return nil
+}
+
+// leaveOut reports why a limit in shadow mode is left out.
+func (e *Engine) leaveOut(ctx context.Context, c *Call, p *plan.Plan, err error) {
+	if !c.silent() {
+		e.Failed(ctx, p, p.Fail, err)
+	}
+}
+
+// sharedKey reports that a limit in shadow mode is left out because another one has its key.
+func (e *Engine) sharedKey(shadow, other *plan.Plan) {
+	e.Log.SharedKey(shadow.Declared, other.Declared)
+}
+
+// addInvalid reports whether a limit counts whose key is invalid. Otherwise it is left out, or
+// there is an error.
+func (e *Engine) addInvalid(ctx context.Context, c *Call, p *plan.Plan, err error) (bool, error) {
+	policy := rule.FailClosed
+	switch {
+	case p.Rule.Invalid == rule.InvalidShare && p.Max > 0:
+		if !c.silent() {
+			e.Log.InvalidKey(p.Declared, err)
+		}
+		return true, nil
+	case p.Rule.Invalid == rule.InvalidAdmit || p.Terms.Shadow:
+		policy = rule.FailOpen
+	}
+	if !c.silent() {
+		e.Failed(ctx, p, policy, err)
+	}
+	if policy == rule.FailOpen && c.Operation != Peek {
+		return false, nil
+	}
+	return false, fmt.Errorf("rule %q: %w", p.Name, err)
+}
+
+// join adds o to a charge on the same key. The charge then costs what both do, but no more
+// than the limit could ever admit, so that a call may name a key twice. The lower max holds.
+func (e *Engine) join(c, o *Charge) error {
+	first, other := c.Plan.Rule, o.Plan.Rule
+	if !c.Plan.Numbers.CountsAs(o.Plan.Numbers) {
+		return fmt.Errorf("%w: rules %q and %q of one call have the same prefix and key, and count in different ways: give them prefixes of their own",
+			rule.ErrInvalidLimit, first.Name, other.Name)
+	}
+	if o.Plan.Max < c.Plan.Max {
+		c.Plan = e.Plans.AtMax(c.Plan, o.Plan.Max)
+	}
+	c.Cost = max(c.Cost, o.Cost, min(c.Cost+o.Cost, c.Plan.Capacity))
+	c.Limits |= o.Limits
+	return nil
+}
+
+// put puts a charge behind all others if its limit is in shadow mode, and else before those
 // that are. Of charges on one key there is one: a limit in shadow mode is left out, of which
 // leftOut hears with the other one. Two that enforce are one charge: it returns the one that is
-// there, and has not placed the new one.
-func (c *Call) Place(charge Charge, leftOut func(shadow, other *plan.Plan)) (same *Charge) {
+// there, and has not put in the new one.
+func (c *Call) put(charge Charge, leftOut func(shadow, other *plan.Plan)) (same *Charge) {
 	at := 0 // behind the last charge that is not in shadow mode
 	for i := 0; i < len(c.Charges); i++ {
 		o := &c.Charges[i]

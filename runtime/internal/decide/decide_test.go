@@ -38,9 +38,9 @@ func planOf(name string, fail rule.FailurePolicy, shadow bool) *plan.Plan {
 
 // callOf returns a call of limits.
 func callOf(plans ...*plan.Plan) *Call {
-	c := NewCall()
+	c := NewCall(Take)
 	for _, p := range plans {
-		c.Place(Charge{Plan: p, Key: p.Whole, Cost: 1}, nil)
+		c.put(Charge{Plan: p, Key: p.Whole, Cost: 1}, nil)
 	}
 	c.Begin(context.Background(), 0, clock.Now())
 	return c

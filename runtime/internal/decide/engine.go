@@ -5,25 +5,27 @@
 // be made, units of leases, remembered denials, and counts in this process. They keep nothing
 // of their arguments, so that the lists of a lone call may be on its caller's stack. The store
 // decides the charges that the stages leave open, see [Engine.Ask]. It is handed those of a
-// [Call], which are on the heap. Such a call may wait, see [Call.Await]: until its limits have
-// room, in a line for permits, or for as long as its place in a queue says.
+// [Call], which are on the heap. Such a call may wait, until its limits have room, in a line for
+// permits, or for as long as its place in a queue says: [Engine.Run] has its states.
 //
-// The package is handed plans, and never reads a rule. It promises that a limit in shadow
-// mode changes nothing for the others of a call, that the failure policies are applied in
-// one place, and that a call waits no longer than its rules and its context allow. It reports no
-// decisions.
+// A [Charge] is what a limit asks of a call, whatever has happened. A [terms.Charge] is that at one
+// try, with what was found. What a decision keeps of it, to settle it, is a [ledger.Made].
+//
+// The package promises that a limit in shadow mode changes nothing for the others of a call, that the
+// failure policies are applied in one place, and that a call waits no longer than its rules and its
+// context allow. It reports no decisions.
 package decide
 
 import (
 	"context"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -43,8 +45,22 @@ type Engine struct {
 	Leases *ledger.Leases
 	// Alone counts where Store gave no answer and a rule fails locally.
 	Alone *memstate.Store
-	// Failed is called for a charge that was not decided, with the policy that decides it.
+	// Plans say what limits mean now.
+	Plans *plan.Plans
+	// Lines are where calls wait for room.
+	Lines *ledger.Lines
+	// Switch switches all limits off.
+	Switch interface{ Enabled() bool }
+	// Closed is closed when no call is to wait any more.
+	Closed <-chan struct{}
+	// Polls says that the program may switch limits off, and that nobody tells when.
+	Polls bool
+	// Failed is called for a limit that was not decided, with the policy that decides it.
 	Failed func(ctx context.Context, p *plan.Plan, policy rule.FailurePolicy, err error)
+	// Waits is called for a call that begins to wait, and when it waits no longer.
+	Waits func(context.Context, WaitEvent)
+	// Log is told what is wrong with limits.
+	Log *report.Lines
 
 	shadowPauses shadowPauses
 }
@@ -60,7 +76,7 @@ func (e *Engine) Local(ctx context.Context, charges []Charge, tries []terms.Char
 		return false
 	case e.Leases != nil && e.lease(charges, tries):
 		return true
-	case e.Denials != nil && !t.Again && e.Denials.Recall(tries, t.Arrived):
+	case e.Denials != nil && t.State == Planned && e.Denials.Recall(tries, t.Arrived):
 		markRecalled(tries)
 		return true
 	case e.InProcess == nil || len(tries) != 1: // to ask about several is as quick
@@ -142,112 +158,6 @@ func (c *Charge) By(try *terms.Charge) *plan.Plan {
 // Made returns how much was charged at a try, if anything was: no more than this process's
 // share, if that has decided.
 func (c *Charge) Made(try *terms.Charge) int64 { return min(c.Cost, c.By(try).Capacity) }
-
-// A Try is the state of a try that belongs to no single charge.
-type Try struct {
-	// Arrived is the instant at which it began.
-	Arrived time.Duration
-	// Again says that the call has waited.
-	Again bool
-	// Receipt is the decision's, on Page. Page is nil if it has none yet.
-	Receipt uint16
-	Page    *terms.ReceiptPage
-}
-
-// A Call is one call on its way, in memory that may be used again.
-type Call struct {
-	Try
-	Setting
-	Charges []Charge       // those of limits in shadow mode behind the others
-	Tries   []terms.Charge // what was found about each
-
-	keys        []byte         // of the charges
-	storeCall   [1]terms.Call  // what the store is asked
-	openCharges []terms.Charge // its charges, if leases have admitted some
-	book        terms.ReceiptBook
-	// Shelf has what decisions keep of calls with several limits.
-	Shelf ledger.Shelf
-	// WaitedBefore is how long it had waited elsewhere before it came here.
-	WaitedBefore time.Duration
-
-	turn        *ledger.Turn  // in a line for room, or nil
-	leftQueue   bool          // before its turn
-	permitPause time.Duration // before it last asked for permits
-	waitStart   time.Duration // the instant at which it began to wait; 0: it has not waited
-	rule        string        // the rule that kept it for longest then
-}
-
-var callPool = sync.Pool{New: func() any { return new(Call) }}
-
-// NewCall returns a call without charges, which is to be freed.
-func NewCall() *Call { return callPool.Get().(*Call) }
-
-// Free lets others use the call's memory.
-func (c *Call) Free() {
-	c.Clear()
-	if !c.Large() {
-		callPool.Put(c)
-	}
-}
-
-// Large reports whether the call has more memory than others need.
-func (c *Call) Large() bool { return cap(c.keys) > 16*terms.MaxKey }
-
-// Clear makes the call one without charges. It keeps its place in a line, and goes on to wait.
-func (c *Call) Clear() {
-	again := c.Again
-	clear(c.Charges)
-	clear(c.Tries)
-	clear(c.openCharges)
-	c.Charges, c.Tries, c.openCharges, c.keys, c.storeCall[0] = c.Charges[:0], c.Tries[:0], c.openCharges[:0],
-		c.keys[:0], terms.Call{}
-	c.Try, c.leftQueue = Try{Again: again}, false
-}
-
-// Key appends the key of a charge by a plan to the call's memory.
-func (c *Call) Key(p *plan.Plan, parts []byte) []byte {
-	start := len(c.keys)
-	c.keys = p.AppendKey(c.keys, parts)
-	return c.keys[start:len(c.keys):len(c.keys)]
-}
-
-// Adopt makes the charge of a lone limit that does not wait, and goes on with a try of it.
-// Rechecks is what was found about that.
-func (c *Call) Adopt(p *plan.Plan, parts []byte, cost, own int64, try *Try, rechecks bool) {
-	c.Charges = append(c.Charges, Charge{Plan: p, Key: c.Key(p, parts), Cost: cost, Limits: 1, DeclaredMax: own})
-	c.Begin(context.Background(), 0, try.Arrived)
-	c.Tries[0].Rechecks = rechecks
-}
-
-// Prove gives the call a receipt, if it has none.
-func (c *Call) Prove() {
-	if c.Page == nil {
-		c.Page, c.Receipt = c.book.Issue()
-	}
-}
-
-// Begin begins a try at an instant: nothing is known about any charge. A call that has waited since
-// another one, which is 0 if it may not wait, does so no longer than its rules and its context say.
-func (c *Call) Begin(ctx context.Context, since, arrived time.Duration) {
-	c.Arrived, c.Page = arrived, nil
-	clear(c.Tries)
-	c.Tries = c.Tries[:0]
-	for i := range c.Charges {
-		c.Tries = append(c.Tries, terms.Charge{})
-		c.Charges[i].Plan.Charge(&c.Tries[i], c.Charges[i].Key, c.Charges[i].Cost)
-	}
-	if since != 0 {
-		c.limitWait(ctx, since)
-	}
-}
-
-// Waited returns how long the call had waited when its last try began.
-func (c *Call) Waited() time.Duration {
-	if c.waitStart == 0 {
-		return c.WaitedBefore
-	}
-	return c.WaitedBefore + max(0, c.Arrived-c.waitStart)
-}
 
 // enforces reports whether any of the charges may deny the call.
 func enforces(tries []terms.Charge) bool {

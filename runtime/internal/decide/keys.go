@@ -10,6 +10,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -96,4 +97,44 @@ func (e *Engine) Hold(ctx context.Context, p *plan.Plan, key []byte, d time.Dura
 		return ErrNoStore
 	}
 	return private.Hide(errors.Join(e.Store.Hold(ctx, charges), charges[0].Err))
+}
+
+// DecideEach decides several calls, and asks the store about all that this process cannot decide
+// in one request. It returns the error of each, as Ask does.
+func (e *Engine) DecideEach(ctx context.Context, each []*Call) []error {
+	var open []int
+	var calls []terms.Call // of those
+	for i, c := range each {
+		if !e.Known(ctx, c) {
+			open, calls = append(open, i), append(calls, *c.Open())
+		}
+	}
+	errs := make([]error, len(each))
+	if len(open) == 0 {
+		return errs
+	}
+	failed := e.ask(ctx, calls)
+	for k, i := range open {
+		each[i].storeCall[0].Err = calls[k].Err
+		errs[i] = e.applyAnswer(ctx, each[i], failed)
+	}
+	return errs
+}
+
+// askShadows has the store decide limits in shadow mode of a call whose others are admitted
+// already, and waits no longer than [redis.ShadowTime].
+func (e *Engine) askShadows(ctx context.Context, c *Call) error {
+	soon, cancel := context.WithTimeoutCause(ctx, redis.ShadowTime, redis.LateError(redis.ShadowTime))
+	defer cancel()
+	err := e.ask(soon, c.storeCall[:]) // before the call's own error is read, which it sets
+	if err = cmp.Or(err, c.storeCall[0].Err); err != nil {
+		if soon.Err() != nil {
+			err = context.Cause(soon)
+		}
+		for i := range c.storeCall[0].Charges {
+			c.storeCall[0].Charges[i].Err = err
+		}
+	}
+	c.storeCall[0].Err = nil
+	return e.applyAnswer(ctx, c, nil)
 }

@@ -18,31 +18,34 @@ const (
 	longPermitPause = 50 * time.Millisecond
 )
 
-// Leave takes the call out of its line.
-func (c *Call) Leave() {
-	c.turn.Leave(false)
-	c.turn, c.permitPause = nil, 0
+// A tried call knows what its limits have said.
+type tried Call
+
+// leave takes the call out of its line.
+func (c *waiting) leave() {
+	c.place.Leave(false)
+	c.place, c.permitPause = nil, 0
 }
 
-// Decided takes a call that was decided, or failed to be, out of its line.
-func (c *Call) Decided(failed bool) {
+// pass takes a call that was decided, or failed to be, out of its line, and lets the next one ask.
+func (c *waiting) pass(failed bool) {
 	o, t := c.inLine()
 	switch {
-	case c.turn == nil:
+	case c.place == nil:
 	case failed || o == nil || t.Shadow:
-		c.turn.Pass() // it needs no room
+		c.place.Pass() // it needs no room
 	case !terms.Admitted(c.Tries):
-		c.turn.Leave(!t.Allowed)
+		c.place.Leave(!t.Allowed)
 	default:
-		c.turn.Admitted(t.Remaining, clock.Now()+nextRoom(t))
+		c.place.Admitted(t.Remaining, clock.Now()+nextRoom(t))
 	}
-	c.turn, c.permitPause = nil, 0
+	c.place, c.permitPause = nil, 0
 }
 
 // inLine returns the charge for whose room the call is in a line, or nil.
-func (c *Call) inLine() (*Charge, *terms.Charge) {
+func (c *waiting) inLine() (*Charge, *terms.Charge) {
 	for i := range c.Charges {
-		if o := &c.Charges[i]; c.turn.InLine(o.Key, o.DeclaredMax) {
+		if o := &c.Charges[i]; c.place.InLine(o.Key, o.DeclaredMax) {
 			return o, &c.Tries[i]
 		}
 	}
@@ -72,8 +75,8 @@ type lack struct {
 // and whether every limit that denied it allows that wait. It returns 0 if the call waits for
 // permits: nobody knows when they are returned.
 func (c *Call) Pause() (pause time.Duration, ok bool) {
-	w, ok := c.lack()
-	if !ok || c.Tries[w.charge].Algorithm.Is(algorithm.Lends) {
+	w, ok := (*tried)(c).lack()
+	if !ok || (*tried)(c).lends(w) {
 		return 0, ok
 	}
 	t := &c.Tries[w.charge]
@@ -83,10 +86,13 @@ func (c *Call) Pause() (pause time.Duration, ok bool) {
 	return t.RetryAfter, true
 }
 
+// lends reports whether what a call lacks is permits.
+func (c *tried) lends(w lack) bool { return c.Tries[w.charge].Algorithm.Is(algorithm.Lends) }
+
 // lack returns what a denied call lacks, and whether every limit that denied it allows to wait for
 // that. A queue has taken the wait into account already. Of permits nobody knows when they
 // are returned: they come last.
-func (c *Call) lack() (w lack, ok bool) {
+func (c *tried) lack() (w lack, ok bool) {
 	if terms.Admitted(c.Tries) {
 		return w, false
 	}
@@ -102,7 +108,7 @@ func (c *Call) lack() (w lack, ok bool) {
 		case permits && (t.Wait <= 0 || t.RetryAfter == Never),
 			!permits && (t.RetryAfter > t.Wait || t.Algorithm.Is(algorithm.Queues) && !t.Blocked):
 			return w, false
-		case longest == nil, permits && longest.Algorithm.Is(algorithm.Lends) && c.turn.InLine(o.Key, o.DeclaredMax),
+		case longest == nil, permits && longest.Algorithm.Is(algorithm.Lends) && c.place.InLine(o.Key, o.DeclaredMax),
 			!permits && (longest.Algorithm.Is(algorithm.Lends) || t.RetryAfter > longest.RetryAfter):
 			w.charge, longest = i, t
 		}
@@ -129,23 +135,13 @@ func (c *Call) Delay() time.Duration {
 	return longest
 }
 
-// hasAdaptive reports whether load scales a limit of the call.
-func (c *Call) hasAdaptive() bool {
-	for i := range c.Charges {
-		if c.Charges[i].Plan.Adapts {
-			return true
-		}
-	}
-	return false
-}
-
 // longestRule returns the name of the rule for which a call has to wait longest. It is in
 // a line for one.
-func (c *Call) longestRule() (rule string) {
+func (c *waiting) longestRule() (rule string) {
 	longest := time.Duration(-1)
 	for i := range c.Charges {
 		o, t := &c.Charges[i], &c.Tries[i]
-		if c.turn.InLine(o.Key, o.DeclaredMax) {
+		if c.place.InLine(o.Key, o.DeclaredMax) {
 			return o.Plan.Name
 		}
 		wait := t.Delay

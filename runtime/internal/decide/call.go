@@ -1,0 +1,64 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/ledger"
+	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// A Try is what belongs to no single charge of a try.
+type Try struct {
+	// Arrived is the instant at which it began.
+	Arrived time.Duration
+	// State is where the call is. In any but [Planned] it has waited: what was denied before says
+	// nothing about it.
+	State State
+	// Receipt is the decision's, on Page. Page is nil if it has none yet.
+	Receipt uint16
+	Page    *terms.ReceiptPage
+}
+
+// An Operation is what is asked about a call.
+type Operation uint8
+
+const (
+	// Take decides it.
+	Take Operation = iota
+	// Peek says how it would be decided. Nobody is told what is wrong with it.
+	Peek
+	// Attempt decides it without a wait. Without room it is [meter.ErrNoRoom], of which nobody is told.
+	Attempt
+)
+
+// A Call is one call with any limits on its way, in memory that may be used again, so that a call
+// allocates nothing.
+type Call struct {
+	Try
+	Charges []Charge       // those of limits in shadow mode behind the others
+	Tries   []terms.Charge // what was found about each
+	// Operation is what is asked.
+	Operation Operation
+	// MayWait, of a call that waits elsewhere, has a denial be [meter.ErrNoRoom] if it is true. It may be nil.
+	MayWait func() bool
+	// WaitedBefore is how long it had waited there before.
+	WaitedBefore time.Duration
+	// Unsatisfiable are charges of limits in shadow mode that are left out since they never fit.
+	Unsatisfiable []Charge
+	// Shelf has what decisions keep of calls with several limits.
+	Shelf ledger.Shelf
+
+	keys        []byte         // of the charges
+	storeCall   [1]terms.Call  // what the store is asked
+	openCharges []terms.Charge // its charges, if leases have admitted some
+	book        terms.ReceiptBook
+	engine      *Engine           // that has planned it, or nil
+	overrides   *plan.OverrideSet // that were in force then, or nil
+
+	place       *ledger.Turn  // in a line for room, or nil
+	until       time.Duration // the instant until which it may be there
+	permitPause time.Duration // before it last asked for permits
+	waitStart   time.Duration // the instant at which it began to wait; 0: it has not waited
+	rule        string        // the rule that kept it for longest then
+}

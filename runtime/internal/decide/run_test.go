@@ -1,0 +1,199 @@
+package decide
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/ledger"
+	"github.com/rategen/rategen/runtime/internal/memstate"
+	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/report"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// An answer is what a store says of the charges that it is asked about.
+type answer int
+
+const (
+	room  answer = iota
+	turn         // of a queue half a second later, and room for the others then
+	soon         // none now
+	never        // none in time
+	away         // no answer
+	panics
+)
+
+type toggle bool
+
+func (t *toggle) Enabled() bool { return !bool(*t) }
+
+// TestStates has calls meet events in each state.
+func TestStates(t *testing.T) {
+	const begin, wait = 100 * time.Millisecond, 10 * time.Second
+	window := &rule.Rule{Name: "window", Algorithm: rule.SlidingLog, Window: time.Minute, Max: 9, Wait: wait, Fail: rule.FailClosed}
+	queue := &rule.Rule{Name: "queue", Algorithm: rule.LeakyBucket, Window: time.Minute, Max: 9, Wait: wait, Fail: rule.FailClosed}
+	permit := &rule.Rule{Name: "permit", Algorithm: rule.Concurrency, Window: time.Minute, Max: 9, Wait: wait, Fail: rule.FailClosed}
+	once := &rule.Rule{Name: "once", Algorithm: rule.SlidingLog, Window: time.Minute, Max: 9, Fail: rule.FailClosed}
+	line, beside, permits := []*rule.Rule{window}, []*rule.Rule{queue, window}, []*rule.Rule{queue, permit}
+	type do func(*machine)
+	cancel := func(m *machine) { m.cancel() }
+	shut := func(m *machine) { close(m.closed) }
+	wake := func(m *machine) { m.Lines.Wake(m.waitsFor, 1) }
+	off := func(m *machine) { m.off = true; m.override(nil) }
+	double := func(m *machine) { m.override(map[string]rule.Override{"queue": {Max: new(int64(18))}}) }
+	for _, c := range []struct {
+		name    string
+		rules   []*rule.Rule
+		answers []answer
+		happens do // after a tenth of a second
+		state   State
+		err     error
+		after   time.Duration // that the call has taken
+	}{
+		{"planned, room", []*rule.Rule{once}, []answer{room}, nil, Admitted, nil, 0},
+		{"planned, no room", []*rule.Rule{once}, []answer{soon}, nil, Refused, nil, 0},
+		{"planned, no answer", []*rule.Rule{once}, []answer{away}, nil, Undecided, ErrUnavailable, 0},
+		{"planned, no room in time", line, []answer{never}, nil, Refused, nil, 0},
+		{"planned, panic", line, []answer{panics}, nil, Planned, errPanic, 0},
+		{"in line, room", line, []answer{soon, room}, wake, Admitted, nil, begin},
+		{"in line, no other room", line, []answer{soon, room}, nil, Admitted, nil, time.Second},
+		{"in line, no room in time", line, []answer{soon, never}, wake, Refused, nil, begin},
+		{"in line, no answer", line, []answer{soon, away}, wake, Undecided, ErrUnavailable, begin},
+		{"in line, panic", line, []answer{soon, panics}, wake, Woken, errPanic, begin},
+		{"in line, override", line, []answer{soon, room}, func(m *machine) {
+			m.override(map[string]rule.Override{"window": {Max: new(int64(10))}})
+		}, Admitted, nil, begin},
+		{"in line, switched off", line, []answer{soon}, off, Admitted, nil, begin},
+		{"in line, context", line, []answer{soon}, cancel, Left, context.Canceled, begin},
+		{"in line, closed", line, []answer{soon}, shut, Left, ErrClosed, begin},
+		{"in a queue, turn", beside, []answer{turn, room}, nil, Admitted, nil, 5 * begin},
+		{"in a queue, override", beside, []answer{turn, room}, double, Admitted, nil, 3 * begin},
+		{"in a queue, switched off", beside, []answer{turn}, off, Admitted, nil, begin},
+		{"in a queue, context", beside, []answer{turn}, cancel, LeftQueue, context.Canceled, begin},
+		{"in a queue, closed", beside, []answer{turn}, shut, LeftQueue, ErrClosed, begin},
+		{"at its turn, no room in time", beside, []answer{turn, never}, nil, Refused, nil, 5 * begin},
+		{"at its turn, no answer", beside, []answer{turn, away}, nil, Undecided, ErrUnavailable, 5 * begin},
+		{"at its turn, panic", beside, []answer{turn, panics}, nil, Turned, errPanic, 5 * begin},
+		{"at its turn, another place", beside, []answer{turn, soon, turn, room}, nil, Admitted, nil, 10 * begin},
+		{"at its turn, permits", permits, []answer{turn, soon, room}, nil, Admitted, nil, 5*begin + permitPause},
+		{"at its turn, context in line", permits, []answer{turn, soon}, func(m *machine) { time.Sleep(4*begin + time.Millisecond); m.cancel() }, Left, context.Canceled, 5*begin + time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(t, c.answers)
+				if c.happens != nil {
+					go func() { time.Sleep(begin); c.happens(m) }()
+				}
+				start := time.Now()
+				state, err := m.run(c.rules)
+				took := time.Since(start)
+				if state != c.state || !errors.Is(err, c.err) || took > c.after || took < c.after-permitPause {
+					t.Errorf("state %d after %v, %v: want %d after %v, %v", state, took, err, c.state, c.after, c.err)
+				}
+				if len(m.answers) > 0 && err == nil {
+					t.Errorf("the store was not asked %d times more", len(m.answers))
+				}
+				if lines, calls := m.Lines.Count(); lines+calls > 0 {
+					t.Errorf("%d calls are left in %d lines", calls, lines)
+				}
+				if m.waiting != 0 {
+					t.Errorf("%d calls are told to wait that have ended", m.waiting)
+				}
+			})
+		})
+	}
+}
+
+// A machine is an engine whose store gives some answers.
+type machine struct {
+	Engine
+	answers  []answer
+	ctx      context.Context
+	cancel   context.CancelFunc
+	closed   chan struct{}
+	off      toggle
+	waitsFor []byte
+	waiting  int
+}
+
+var errPanic = errors.New("the store has panicked")
+
+func newMachine(t *testing.T, answers []answer) *machine {
+	m := &machine{answers: answers, closed: make(chan struct{})}
+	m.ctx, m.cancel = context.WithCancel(t.Context())
+	t.Cleanup(m.cancel)
+	m.Engine = Engine{
+		Store: storeFunc{take: m.take}, Alone: memstate.NewStore(8), Plans: &plan.Plans{Replicas: 1, NewPlan: func(*plan.Plan) {}},
+		Lines: &ledger.Lines{Most: 8}, Switch: &m.off, Closed: m.closed, Log: new(report.Lines),
+		Failed: func(context.Context, *plan.Plan, rule.FailurePolicy, error) {},
+		Waits: func(_ context.Context, ev WaitEvent) {
+			if m.waiting--; ev.Waiting {
+				m.waiting += 2
+			}
+		},
+	}
+	m.override(nil)
+	return m
+}
+
+// override puts overrides of rules in force.
+func (m *machine) override(rules map[string]rule.Override) {
+	o, err := plan.NewOverrides(nil, rules, nil)
+	if err != nil {
+		panic(err)
+	}
+	m.Plans.Override(plan.NewOverrideSet(o, func(error) {}))
+}
+
+// run runs a call of some rules as a limiter does.
+func (m *machine) run(rules []*rule.Rule) (state State, err error) {
+	var limits []rule.Limit
+	for _, r := range rules {
+		limits = append(limits, r.Limit(rule.NewKey()))
+	}
+	c := NewCall(Take)
+	defer c.Free()
+	defer func() {
+		if recover() != nil {
+			state, err = c.State, errPanic
+		}
+	}()
+	if err = m.Plan(m.ctx, c, limits); err != nil {
+		return c.State, err
+	}
+	err = m.Run(m.ctx, c, limits)
+	c.End(m.ctx, err == nil)
+	return c.State, err
+}
+
+func (m *machine) take(calls []terms.Call) error {
+	var next answer
+	next, m.answers = m.answers[0], m.answers[1:]
+	if next == away {
+		return errors.New("the store is away")
+	}
+	if next == panics {
+		panic("the store panics")
+	}
+	for i := range calls[0].Charges {
+		c := &calls[0].Charges[i]
+		c.Result = terms.Result{Allowed: next <= turn}
+		if next <= turn && !c.Deferred {
+			c.At = 1
+		}
+		switch {
+		case next == turn && c.Algorithm.Row().Name == "leaky-bucket":
+			c.Delay = time.Second / 2
+		case next == soon:
+			c.RetryAfter, m.waitsFor = time.Second, slices.Clone(c.Key)
+		case next == never:
+			c.RetryAfter = time.Hour
+		}
+	}
+	return nil
+}
