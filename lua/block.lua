@@ -1,10 +1,10 @@
--- The pieces of take.lua for limits with a block: a caller that such a limit denies
--- stays denied for that long from the denial on.
+-- The pieces of take.lua for limits with a block: a caller that such a limit refuses
+-- stays refused for that long from the refusal on.
 --
 -- A hold is a block of the key for all callers, whether or not the limit has room. Blocks
 -- and holds are stored and end alike.
 --
--- A block denies calls of cost 0, too, which only limits with a block are asked about. There
+-- A block refuses calls of cost 0, too, which only limits with a block are asked about. There
 -- is room for them however little that is: they begin no block, and write nothing.
 --
 -- The block is part of the limit's own key, as the time in microseconds at which it
@@ -14,8 +14,8 @@
 -- matter which limit began the block, or with which terms.
 --
 -- CALLS  what look reads holds the block, if there is one; a ZSET is read once more
---        then. The denial that begins it: one write, by ZADD, SETRANGE or GET and SET; PTTL, and PEXPIRE if the key would go before the block ends.
---        Later denials write nothing. The first charge after the end: ZREM, unless
+--        then. The refusal that begins it: one write, by ZADD, SETRANGE or GET and SET; PTTL, and PEXPIRE if the key would go before the block ends.
+--        Later refusals write nothing. The first charge after the end: ZREM, unless
 --        the state is a STRING.
 --
 -- An algorithm has these pieces, besides those that it puts into its own:
@@ -26,7 +26,7 @@
 --          whole
 --- block
 --- sets block
--- For how long a denial by the limit blocks; 0 and 1 are none.
+-- For how long a refusal by the limit blocks; 0 and 1 are none.
 local block
 --- forget
 --- sets ends
@@ -53,7 +53,7 @@ if ends then
 end
 ends = at + block
 --- insert mark
--- A Redis that takes no writes, for lack of memory say, still denies the call.
+-- A Redis that takes no writes, for lack of memory say, still refuses the call.
 blocked = type(written) ~= 'table' or written.ok ~= nil
 if blocked then
   --- insert outlive
@@ -84,7 +84,7 @@ retry = cost > 0 and retry or nil
 elseif cost == 0 then
   --- insert whole
   allowed, at = times, 0
---- deny
+--- refuse
 --- reads active allowed block blocked charging retry shadow
 --- sets blocked room
 --- insert active
@@ -153,7 +153,7 @@ limit.room, limit.retry, limit.reset, limit.turn, limit.charge, limit.blocked = 
 if limit.cost == 0 and not limit.retry then
   return
 end
---- denied
+--- refused
 --- reads block limit
 if limit.retry and not limit.blocked and block > 1 then
   limit.room, limit.retry, limit.reset, limit.blocked = limit.begin()

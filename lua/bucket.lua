@@ -7,7 +7,7 @@
 --        first: the end of a block, or 0; until when the key lives; the time that the
 --        level was true at; and, in 8 bytes, the level in millionths of an event. It is
 --        a whole number, rounded up, so that rounding never admits what should be
---        denied. Then, unless the bucket was empty before the last charge, since when
+--        refused. Then, unless the bucket was empty before the last charge, since when
 --        it was not; and the share, in 2 bytes how often it was halved and in 5 bytes
 --        the rest. A key that holds no more than a block ends before the second number.
 --        Of a queue with gaps then the window and max that they are of and, for each of
@@ -31,7 +31,7 @@
 --        of the charge.
 -- PARAM  the burst.
 -- MORE   from 0 on, the bucket is a queue: calls leave it evenly, and one that
---        would have to wait for longer than this is denied. -1: it is not.
+--        would have to wait for longer than this is refused. -1: it is not.
 -- CALLS  look: GET; calls in a row share one MGET. charge: SETRANGE while the key lives
 --        long enough and at most slack longer than need be, or else SET.
 --- gather

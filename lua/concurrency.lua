@@ -13,7 +13,7 @@
 -- AT     the number of the charge's last permit.
 -- CALLS  look: ZRANGE for these and the permit that lapses first; ZREVRANGE
 --        for the one that lapses last, and ZCOUNT, if there are permits; ZREVRANGE
---        for a denial. After a step of the clock ZCOUNT and ZREVRANGE once more, and
+--        for a refusal. After a step of the clock ZCOUNT and ZREVRANGE once more, and
 --        a charge makes ZREMRANGEBYRANK.
 --        charge: ZADD; ZCARD ZREMRANGEBYRANK before it if permits have lapsed; and
 --        PEXPIRE if the permit that lapses last is not of the same stretch of

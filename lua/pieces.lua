@@ -74,7 +74,7 @@ for i = place, last do
     local again = false
     --- insert ends
     --- insert look
-    --- insert deny
+    --- insert refuse
     if not charging then
       retry, at, delay = retry or 1, charged, turn
     elseif retry then

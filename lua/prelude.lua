@@ -30,7 +30,7 @@
 --
 -- Time stands still for a key while Redis's clock is behind its newest event. If that is
 -- more than a window ahead, the clock has stepped back by more than that, and look finds
--- nothing, as if Redis had lost the key: it would deny calls for as long as the step was.
+-- nothing, as if Redis had lost the key: it would refuse calls for as long as the step was.
 -- A charge then writes the key anew.
 --
 -- A charge may use what its look keeps in locals. A piece neither returns

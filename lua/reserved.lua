@@ -16,7 +16,7 @@
 --          due    when the period ends that a debt is charged to: that which follows this one
 --          told   the highest share of the period that was told, if any, see past.lua
 --        A reservation takes about 40 bytes, and 125 of keys with more than 128. A key
---        has at most 10,000: then calls are denied until one is settled or lapses.
+--        has at most 10,000: then calls are refused until one is settled or lapses.
 --        With a KEEP, see past.lua, members of the score 2^53-1 follow: "begun" and when
 --        the period has begun; and for each before it in which something was charged
 --        "past", when that began, 0 if that is not known, when it ended, and how much was
@@ -31,7 +31,7 @@
 --        not grow beyond max. A debt is that of the max by which a call is settled. What is
 --        given back later of the same period pays it.
 -- CALLS  look: ZRANGEBYSCORE; ZCARD if there may be many reservations; ZREVRANGE for a
---        denial while others are open. charge: ZADD; ZADD ZREM before it if reservations
+--        refusal while others are open. charge: ZADD; ZADD ZREM before it if reservations
 --        have lapsed; PEXPIRE if the second has changed since the last one; ZADD UNLINK,
 --        ZADD and PEXPIRE for a new period. settle: those of look but ZCARD, and those of
 --        a charge beside what has lapsed. renew: those of a charge, with ZSCORE. A reset,

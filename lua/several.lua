@@ -44,7 +44,7 @@ local function finish(limit, admitted)
     limit.reset, limit.at, limit.delay, limit.mark, limit.more = limit.charge()
     limit.room = limit.room - limit.cost
   else
-    --- insert denied
+    --- insert refused
     heal(limit.key, limit.reset)
   end
 end
@@ -78,7 +78,7 @@ local function tell(limits)
   end
 end
 
--- A call that has to wait for its turn in a queue is charged to the other limits then. They deny
+-- A call that has to wait for its turn in a queue is charged to the other limits then. They refuse
 -- it now only if they would at its turn, if nobody else came; permits may be back by then.
 local function wait_all(limits)
   local turn = 0

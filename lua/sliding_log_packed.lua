@@ -13,7 +13,7 @@
 -- CALLS  look: if max is at most 64, GET; calls in a row share one MGET. If it is more,
 --        GETRANGE for the beginning; and of a long log, about every 8th time that an
 --        event has left, or if several have, GETRANGE for the next 8; if these have
---        left, GETRANGE about log n times. GETRANGE for most denials of a long log. GET
+--        left, GETRANGE about log n times. GETRANGE for most refusals of a long log. GET
 --        if max was less when the log was charged.
 --        charge: APPEND; SET if more than four events have left, or all have. If max is
 --        above 64, a log of more than 32 events becomes a long one by SET, and so does

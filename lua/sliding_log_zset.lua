@@ -12,7 +12,7 @@
 --        last removed, and a charge of before finds nothing to give back. 0 keeps times
 --        exact.
 -- CALLS  look: ZREVRANGE for the newest member; if it has not left, ZCOUNT for
---        how many events are in the window; ZREVRANGE for a denial, and for a charge
+--        how many events are in the window; ZREVRANGE for a refusal, and for a charge
 --        that leaves nothing; ZSCORE where
 --        the newest event's own time is wanted, and that it is not above its
 --        member does not tell enough: in slices, if the clock has not passed the

@@ -7,8 +7,8 @@
 --        each the six values
 --          algorithm window max param more mode
 --        (times in microseconds; what param and more mean is the algorithm's;
---        mode is 1 for a limit that is counted but denies nobody, and above
---        that for how long a denied caller stays denied, see block.lua); then
+--        mode is 1 for a limit that is counted but refuses nobody, and above
+--        that for how long a refused caller stays refused, see block.lua); then
 --        for every run of limits, in the order of KEYS,
 --          terms  which of them hold, from 1 on; below 0 if another limit of
 --                 the same call follows
@@ -18,7 +18,7 @@
 --                 only for a call with one limit. 0: beside a queue, charged at the call's turn
 --                 if that is not now, and -1 the same of permits. To settle, the time that the
 --                 charge counts as, if it is given back; and to renew. To hold, for
---                 how long from now on a block denies everybody, unless one does for
+--                 how long from now on a block refuses everybody, unless one does for
 --                 longer; 0 ends any
 --          keys   how many keys in a row, each of them a call of its own, this
 --                 holds for: 1 if it is one of several limits of a call, and
@@ -42,7 +42,7 @@
 --                   its slice; 0 if there is none yet
 --          delay    microseconds that the caller must wait for its turn
 --        and the mark of the charge, if that is above 0: at is then sent as -at.
---        That begins with -3 if a block denies the caller, from now on at the
+--        That begins with -3 if a block refuses the caller, from now on at the
 --        latest. For a call that failed -1, the length of the error, and its
 --        bytes; and -4 and these for a limit in shadow mode that failed alone,
 --        beside others.

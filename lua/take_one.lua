@@ -25,7 +25,7 @@ local function decide()
   --- insert ends
   --- insert share
   --- insert look
-  --- insert deny
+  --- insert refuse
   if retry then
     --- insert heal
     at = 0

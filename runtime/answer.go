@@ -62,7 +62,7 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 		l.events.reportDecided(ctx, charges, tries, arrived, waited, 0)
 	}
 	if l.events.hearKeys && d.Source != rule.SourceProcess {
-		l.events.reportKeysDenied(ctx, charges, tries)
+		l.events.reportKeysRefused(ctx, charges, tries)
 	}
 	if l.refused.calls != nil && d.Source != rule.SourceProcess {
 		l.refused.countCalls(charges, tries, arrived, d.Allowed)
@@ -72,14 +72,14 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 			l.recordSample(&charges[i], &tries[i], arrived)
 		}
 		if tries[i].Shadow && !tries[i].Allowed {
-			l.events.reportShadowDenial(ctx, &charges[i], &tries[i], d.Source, arrived)
+			l.events.reportShadowRefusal(ctx, &charges[i], &tries[i], d.Source, arrived)
 		}
 	}
 	if !d.Allowed {
 		if l.refused.counter != nil && d.Source != rule.SourceProcess {
 			l.refused.count(charges, tries)
 		}
-		return l.events.deny(&charges[tightest], d, arrived)
+		return l.events.refuse(&charges[tightest], d, arrived)
 	}
 	return nil
 }
@@ -123,9 +123,9 @@ func (e *events) reportDecided(ctx context.Context, charges []decide.Charge, tri
 		case all != 0:
 			ev.Verdict = all
 		case !t.Allowed && t.Shadow:
-			ev.Verdict = observe.VerdictShadowDenied
+			ev.Verdict = observe.VerdictShadowRefused
 		case !t.Allowed:
-			ev.Verdict = observe.VerdictDenied
+			ev.Verdict = observe.VerdictRefused
 		case !admitted:
 			ev.Verdict = observe.VerdictNotCharged
 		}
@@ -154,7 +154,7 @@ func (e *events) reportUnsatisfiable(ctx context.Context, charges []decide.Charg
 		switch {
 		case err == nil:
 			t.RetryAfter = Never
-			e.reportShadowDenial(ctx, c, t, rule.SourceNone, now)
+			e.reportShadowRefusal(ctx, c, t, rule.SourceNone, now)
 			e.reportDecided(ctx, charges[i:i+1], tries, now, 0, 0)
 		case errors.Is(err, ErrLimited):
 			t.Allowed, t.Remaining = true, c.Plan.Capacity

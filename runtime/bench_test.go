@@ -28,8 +28,8 @@ func BenchmarkTake(b *testing.B) {
 		rule    *Rule
 	}{
 		{"admitted", memory(), r},
-		{"denied", memory(), none},
-		{"recalled denial", recalling(b, none, all), none},
+		{"refused", memory(), none},
+		{"recalled refusal", recalling(b, none, all), none},
 		{"empty observer", memory(WithObserver(new(observe.Observer))), r},
 		{"observer", memory(WithObserver(&observe.Observer{Decision: func(context.Context, observe.DecisionEvent) {}})), r},
 		{"overrides", memory(WithOverrides(OverrideFunc(func(context.Context) (Overrides, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// testBlock wants a denial by one replica to block the caller on all, whatever the cost of the
+// testBlock wants a refusal by one replica to block the caller on all, whatever the cost of the
 // next tries, until the key is reset by one. A cost that never fits blocks nobody.
 func testBlock(t *testing.T, replica replicas) {
 	one, other := replica(), replica()
@@ -21,7 +21,7 @@ func testBlock(t *testing.T, replica replicas) {
 			rule.Block = time.Hour
 			limit := rule.Limit(key("k"))
 			taken(t, one, limit.WithCost(8))
-			if _, limited := denied(t, one, limit.WithCost(11)); limited.Blocked || limited.RetryAfter != runtime.Never {
+			if _, limited := refused(t, one, limit.WithCost(11)); limited.Blocked || limited.RetryAfter != runtime.Never {
 				t.Fatalf("a cost that never fits: got %+v", limited)
 			}
 			taken(t, other, limit)
@@ -32,7 +32,7 @@ func testBlock(t *testing.T, replica replicas) {
 				if rest > last || rest < last-time.Minute {
 					t.Errorf("retry after %v, and %v before", rest, last)
 				}
-				last = min(rest+time.Second, rule.Block) // a denial from memory is a trip older
+				last = min(rest+time.Second, rule.Block) // a refusal from memory is a trip older
 			}
 			for _, o := range other.TakeEach(t.Context(), limit, rule.Limit(key("another"))) {
 				if blocked := o.Err != nil; blocked != o.Blocked || blocked != (o.RetryAfter > 0) {
@@ -45,7 +45,7 @@ func testBlock(t *testing.T, replica replicas) {
 	}
 }
 
-// TestBlockIsMet wants a replica that remembers a denial of its own to learn of the
+// TestBlockIsMet wants a replica that remembers a refusal of its own to learn of the
 // block, and to tell its callers the rest of it from memory.
 func TestBlockIsMet(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestBlockIsMet(t *testing.T) {
 	taken(t, one, limit)
 	begun := blockedBy(t, one, limit)
 	for i, source := range []rule.Source{rule.SourceStore, rule.SourceRecalled, rule.SourceRecalled} {
-		d, _ := deniedBy(t, other, source, limit)
+		d, _ := refusedBy(t, other, source, limit)
 		if !d.Blocked || d.RetryAfter > begun.RetryAfter || d.RetryAfter < begun.RetryAfter-time.Minute {
 			t.Errorf("try %d: got %+v, want the block", i, d)
 		}
@@ -99,7 +99,7 @@ func TestBlockWhileLocal(t *testing.T) {
 	})
 }
 
-// TestBlockIsReported wants events and the log to tell a block from a denial.
+// TestBlockIsReported wants events and the log to tell a block from a refusal.
 func TestBlockIsReported(t *testing.T) {
 	t.Parallel()
 	var out lines
@@ -117,7 +117,7 @@ func TestBlockIsReported(t *testing.T) {
 	for _, ev := range seen.all()[3:] {
 		got[ev.Rule] = ev.Blocked
 		if ev.Verdict == observe.VerdictAdmitted {
-			t.Errorf("got %+v, want it denied", ev)
+			t.Errorf("got %+v, want it refused", ev)
 		}
 	}
 	same(t, "blocked", map[string]bool{"plain": false, "block": true, "ghost": false}, got)

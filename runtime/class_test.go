@@ -231,8 +231,8 @@ func TestForeignType(t *testing.T) {
 			for range 2 {
 				equal(t, "local: source", taken(t, local, limit).Source, rule.SourceLocal)
 			}
-			d, _ := denied(t, local, limit)
-			equal(t, "local: source of a denial", d.Source, rule.SourceLocal)
+			d, _ := refused(t, local, limit)
+			equal(t, "local: source of a refusal", d.Source, rule.SourceLocal)
 			wantLeft(t, local, good, 100)
 			outcomes := closed.TakeEach(t.Context(), good, limit, good)
 			if outcomes[0].Err != nil || !errors.Is(outcomes[1].Err, runtime.ErrUnavailable) || outcomes[2].Err != nil || outcomes[2].Remaining != 98 {

@@ -26,7 +26,7 @@ func WithoutLimits(ctx context.Context) context.Context {
 // isExempt reports whether no limit holds for calls with a context.
 func isExempt(ctx context.Context) bool { return ctx.Value(exemptKey{}) != nil }
 
-// An exceeded holds the limits that a call has exceeded, and was not denied for.
+// An exceeded holds the limits that a call has exceeded, and was not refused for.
 type exceeded struct {
 	parent *exceeded // of the call that this one is made by, or nil
 	mu     sync.Mutex

@@ -16,7 +16,7 @@ type Decision struct {
 	Allowed bool
 	// Source is who decided.
 	Source rule.Source
-	// Blocked reports that the call is denied by a block, which this denial or an earlier one
+	// Blocked reports that the call is refused by a block, which this refusal or an earlier one
 	// began, see [Rule.Block]. [Limiter.Peek] begins none.
 	Blocked   bool
 	leftQueue bool // the call has left a queue before its turn

@@ -56,7 +56,7 @@
 //     runtime/rule has all words of rules.
 //   - Tests: package runtime/ratetest has limiters that a test moves in time and questions. A
 //     [MemoryStore] needs no server.
-//   - Who is refused: [WithObserver] takes an [observe.Observer], whose KeyDenied has the keys.
+//   - Who is refused: [WithObserver] takes an [observe.Observer], whose KeyRefused has the keys.
 //     Packages runtime/rateprom and runtime/rateotel make metrics of it, runtime/ratepage a page, and
 //     the command ratectl asks Redis. The log has a line a second for each rule.
 //   - Answers of a server to refused requests: packages runtime/ratehttp, rategrpc and rateconnect.

@@ -19,9 +19,9 @@ import (
 )
 
 // The errors of a call that was not admitted, of operations on a decision, and of overrides.
-// Test for them with [errors.Is]. A [*LimitedError] has the details of a denial.
+// Test for them with [errors.Is]. A [*LimitedError] has the details of a refusal.
 var (
-	// ErrLimited is the error of every denial: the caller is over a limit.
+	// ErrLimited is the error of every refusal: the caller is over a limit.
 	ErrLimited = errors.New("rate limit exceeded")
 
 	// ErrCostExceedsLimit is the error of a call that can never be admitted: it costs more than
@@ -62,7 +62,7 @@ var (
 // Never is the RetryAfter of a call that can never be admitted.
 const Never time.Duration = math.MaxInt64
 
-// A LimitedError is the denial of a call. Its fields are those of the [Decision]: the limit
+// A LimitedError is the refusal of a call. Its fields are those of the [Decision]: the limit
 // that keeps the caller out longest. Remaining is less than the call's cost, and 0 if the
 // caller is blocked. RetryAfter is above 0; for a blocked caller it is the rest of the block,
 // or more if the limit has no room then. The process cap, a [rule.SourceProcess], is none of the
@@ -91,7 +91,7 @@ func (e *LimitedError) Algorithm() Algorithm { return cmp.Or(e.rule, new(Rule)).
 // Outgoing returns [Rule.Outgoing] of the limit.
 func (e *LimitedError) Outgoing() bool { return cmp.Or(e.rule, new(Rule)).Outgoing }
 
-// Is reports whether target is [ErrLimited], or [ErrCostExceedsLimit] and the denial is for
+// Is reports whether target is [ErrLimited], or [ErrCostExceedsLimit] and the refusal is for
 // ever.
 func (e *LimitedError) Is(target error) bool {
 	return target == ErrLimited || target == ErrCostExceedsLimit && e.RetryAfter == Never
@@ -125,14 +125,14 @@ func MessageText(message string, retryAfter time.Duration) string {
 var zeroTrimmer = strings.NewReplacer("h0m0s", "h", "m0s", "m")
 
 // ClassOf returns the class of an error of a [RedisStore] or of a [Limiter] on one, such as
-// [ErrUnavailable]. It is for errors of calls that were not decided: a denial is ClassOther,
+// [ErrUnavailable]. It is for errors of calls that were not decided: a refusal is ClassOther,
 // and so is nil.
 func ClassOf(err error) observe.ErrorClass { return observe.ErrorClass(failure.ClassOf(err)) }
 
 // errorsAtOnce is how many errors are allocated together. They take 2 KiB.
 const errorsAtOnce = 36
 
-// spareErrors are for denials to come, so that each does not cost an allocation. They live as
+// spareErrors are for refusals to come, so that each does not cost an allocation. They live as
 // long as any of those that were allocated together. One goroutine at a time uses them.
 type spareErrors struct {
 	errors *[errorsAtOnce]LimitedError

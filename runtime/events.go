@@ -25,7 +25,7 @@ type events struct {
 	log           *report.Lines
 	observers     []*observe.Observer
 	hearDecisions bool    // an observer has a Decision function, or there is a witness
-	hearKeys      bool    // an observer has a KeyDenied function
+	hearKeys      bool    // an observer has a KeyRefused function
 	hearShare     bool    // an observer has a Threshold function
 	hearCalls     bool    // an observer has a Call function
 	hearSettled   bool    // an observer has a Settlement function
@@ -48,7 +48,7 @@ func (e *events) observe(o *observe.Observer) {
 		e.observers = append(e.observers, o)
 		e.hearDecisions = e.hearDecisions || o.Decision != nil || o.Call != nil
 		e.hearCalls, e.hearSettled = e.hearCalls || o.Call != nil, e.hearSettled || o.Settlement != nil
-		e.hearKeys = e.hearKeys || o.KeyDenied != nil
+		e.hearKeys = e.hearKeys || o.KeyRefused != nil
 		e.hearShare = e.hearShare || o.Threshold != nil
 	}
 }
@@ -76,37 +76,37 @@ func (e *events) reportHold(ctx context.Context, r *Rule, d time.Duration, bound
 	}
 }
 
-// reportShadowDenial reports the denial of a charge, of a call that arrived at an instant, by a limit
-// that denies nobody.
-func (e *events) reportShadowDenial(ctx context.Context, charge *decide.Charge, c *terms.Charge, by rule.Source,
+// reportShadowRefusal reports the refusal of a charge, of a call that arrived at an instant, by a limit
+// that refuses nobody.
+func (e *events) reportShadowRefusal(ctx context.Context, charge *decide.Charge, c *terms.Charge, by rule.Source,
 	arrived time.Duration) {
 	p := charge.By(c)
 	reportExceeded(ctx, p, c)
-	if skipped, due := e.log.DenialDue(p.Declared, arrived, 0); due {
-		e.logDenial(p, charge.Cost, &Decision{Source: by, Limit: p.Capacity, RetryAfter: c.RetryAfter,
+	if skipped, due := e.log.RefusalDue(p.Declared, arrived, 0); due {
+		e.logRefusal(p, charge.Cost, &Decision{Source: by, Limit: p.Capacity, RetryAfter: c.RetryAfter,
 			Blocked: c.Blocked}, skipped)
 	}
 }
 
-// deny reports the denial of a charge, of a call that arrived at an instant, and returns the error
+// refuse reports the refusal of a charge, of a call that arrived at an instant, and returns the error
 // for its caller.
-func (e *events) deny(c *decide.Charge, d *Decision, arrived time.Duration) error {
+func (e *events) refuse(c *decide.Charge, d *Decision, arrived time.Duration) error {
 	spare, p := spareErrorPool.Get().(*spareErrors), c.Plan
-	if skipped, due := e.log.DenialDue(p.Declared, arrived, spare.stripe); due {
-		e.logDenial(p, c.Cost, d, skipped)
+	if skipped, due := e.log.RefusalDue(p.Declared, arrived, spare.stripe); due {
+		e.logRefusal(p, c.Cost, d, skipped)
 	}
-	denial := spare.next()
+	refusal := spare.next()
 	spareErrorPool.Put(spare)
-	denial.Rule, denial.Limit, denial.Remaining, denial.RetryAfter = d.Rule, d.Limit, d.Remaining, d.RetryAfter
-	denial.Blocked, denial.Source, denial.rule = d.Blocked, d.Source, p.Rule
+	refusal.Rule, refusal.Limit, refusal.Remaining, refusal.RetryAfter = d.Rule, d.Limit, d.Remaining, d.RetryAfter
+	refusal.Blocked, refusal.Source, refusal.rule = d.Blocked, d.Source, p.Rule
 	if recording.Anyone.Load() {
-		denial.caller = callerOf(c.Key)
+		refusal.caller = callerOf(c.Key)
 	}
-	return denial
+	return refusal
 }
 
-func (e *events) logDenial(p *plan.Plan, cost int64, d *Decision, skipped int64) {
-	e.log.Denied(p.Declared, skipped, report.Denial{
+func (e *events) logRefusal(p *plan.Plan, cost int64, d *Decision, skipped int64) {
+	e.log.Refused(p.Declared, skipped, report.Refusal{
 		Mode: p.Rule.Mode.String(), Source: d.Source.String(), Limit: d.Limit, Cost: cost, RetryAfter: d.RetryAfter,
 		Blocked: d.Blocked,
 	})
@@ -255,9 +255,9 @@ func (e *events) tellShares(all []terms.Reached) {
 // keyTextPool holds the bytes of events under way.
 var keyTextPool = sync.Pool{New: func() any { return new([terms.MaxKey]byte) }}
 
-// reportKeysDenied reports the keys of all limits of a decided call that had no room. It copies them,
+// reportKeysRefused reports the keys of all limits of a decided call that had no room. It copies them,
 // so that they may stay on their caller's stack.
-func (e *events) reportKeysDenied(ctx context.Context, charges []decide.Charge, tries []terms.Charge) {
+func (e *events) reportKeysRefused(ctx context.Context, charges []decide.Charge, tries []terms.Charge) {
 	for i := range tries {
 		p := charges[i].Plan
 		parts := p.Parts(charges[i].Key)
@@ -265,9 +265,9 @@ func (e *events) reportKeysDenied(ctx context.Context, charges []decide.Charge, 
 			continue
 		}
 		text := keyTextPool.Get().(*[terms.MaxKey]byte)
-		ev := observe.KeyDeniedEvent{Rule: p.Name, Key: append(text[:0], parts...), Shadow: p.Terms.Shadow}
+		ev := observe.KeyRefusedEvent{Rule: p.Name, Key: append(text[:0], parts...), Shadow: p.Terms.Shadow}
 		for _, o := range e.observers {
-			notifyWith(e, ctx, o.KeyDenied, ev)
+			notifyWith(e, ctx, o.KeyRefused, ev)
 		}
 		keyTextPool.Put(text)
 	}

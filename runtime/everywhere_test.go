@@ -24,7 +24,7 @@ func sharing(store runtime.Store) replicas {
 
 // everywhere is what limiters promise on every kind of store.
 var everywhere = map[string]func(*testing.T, replicas){
-	"block": testBlock, "hold": testHold, "verdicts of shadows": testShadowVerdicts, "no cost": testFree, "keys of denials": testKeyDenied, "one key twice": testSameKey,
+	"block": testBlock, "hold": testHold, "verdicts of shadows": testShadowVerdicts, "no cost": testFree, "keys of refusals": testKeyRefused, "one key twice": testSameKey,
 	"scaled max": testScaledMax, "rules without prefix": testRulesWithoutPrefix, "late refunds": testRefundAfterTheCaller, "room": testRoom, "queue and window": testQueueAndWindow,
 	"thresholds": testThresholds, "story of thresholds": testThresholdStory, "thresholds in a burst": testThresholdsInABurst,
 	"thresholds of changed anchors": testThresholdsOfChangedAnchors, "reservations of many callers": testReservationsOfManyCallers,

@@ -111,7 +111,7 @@ func TestInvalidKey(t *testing.T) {
 					taken(t, limiter, limit)
 				}
 				for range 4 - want.admitted {
-					refused(t, limiter, want.err, limit)
+					refusedAs(t, limiter, want.err, limit)
 				}
 				same(t, what+": events", want.told, told)
 				taken(t, limiter, r.Limit(key("t")).WithCost(2)) // nobody else is concerned
@@ -124,7 +124,7 @@ func TestInvalidKey(t *testing.T) {
 					written, err := rule.ParseKey(invalid.String())
 					ok(t, err)
 					wantPassing(t, limiter, r.Limit(written), 4, 2) // by the name of the budget
-					denied(t, limiter, limit)
+					refused(t, limiter, limit)
 					taken(t, limiter, r.Limit(runtime.NewKey().AddString("u").AddInvalid("nil")))
 				}
 				shadow := *r
@@ -138,15 +138,15 @@ func TestInvalidKey(t *testing.T) {
 	for _, key := range []*runtime.Key{runtime.NewKey().AddString("").AddInvalid("nil"), runtime.NewKey().AddInvalid("nil").AddString("")} {
 		refusing := *wide
 		refusing.Invalid = rule.InvalidRefuse
-		refused(t, inMemory(), runtime.ErrInvalidKey, refusing.Limit(key)) // beside an empty part
+		refusedAs(t, inMemory(), runtime.ErrInvalidKey, refusing.Limit(key)) // beside an empty part
 	}
 	// The other limits of the call still hold, and a max that nobody knows admits nobody.
 	limiter, r := inMemory(), perHour(1)
 	admits := *r
 	admits.Name, admits.Invalid = "admits", rule.InvalidAdmit
 	taken(t, limiter, admits.Limit(invalid), r.Limit(key("k")))
-	denied(t, limiter, admits.Limit(invalid), r.Limit(key("k")))
-	refused(t, limiter, runtime.ErrInvalidKey, r.Limit(invalid).WithMax(0))
+	refused(t, limiter, admits.Limit(invalid), r.Limit(key("k")))
+	refusedAs(t, limiter, runtime.ErrInvalidKey, r.Limit(invalid).WithMax(0))
 }
 
 // That calls share a budget since their keys could not be built is in each of their decisions,
@@ -180,13 +180,13 @@ func TestReplicasCost(t *testing.T) {
 			for range 3 {
 				d := takenBy(t, limiter, rule.SourceLocal, limit.WithCost(9))
 				equal(t, name+": limit and left", [2]int64{d.Limit, d.Remaining}, [2]int64{3, 0})
-				if _, limited := denied(t, limiter, limit); errors.Is(limited, runtime.ErrCostExceedsLimit) {
+				if _, limited := refused(t, limiter, limit); errors.Is(limited, runtime.ErrCostExceedsLimit) {
 					t.Errorf("%s, %v: a call after it: %v", name, algorithm, limited)
 				}
 				refunded(t, limiter, d)
 			}
 			wantPassing(t, limiter, limit, 10, 3)
-			refused(t, limiter, runtime.ErrCostExceedsLimit, limit.WithCost(10)) // which the whole limit never admits
+			refusedAs(t, limiter, runtime.ErrCostExceedsLimit, limit.WithCost(10)) // which the whole limit never admits
 		}
 	}
 }

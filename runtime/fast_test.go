@@ -21,19 +21,19 @@ import (
 
 var silent = WithLogger(slog.New(slog.DiscardHandler))
 
-// recalling returns a limiter whose store remembers that keys are denied, and
+// recalling returns a limiter whose store remembers that keys are refused, and
 // cannot ask anybody.
 func recalling(t testing.TB, rule *Rule, keys []string) *Limiter {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
 	t.Cleanup(func() { _ = client.Close() })
-	store := NewRedisStore(client, WithDenialMemory(time.Hour))
+	store := NewRedisStore(client, WithRefusalMemory(time.Hour))
 	limiter := New(store, silent, WithFailurePolicy(FailClosed))
 	p := limiter.plans.Label(new(rule.Limit(nil)))
 	for _, key := range keys {
 		c := make([]terms.Charge, 1)
 		p.Charge(&c[0], p.AppendKey(nil, []byte(key)), 1)
 		c[0].RetryAfter, c[0].ResetAfter = time.Hour, time.Hour
-		store.cfg.Denials.Learn(&terms.Call{Charges: c}, clock.Now(), clock.Now())
+		store.cfg.Refusals.Learn(&terms.Call{Charges: c}, clock.Now(), clock.Now())
 	}
 	return limiter
 }
@@ -51,7 +51,7 @@ func ids(n int) []string {
 func usualAllocs(f func()) float64 { return testing.AllocsPerRun(10*errorsAtOnce, f) }
 
 // TestTakeAllocates counts the allocations of calls that are decided in this
-// process: none, but for what errors of denials come from.
+// process: none, but for what errors of refusals come from.
 func TestTakeAllocates(t *testing.T) {
 	background, id := context.Background(), ids(1)[0]
 	recorded := observe.WithRecorder(background, func(observe.DecisionEvent) {})
@@ -74,11 +74,11 @@ func TestTakeAllocates(t *testing.T) {
 		}{
 			{"admitted", usualAllocs, background, nil, []Limit{one}},
 			{"two limits", FewestAllocs, background, nil, []Limit{one, two}},
-			{"denied", usualAllocs, background, nil, []Limit{never}},
+			{"refused", usualAllocs, background, nil, []Limit{never}},
 			{"capped", usualAllocs, background, []Option{WithProcessCap(other)}, []Limit{one}},
 			{"empty observer", usualAllocs, background, []Option{WithObserver(new(observe.Observer))}, []Limit{one}},
 			{"observed", usualAllocs, background, []Option{WithObserver(&observe.Observer{Decision: func(context.Context, observe.DecisionEvent) {}})}, []Limit{one}},
-			{"denied and its key observed", usualAllocs, background, []Option{WithObserver(&observe.Observer{KeyDenied: func(context.Context, observe.KeyDeniedEvent) {}})}, []Limit{never}},
+			{"refused and its key observed", usualAllocs, background, []Option{WithObserver(&observe.Observer{KeyRefused: func(context.Context, observe.KeyRefusedEvent) {}})}, []Limit{never}},
 			{"recorded", FewestAllocs, recorded, nil, []Limit{one}},
 			{"keys overridden", usualAllocs, background, []Option{WithOverrides(OverrideFunc(func(context.Context) (Overrides, error) {
 				return Overrides{Rules: map[string]rule.Override{r.Name: {Keys: override}}}, nil
@@ -90,7 +90,7 @@ func TestTakeAllocates(t *testing.T) {
 				_ = take()
 			}
 			if got := test.allocs(func() {
-				if err := take(); (err != nil) != strings.HasPrefix(test.name, "denied") {
+				if err := take(); (err != nil) != strings.HasPrefix(test.name, "refused") {
 					t.Fatalf("%v, %s: %v", algorithm, test.name, err)
 				}
 			}); got != 0 {
@@ -104,10 +104,10 @@ func TestTakeAllocates(t *testing.T) {
 	if got := usualAllocs(func() {
 		d, err := limiter.Take(background, r.Limit(NewKey().AddString(id)))
 		if !errors.Is(err, ErrLimited) || d.Source != rule.SourceRecalled {
-			t.Fatalf("got %+v, %v; want a recalled denial", d, err)
+			t.Fatalf("got %+v, %v; want a recalled refusal", d, err)
 		}
 	}); got != 0 {
-		t.Errorf("a recalled denial: %v allocations", got)
+		t.Errorf("a recalled refusal: %v allocations", got)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestTakeAllocatesNothingForThoseWhoComeBack(t *testing.T) {
 	}
 }
 
-// TestErrorsAreTheirOwn has goroutines keep the errors of their denials, which come from
+// TestErrorsAreTheirOwn has goroutines keep the errors of their refusals, which come from
 // shared memory: none is another one's, and none changes.
 func TestErrorsAreTheirOwn(t *testing.T) {
 	t.Parallel()
@@ -201,7 +201,7 @@ func TestErrorsAreTheirOwn(t *testing.T) {
 	seen := map[*LimitedError]bool{}
 	for i := range callers {
 		if len(errs[i]) != calls {
-			t.Errorf("caller %d: %d denials, want %d", i, len(errs[i]), calls)
+			t.Errorf("caller %d: %d refusals, want %d", i, len(errs[i]), calls)
 		}
 		for _, e := range errs[i] {
 			if seen[e] || e.Rule != fmt.Sprint("r", i) || e.Limit != int64(i+1) || e.Error() != fmt.Sprint("m", i) || e.RetryAfter <= 0 {

@@ -104,7 +104,7 @@ func (l *Limiter) recordSample(c *decide.Charge, t *terms.Charge, now time.Durat
 	}
 	parts := p.Parts(c.Key)
 	if !t.Allowed {
-		p.Sample.Deny(parts)
+		p.Sample.Refuse(parts)
 		return
 	}
 	if t.At == 0 {

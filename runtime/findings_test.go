@@ -85,7 +85,7 @@ func TestFindings(t *testing.T) {
 			time.Sleep(time.Hour)
 			wantFound(p.T, l, &p.out)
 		},
-		"a wrapper whose calls are denied, undecided or unavailable": func(p *program) {
+		"a wrapper whose calls are refused, undecided or unavailable": func(p *program) {
 			for _, opts := range [][]runtime.Option{{runtime.WithFailurePolicy(runtime.FailOpen)}, {closed}, {runtime.WithFailurePolicy(runtime.FailLocal)}} {
 				for _, store := range []runtime.Store{runtime.NewMemoryStore(), broken()} {
 					l, r := runtime.New(store, append(opts, p.out.Logger())...), &runtime.Rule{Name: "r", Window: time.Hour}
@@ -205,7 +205,7 @@ func TestFindings(t *testing.T) {
 			time.Sleep(time.Second)
 			wantFound(p.T, l, &p.out)
 		},
-		"overrides for keys of another form, where all are denied": func(p *program) {
+		"overrides for keys of another form, where all are refused": func(p *program) {
 			store, r := runtime.NewMemoryStore(), declared()
 			limit := r.Limit(runtime.NewKey().AddString("a")).WithCost(5)
 			taken(p.T, runtime.New(store), limit)

@@ -137,7 +137,7 @@ func TestFreeOfMany(t *testing.T) {
 }
 
 // TestFreeIsAsked wants Redis to be asked about calls at no cost where a key can be blocked or
-// held, once by a process that remembers denials, and nowhere else; and to write nothing for
+// held, once by a process that remembers refusals, and nowhere else; and to write nothing for
 // them.
 func TestFreeIsAsked(t *testing.T) {
 	client := ownRedis(t)
@@ -164,10 +164,10 @@ func TestFreeIsAsked(t *testing.T) {
 			t.Errorf("%s: a call at no cost has changed the key", name)
 		}
 		blockedBy(t, limiter, limit.WithCost(10))
-		deniedBy(t, limiter, rule.SourceStore, limit.WithCost(0))
+		refusedBy(t, limiter, rule.SourceStore, limit.WithCost(0))
 		count.scripts()
 		for range 3 {
-			deniedBy(t, limiter, rule.SourceRecalled, limit.WithCost(0))
+			refusedBy(t, limiter, rule.SourceRecalled, limit.WithCost(0))
 		}
 		equal(t, name+": requests", count.scripts(), 0)
 		ok(t, client.FlushDB(t.Context()).Err())

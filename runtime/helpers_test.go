@@ -23,15 +23,15 @@ var quiet, closed, atOnce, patient = limittest.Quiet, limittest.Closed, limittes
 
 // What stores and limiters are asked most often, and how.
 var (
-	serverRules, blockingRules            = storetest.WaysOf, storetest.BlockingWaysOf
-	single, chargeOf, try, must           = storetest.Single, storetest.ChargeOf, storetest.Try, storetest.Must
-	take, peek, renew                     = storetest.Take, storetest.Peek, storetest.Renew
-	key, taken, denied, settled, refunded = limittest.Key, limittest.Taken, limittest.Denied, limittest.Settled, limittest.Refunded
-	left, wantLeft, passing, wantPassing  = limittest.Left, limittest.WantLeft, limittest.Passing, limittest.WantPassing
-	ok, eventually, elapsed, concurrently = limittest.OK, limittest.Eventually, limittest.Elapsed, limittest.Concurrently
-	observing, metered, executions        = limittest.Observing, limittest.Metered, limittest.Executions
-	onRedis                               = limittest.OnRedis
-	fewestAllocs, blockedBy, causes       = runtime.FewestAllocs, limittest.Blocked, limittest.Causes
+	serverRules, blockingRules             = storetest.WaysOf, storetest.BlockingWaysOf
+	single, chargeOf, try, must            = storetest.Single, storetest.ChargeOf, storetest.Try, storetest.Must
+	take, peek, renew                      = storetest.Take, storetest.Peek, storetest.Renew
+	key, taken, refused, settled, refunded = limittest.Key, limittest.Taken, limittest.Refused, limittest.Settled, limittest.Refunded
+	left, wantLeft, passing, wantPassing   = limittest.Left, limittest.WantLeft, limittest.Passing, limittest.WantPassing
+	ok, eventually, elapsed, concurrently  = limittest.OK, limittest.Eventually, limittest.Elapsed, limittest.Concurrently
+	observing, metered, executions         = limittest.Observing, limittest.Metered, limittest.Executions
+	onRedis                                = limittest.OnRedis
+	fewestAllocs, blockedBy, causes        = runtime.FewestAllocs, limittest.Blocked, limittest.Causes
 )
 
 // equal wants a number, or what else can be compared, to be as it is to be.
@@ -111,16 +111,16 @@ func takenBy(t testing.TB, l *runtime.Limiter, source rule.Source, limits ...run
 	return d
 }
 
-// deniedBy takes limits, which must have no room, and wants a source to have decided that.
-func deniedBy(t testing.TB, l *runtime.Limiter, source rule.Source, limits ...runtime.Limit) (runtime.Decision, *runtime.LimitedError) {
+// refusedBy takes limits, which must have no room, and wants a source to have decided that.
+func refusedBy(t testing.TB, l *runtime.Limiter, source rule.Source, limits ...runtime.Limit) (runtime.Decision, *runtime.LimitedError) {
 	t.Helper()
-	d, limited := denied(t, l, limits...)
-	equal(t, "denied by", d.Source, source)
+	d, limited := refused(t, l, limits...)
+	equal(t, "refused by", d.Source, source)
 	return d, limited
 }
 
 // refused takes limits, and wants a certain error, whatever its reason.
-func refused(t testing.TB, l *runtime.Limiter, want error, limits ...runtime.Limit) runtime.Decision {
+func refusedAs(t testing.TB, l *runtime.Limiter, want error, limits ...runtime.Limit) runtime.Decision {
 	t.Helper()
 	d, err := l.Take(context.Background(), limits...)
 	if !errors.Is(err, want) || d.Allowed {

@@ -14,12 +14,12 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// Hold denies all calls on the key of a limit for d, from now on by the clock of the store and
+// Hold refuses all calls on the key of a limit for d, from now on by the clock of the store and
 // on every replica: a peer that the calls go to has asked for that. It takes one trip. A key
 // that is blocked for longer already stays so. The limit's rule has a [Rule.Hold], or it is
 // [ErrInvalidLimit]. Package rateclient holds for HTTP.
 //
-// Calls that a hold denies have the time until it ends as their RetryAfter, and those that may
+// Calls that a hold refuses have the time until it ends as their RetryAfter, and those that may
 // wait for so long do. The hold does not change what is counted. [Limiter.Release] ends it, and
 // [Limiter.Reset] does too.
 func (l *Limiter) Hold(ctx context.Context, limit Limit, d time.Duration) error {
@@ -55,8 +55,8 @@ func (l lent) Peer(ctx context.Context, limit Limit, of *peerstate.Limit, said p
 }
 
 // Release ends a hold, or another block, of the key of a limit, and forgets what a peer has said
-// about it: calls need not go on evenly. Another replica may deny calls for a moment more, see
-// [WithDenialMemory].
+// about it: calls need not go on evenly. Another replica may refuse calls for a moment more, see
+// [WithRefusalMemory].
 func (l *Limiter) Release(ctx context.Context, limit Limit) error { return l.hold(ctx, limit, 0) }
 
 // keyError returns why the limit has no key, or nil.

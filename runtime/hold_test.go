@@ -14,7 +14,7 @@ import (
 	"github.com/rategen/rategen/runtime/wrapper"
 )
 
-// testHold wants a hold by one replica to deny all calls on its key, and on no other, on
+// testHold wants a hold by one replica to refuse all calls on its key, and on no other, on
 // all replicas at once, until it is released or reset.
 func testHold(t *testing.T, replica replicas) {
 	ctx, one, other := t.Context(), replica(), replica()
@@ -96,7 +96,7 @@ func TestHoldAndWait(t *testing.T) {
 			ok(t, limiter.Hold(t.Context(), limit, 2*time.Second))
 			equal(t, a.String()+": wait", elapsed(func() { taken(t, limiter, limit) }), 2*time.Second)
 			ok(t, limiter.Hold(t.Context(), limit, 6*time.Second))
-			equal(t, a.String()+": wait of a call that is denied", elapsed(func() {
+			equal(t, a.String()+": wait of a call that is refused", elapsed(func() {
 				equal(t, a.String()+": retry after", blockedBy(t, limiter, limit).RetryAfter, 6*time.Second)
 			}), 0)
 		})

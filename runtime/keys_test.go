@@ -63,12 +63,12 @@ func TestParseKeyRefuses(t *testing.T) {
 	}
 }
 
-// testKeyDenied denies calls on each way that a call can take, and looks each reported key up.
-func testKeyDenied(t *testing.T, replica replicas) {
+// testKeyRefused refuses calls on each way that a call can take, and looks each reported key up.
+func testKeyRefused(t *testing.T, replica replicas) {
 	long := strings.Repeat("long ", 90)
 	var got []string
 	limiter := replica(observing(observe.Observer{
-		KeyDenied: func(_ context.Context, ev observe.KeyDeniedEvent) {
+		KeyRefused: func(_ context.Context, ev observe.KeyRefusedEvent) {
 			got = append(got, strings.TrimSuffix(fmt.Sprintf("%s %s shadow %v", ev.Rule, ev.Key, ev.Shadow), " shadow false"))
 		},
 	}))
@@ -83,7 +83,7 @@ func testKeyDenied(t *testing.T, replica replicas) {
 		{own.Limit(nil), prefixed.Limit(key("cy"))},
 		{never.Limit(key("dee"))},
 	} {
-		for range 3 { // admitted, denied by the store, and from memory
+		for range 3 { // admitted, refused by the store, and from memory
 			_, _ = limiter.Take(t.Context(), limits...)
 		}
 		limiter.TakeEach(t.Context(), limits...)
@@ -101,7 +101,7 @@ func testKeyDenied(t *testing.T, replica replicas) {
 		slices.Repeat([]string{"a:b.Own "}, 3), slices.Repeat([]string{"a:b.Own ann%3A1:2"}, 3),
 	)
 	slices.Sort(want)
-	same(t, "denied keys", want, got)
+	same(t, "refused keys", want, got)
 	parsed, err := rule.ParseKey(strings.TrimPrefix(hash, "Prefixed "))
 	ok(t, err)
 	blockedBy(t, limiter, prefixed.Limit(parsed))
@@ -195,7 +195,7 @@ func testSameKey(t *testing.T, replica replicas) {
 			// The lower max holds.
 			low := []runtime.Limit{from.Limit(key("low")), to.Limit(key("low")).WithMax(4)}
 			first, second := taken(t, limiter, low...), taken(t, limiter, low...)
-			if d, _ := denied(t, limiter, low...); d.Limit != 4 && rule.Burst == 0 {
+			if d, _ := refused(t, limiter, low...); d.Limit != 4 && rule.Burst == 0 {
 				t.Errorf("got %+v", d)
 			}
 			settled(t, limiter, first)
@@ -206,7 +206,7 @@ func testSameKey(t *testing.T, replica replicas) {
 			d = taken(t, limiter, one...)
 			refunded(t, limiter, d)
 			wantLeft(t, limiter, one[0], 1)
-			refused(t, limiter, runtime.ErrCostExceedsLimit, from.Limit(key("one")), to.Limit(key("one")).WithCost(21))
+			refusedAs(t, limiter, runtime.ErrCostExceedsLimit, from.Limit(key("one")), to.Limit(key("one")).WithCost(21))
 		})
 	}
 }

@@ -65,20 +65,20 @@ func testLeases(t *testing.T, replica replicas) {
 	}
 }
 
-// A denial is one by Redis, and says when there is room, whatever was leased before.
-func TestLeaseDenialOnRedis(t *testing.T) {
+// A refusal is one by Redis, and says when there is room, whatever was leased before.
+func TestLeaseRefusalOnRedis(t *testing.T) {
 	t.Parallel()
 	r := &runtime.Rule{Name: "r", Window: time.Hour, Lease: time.Minute, Max: 2000, Algorithm: runtime.SlidingCounter}
 	limiter, limit := onRedis(redistest.Start(t).Client(t)), r.Limit(key("k"))
 	defer limiter.Close()
 	admitted, leased := 0, 0
-	eventually(t, "all of the limit is used", func() bool { // a call may be denied while the last units are on their way
+	eventually(t, "all of the limit is used", func() bool { // a call may be refused while the last units are on their way
 		for {
 			d, err := limiter.Take(t.Context(), limit)
 			limited := new(runtime.LimitedError)
 			if errors.As(err, &limited) {
 				if limited.RetryAfter < r.Window-time.Minute || limited.RetryAfter > r.Window+r.Window/50+r.Lease || d.Source != rule.SourceStore && d.Source != rule.SourceRecalled {
-					t.Errorf("denied: got %+v, %+v", d, limited)
+					t.Errorf("refused: got %+v, %+v", d, limited)
 				}
 				return admitted >= 2000
 			}
@@ -92,7 +92,7 @@ func TestLeaseDenialOnRedis(t *testing.T) {
 	if admitted != 2000 || leased < admitted/2 {
 		t.Errorf("%d admitted, %d of them by leases", admitted, leased)
 	}
-	deniedBy(t, limiter, rule.SourceRecalled, limit)
+	refusedBy(t, limiter, rule.SourceRecalled, limit)
 }
 
 // Versions of a rule with a lease and without share their counts.

@@ -185,9 +185,9 @@ func TestLeaseBesideOthers(t *testing.T) {
 			equal(l, "units", l.units(), units-i-1)
 		}
 		for range 3 {
-			d, _ := denied(l, l.limiter, other, l.limit)
-			equal(l, "denied by the limit of", d.Rule, "other")
-			equal(l, "units after a denial", l.units(), units-3)
+			d, _ := refused(l, l.limiter, other, l.limit)
+			equal(l, "refused by the limit of", d.Rule, "other")
+			equal(l, "units after a refusal", l.units(), units-3)
 		}
 		refunded(l, l.limiter, last)
 		equal(l, "units after a refund", l.units(), units-2)
@@ -217,7 +217,7 @@ func TestLeaseFailures(t *testing.T) {
 					units--
 				}
 			} else {
-				refused(l, l.limiter, runtime.ErrUnavailable, l.limit, other)
+				refusedAs(l, l.limiter, runtime.ErrUnavailable, l.limit, other)
 			}
 			for range units {
 				l.leased()

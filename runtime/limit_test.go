@@ -86,7 +86,7 @@ func TestLogCost(t *testing.T) {
 	scaled.Adaptive = always(2)
 	limiter, limit := inMemory(), scaled.Limit(nil).WithCost(most+1)
 	defer limiter.Close()
-	refused(t, limiter, runtime.ErrCostExceedsLimit, limit)
+	refusedAs(t, limiter, runtime.ErrCostExceedsLimit, limit)
 	adapt(t, limiter, scaled, 2)
-	refused(t, limiter, runtime.ErrInvalidLimit, limit)
+	refusedAs(t, limiter, runtime.ErrInvalidLimit, limit)
 }

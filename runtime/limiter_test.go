@@ -97,7 +97,7 @@ func TestCostZero(t *testing.T) {
 			t.Errorf("got %+v", d)
 		}
 	}
-	refused(t, limiter, runtime.ErrCostExceedsLimit, limit.WithMax(0)) // where nobody is admitted
+	refusedAs(t, limiter, runtime.ErrCostExceedsLimit, limit.WithMax(0)) // where nobody is admitted
 	equal(t, "times that the store was asked", store.takes.Load(), 0)
 }
 
@@ -114,8 +114,8 @@ func TestCostExceedsLimit(t *testing.T) {
 		"max 0":           r.Limit(nil).WithMax(0),
 		"burst and max 0": burst.Limit(nil).WithMax(0),
 	} {
-		refused(t, limiter, runtime.ErrCostExceedsLimit, other, limit)
-		d, limited := deniedBy(t, limiter, rule.SourceNone, other, limit)
+		refusedAs(t, limiter, runtime.ErrCostExceedsLimit, other, limit)
+		d, limited := refusedBy(t, limiter, rule.SourceNone, other, limit)
 		wantError(t, name, limited, runtime.ErrLimited)
 		equal(t, name+": retry after", d.RetryAfter, runtime.Never)
 		if strings.HasSuffix(name, "over max") && (limited.Error() != "too dear" || limited.Limit != 5 || limited.Rule != "r") {
@@ -177,8 +177,8 @@ func TestDecision(t *testing.T) {
 	now = now.Add(time.Second)
 	taken(t, limiter, limits...)
 	now = now.Add(time.Microsecond)
-	d, limited := denied(t, limiter, limits[0].WithCost(2), limits[1])
-	equal(t, "denied by, and why", d.Rule+": "+limited.Error(), "hour: "+runtime.DefaultMessage)
+	d, limited := refused(t, limiter, limits[0].WithCost(2), limits[1])
+	equal(t, "refused by, and why", d.Rule+": "+limited.Error(), "hour: "+runtime.DefaultMessage)
 }
 
 // Nothing at all is no reason to panic.
@@ -194,7 +194,7 @@ func TestEmptyCalls(t *testing.T) {
 			t.Errorf("%s: peek: %+v, %v", name, d, err)
 		}
 		equal(t, name+": outcomes of none", len(limiter.TakeEach(ctx)), 0)
-		refused(t, limiter, runtime.ErrInvalidLimit, runtime.Limit{}.WithCost(1))
+		refusedAs(t, limiter, runtime.ErrInvalidLimit, runtime.Limit{}.WithCost(1))
 		wantError(t, name+": reset", limiter.Reset(ctx, runtime.Limit{}), runtime.ErrInvalidLimit)
 		d, _ := limiter.Take(ctx, perHour(100).Limit(nil))
 		for _, n := range []int{0, 1, 2 * rule.MaxLimits} { // costs for more limits than there are

@@ -19,7 +19,7 @@ func TestLog(t *testing.T) {
 		var out lines
 		limiter, rule := inMemory(out.Logger()), perHour(1)
 		other := &runtime.Rule{Name: "o", Prefix: "o:", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
-		// A flood of two rules for three seconds: 100 denials of each a second.
+		// A flood of two rules for three seconds: 100 refusals of each a second.
 		for range 300 {
 			for range 2 {
 				limiter.Take(t.Context(), rule.Limit(key("secret")))

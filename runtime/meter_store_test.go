@@ -28,7 +28,7 @@ func TestMeterWithoutStore(t *testing.T) {
 				limit := rule.Limit(key("k"))
 				store.broken.Store(!begun)
 				if policy == runtime.FailClosed && !begun {
-					refused(t, limiter, runtime.ErrUnavailable, limit)
+					refusedAs(t, limiter, runtime.ErrUnavailable, limit)
 					return
 				}
 				m := metered(t, limiter, limit)

@@ -46,23 +46,23 @@ func TestObserverDecision(t *testing.T) {
 		}
 	}
 	eachCase(t, map[string]test{
-		"admitted and denied": {take: takes(2, every.WithCost(2), once), want: []event{
+		"admitted and refused": {take: takes(2, every.WithCost(2), once), want: []event{
 			byStore("wide", observe.VerdictAdmitted, 2), byStore("narrow", observe.VerdictAdmitted, 1),
-			byStore("wide", observe.VerdictNotCharged, 2), byStore("narrow", observe.VerdictDenied, 1),
+			byStore("wide", observe.VerdictNotCharged, 2), byStore("narrow", observe.VerdictRefused, 1),
 		}},
 		"shadow": {take: takes(2, every, hidden), want: []event{
 			byStore("wide", observe.VerdictAdmitted, 1), byStore("hidden", observe.VerdictAdmitted, 1),
-			byStore("wide", observe.VerdictAdmitted, 1), byStore("hidden", observe.VerdictShadowDenied, 1),
+			byStore("wide", observe.VerdictAdmitted, 1), byStore("hidden", observe.VerdictShadowRefused, 1),
 		}},
 		"never": {take: takes(1, every, once.WithCost(2)), want: []event{
-			{"wide", observe.VerdictNotCharged, rule.SourceNone, 1, 0}, {"narrow", observe.VerdictDenied, rule.SourceNone, 2, 0},
+			{"wide", observe.VerdictNotCharged, rule.SourceNone, 1, 0}, {"narrow", observe.VerdictRefused, rule.SourceNone, 2, 0},
 		}},
-		"never in shadow mode": {take: takes(1, hidden.WithCost(2)), want: []event{{"hidden", observe.VerdictShadowDenied, rule.SourceNone, 2, 0}}},
+		"never in shadow mode": {take: takes(1, hidden.WithCost(2)), want: []event{{"hidden", observe.VerdictShadowRefused, rule.SourceNone, 2, 0}}},
 		"each": {take: func(ctx context.Context, l *runtime.Limiter) { l.TakeEach(ctx, once, once, every) }, want: []event{
-			byStore("narrow", observe.VerdictAdmitted, 1), byStore("narrow", observe.VerdictDenied, 1), byStore("wide", observe.VerdictAdmitted, 1),
+			byStore("narrow", observe.VerdictAdmitted, 1), byStore("narrow", observe.VerdictRefused, 1), byStore("wide", observe.VerdictAdmitted, 1),
 		}},
 		"local": {broken: true, take: takes(2, local.Limit(nil)), want: []event{
-			{"narrow", observe.VerdictAdmitted, rule.SourceLocal, 1, 0}, {"narrow", observe.VerdictDenied, rule.SourceLocal, 1, 0},
+			{"narrow", observe.VerdictAdmitted, rule.SourceLocal, 1, 0}, {"narrow", observe.VerdictRefused, rule.SourceLocal, 1, 0},
 		}},
 		"open":         {broken: true, take: takes(1, every), want: []event{{"wide", observe.VerdictAdmitted, rule.SourceFailure, 1, 0}}},
 		"closed":       {broken: true, take: takes(1, closes.Limit(nil)), want: []event{{"wide", observe.VerdictUnavailable, rule.SourceFailure, 1, 0}}},
@@ -124,7 +124,7 @@ func ExampleObserver() {
 		_, _ = limiter.Take(context.Background(), search.Limit(runtime.NewKey().AddString("ann")))
 	}
 	fmt.Println(decisions)
-	// Output: {"search.admitted": 2, "search.denied": 3}
+	// Output: {"search.admitted": 2, "search.refused": 3}
 }
 
 // A recorder receives every limit of each call under its context, with the
@@ -149,10 +149,10 @@ func TestRecorder(t *testing.T) {
 
 			{Rule: "burst", Remaining: 0, ResetAfter: second / 5},
 			{Rule: "daily", Remaining: 1, ResetAfter: day},
-			{Rule: "tried", Verdict: observe.VerdictShadowDenied, RetryAfter: time.Hour, ResetAfter: time.Hour},
+			{Rule: "tried", Verdict: observe.VerdictShadowRefused, RetryAfter: time.Hour, ResetAfter: time.Hour},
 
-			{Rule: "burst", Verdict: observe.VerdictDenied, RetryAfter: second / 10, ResetAfter: second / 5},
-			{Rule: "daily", Verdict: observe.VerdictDenied, Remaining: 1, RetryAfter: day, ResetAfter: day},
+			{Rule: "burst", Verdict: observe.VerdictRefused, RetryAfter: second / 10, ResetAfter: second / 5},
+			{Rule: "daily", Verdict: observe.VerdictRefused, Remaining: 1, RetryAfter: day, ResetAfter: day},
 			{Rule: "tried", Verdict: observe.VerdictNotCharged, Remaining: 1},
 		}
 		for i := range want {
@@ -182,7 +182,7 @@ func TestRecordersNest(t *testing.T) {
 	_, _ = limiter.Take(context.Background(), rule.Limit(nil))
 	_, _ = limiter.Peek(ctx, rule.Limit(nil))
 	same(t, "the inner one", []string{"admitted 1", "admitted 0"}, inner)
-	same(t, "the outer one", []string{"admitted 1", "admitted 0", "denied 0"}, outer)
+	same(t, "the outer one", []string{"admitted 1", "admitted 0", "refused 0"}, outer)
 }
 
 // Several observers receive the same events, each with the call's context.

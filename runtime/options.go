@@ -69,7 +69,7 @@ func checkOnce(option string, before bool) {
 	}
 }
 
-// WithLogger sets where the limiter reports denials and the store's failures: at most one line
+// WithLogger sets where the limiter reports refusals and the store's failures: at most one line
 // a second for each rule and kind, and one for all rules of each class of what the store does not
 // decide, with the number of lines left out. No line has a caller's key or a server's address in
 // it: servers have numbers. The default is [slog.Default] as it is at the time of the line.
@@ -143,7 +143,7 @@ func (l *Limiter) build() {
 		e.InProcess = l.store.memory.states
 	}
 	if l.redis != nil {
-		e.Denials = l.redis.cfg.Denials
+		e.Refusals = l.redis.cfg.Refusals
 	}
 	c := ledger.Config{
 		Stores: [2]terms.Store{e.Store, e.Alone}, InMemory: l.store.memory != nil, Leases: l.store.leases,
@@ -175,7 +175,7 @@ func (l *Limiter) completePlan(p *plan.Plan) {
 	r := p.Rule
 	switch {
 	case r.Block == 0:
-	case r.Mode.Denies():
+	case r.Mode.Refuses():
 		l.events.log.OverFor(report.IdleBlock, func(rule string) bool { return rule == r.Name })
 	default:
 		l.events.log.Find(report.IdleBlock, r.Name, "")

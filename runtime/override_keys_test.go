@@ -31,7 +31,7 @@ func TestOverrideKeysEverywhere(t *testing.T) {
 		return r.Limit(runtime.NewKey().AddString(tenant).AddString(user)).WithMax(3)
 	}
 	for _, limit := range []runtime.Limit{blocked, blocked.WithMax(9)} {
-		if _, limited := denied(t, limiter, limit); !errors.Is(limited, runtime.ErrCostExceedsLimit) || limited.RetryAfter != runtime.Never {
+		if _, limited := refused(t, limiter, limit); !errors.Is(limited, runtime.ErrCostExceedsLimit) || limited.RetryAfter != runtime.Never {
 			t.Errorf("blocked: %+v", limited)
 		}
 	}
@@ -179,7 +179,7 @@ func TestLeaseOverrides(t *testing.T) {
 		override(rule.Override{Max: new(int64(9_000))})
 		equal(l, "limit", takenBy(l, l.limiter, rule.SourceStore, l.limit).Limit, 9_000)
 		override(rule.Override{Max: new(int64(0))})
-		refused(l, l.limiter, runtime.ErrLimited, l.limit)
+		refusedAs(l, l.limiter, runtime.ErrLimited, l.limit)
 		override(rule.Override{Max: new(int64(8_000))})
 		l.fill()
 		equal(l, "limit", l.leased().Limit, 8_000)

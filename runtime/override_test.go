@@ -167,7 +167,7 @@ func TestLogOfOverriddenRule(t *testing.T) {
 			passing(t, limiter, r.Limit(nil), 3)
 			time.Sleep(10 * time.Millisecond)
 		}
-		equal(t, "lines about denials in a second", strings.Count(out.String(), "call over its rate limit"), 1)
+		equal(t, "lines about refusals in a second", strings.Count(out.String(), "call over its rate limit"), 1)
 	})
 }
 

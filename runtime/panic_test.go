@@ -159,7 +159,7 @@ func TestPanickingHook(t *testing.T) {
 		armed.Store(true)
 		concurrently(8, func(int) {
 			for range 50 { // more than trips may be stuck
-				refused(t, limiter, runtime.ErrUnavailable, limit)
+				refusedAs(t, limiter, runtime.ErrUnavailable, limit)
 			}
 		})
 		if err := limiter.Reset(t.Context(), limit); err == nil {

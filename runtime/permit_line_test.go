@@ -76,7 +76,7 @@ type lateContext struct {
 
 func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// A call waits no longer than its rule and its context let it. By its rule it is denied, and
+// A call waits no longer than its rule and its context let it. By its rule it is refused, and
 // by its context it is not, even if that has not said yet that its deadline is over.
 func TestLineEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestLineEnds(t *testing.T) {
 		for range 3 { // the second and third wait behind others
 			go func() {
 				var limited *runtime.LimitedError
-				took := elapsed(func() { _, limited = denied(t, limiter, limit) })
+				took := elapsed(func() { _, limited = refused(t, limiter, limit) })
 				if took != 300*time.Millisecond || limited.RetryAfter <= 0 || limited.Limit != 1 {
 					t.Errorf("after %v: %+v", took, limited)
 				}
@@ -174,7 +174,7 @@ func TestLineOfNever(t *testing.T) {
 		ask := func() {
 			for _, limits := range [][]runtime.Limit{{limit.WithMax(0)}, {limit.WithCost(4)}, {limit, never}} {
 				var d runtime.Decision
-				equal(t, "waited", elapsed(func() { d, _ = denied(t, limiter, limits...) }), 0)
+				equal(t, "waited", elapsed(func() { d, _ = refused(t, limiter, limits...) }), 0)
 				equal(t, "retry after", d.RetryAfter, runtime.Never)
 			}
 		}

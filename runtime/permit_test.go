@@ -53,20 +53,20 @@ func TestPermitsOfSharedTrips(t *testing.T) {
 	}
 }
 
-// A denial is forgotten when a permit comes back in this process, and is soon when
+// A refusal is forgotten when a permit comes back in this process, and is soon when
 // one does in another.
-func TestPermitDenials(t *testing.T) {
+func TestPermitRefusals(t *testing.T) {
 	client := ownRedis(t)
 	here, there := onRedis(client), onRedis(client)
 	limit := permitRule(1).Limit(key("k"))
 	asks := func() {
 		t.Helper()
-		deniedBy(t, here, rule.SourceStore, limit)
+		refusedBy(t, here, rule.SourceStore, limit)
 	}
 	for range 50 {
 		d := taken(t, here, limit)
 		asks()
-		denied(t, here, limit)
+		refused(t, here, limit)
 		settled(t, here, d)
 	}
 	d := taken(t, there, limit)
@@ -77,7 +77,7 @@ func TestPermitDenials(t *testing.T) {
 		asked := time.Now()
 		d, err := here.Take(t.Context(), limit)
 		if err != nil && d.Source == rule.SourceRecalled && asked.Sub(returned) > time.Second {
-			t.Fatalf("denied by memory %v after the return", asked.Sub(returned))
+			t.Fatalf("refused by memory %v after the return", asked.Sub(returned))
 		}
 		return err == nil && here.Settle(t.Context(), d) == nil
 	})
@@ -106,7 +106,7 @@ func TestPermitsOfLateAnswers(t *testing.T) {
 	}
 	reach()
 	proxy.Delay(300 * time.Millisecond) // each way, or altogether: beyond the timeout in both cases
-	refused(t, limiter, runtime.ErrUnavailable, limit.WithCost(3))
+	refusedAs(t, limiter, runtime.ErrUnavailable, limit.WithCost(3))
 	returns("a late answer")
 
 	proxy.Pass()
@@ -166,7 +166,7 @@ func TestPermitsThroughFaults(t *testing.T) {
 }
 
 // A call that waits for permits looks within 60 ms whether another process has returned
-// one: it asks Redis, though its own process knows of a denial that is not as old.
+// one: it asks Redis, though its own process knows of a refusal that is not as old.
 func TestPermitOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	const wait, tries, enough = time.Second, 10, int(time.Second / (60 * time.Millisecond)) // a machine may be busy
@@ -179,7 +179,7 @@ func TestPermitOfAnotherProcess(t *testing.T) {
 	for n := 0; n < tries && most <= enough; n++ {
 		other := onRedis(client)
 		count.sent()
-		denied(t, other, limit)
+		refused(t, other, limit)
 		most = max(most, len(count.sent()))
 		_ = other.Close()
 	}
@@ -223,11 +223,11 @@ func TestLocalPermits(t *testing.T) {
 			time.Sleep(time.Hour)
 			synctest.Wait() // a permit that is renewed while it is returned is back a little later
 			for i, d := range all {
-				denied(t, limiter, limit)
+				refused(t, limiter, limit)
 				settled(t, limiter, d)
 				all[i] = taken(t, limiter, limit)
 			}
-			denied(t, limiter, limit)
+			refused(t, limiter, limit)
 			for _, d := range all {
 				settled(t, limiter, d)
 			}

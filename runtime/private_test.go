@@ -62,11 +62,11 @@ func (w *notes) limiter(store runtime.Store, opts ...runtime.Option) *runtime.Li
 	return runtime.New(store, append([]runtime.Option{
 		runtime.WithLogger(slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		observing(observe.Observer{
-			Decision:  withContext(noted[observe.DecisionEvent](w)),
-			KeyDenied: func(_ context.Context, ev observe.KeyDeniedEvent) { fmt.Fprintf(w, "%s\n", ev.Rule) },
-			Failure:   withContext(noted[observe.FailureEvent](w)),
-			Breaker:   func(ev observe.BreakerEvent) { fmt.Fprintf(w, "breaker %v\n", ev.Open) },
-			Override:  noted[observe.OverrideEvent](w), Scale: noted[observe.ScaleEvent](w),
+			Decision:   withContext(noted[observe.DecisionEvent](w)),
+			KeyRefused: func(_ context.Context, ev observe.KeyRefusedEvent) { fmt.Fprintf(w, "%s\n", ev.Rule) },
+			Failure:    withContext(noted[observe.FailureEvent](w)),
+			Breaker:    func(ev observe.BreakerEvent) { fmt.Fprintf(w, "breaker %v\n", ev.Open) },
+			Override:   noted[observe.OverrideEvent](w), Scale: noted[observe.ScaleEvent](w),
 			Memory: noted[observe.MemoryEvent](w), Panic: noted[observe.PanicEvent](w),
 		}),
 	}, opts...)...)
@@ -191,8 +191,8 @@ func TestNothingPrivateOfFunctions(t *testing.T) {
 				runtime.WithRefusalError(func(context.Context, error) error { fail(); return nil }),
 				runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { fail(); return runtime.Overrides{}, nil }), time.Hour),
 				observing(observe.Observer{
-					KeyDenied: func(context.Context, observe.KeyDeniedEvent) { fail() },
-					Decision:  func(context.Context, observe.DecisionEvent) { fail() },
+					KeyRefused: func(context.Context, observe.KeyRefusedEvent) { fail() },
+					Decision:   func(context.Context, observe.DecisionEvent) { fail() },
 				}))
 			w.use(t, l, nil, func() {})
 			w.find(t)

@@ -19,7 +19,7 @@ import (
 // for calls whose own limits are switched off, cost nothing or have an invalid key. Only the
 // limiter's kill switch ends it too.
 //
-// Each call costs 1. A call that is denied by its own limits gives its charge back; a
+// Each call costs 1. A call that is refused by its own limits gives its charge back; a
 // [Limiter.Refund] does not. Overrides, a [rule.Scaler], r's Mode and its Block apply to the cap,
 // r's Wait does not. A call over the cap gets a [*LimitedError] with r's name, and its decision
 // has the source [rule.SourceProcess]. [Limiter.Peek] ignores the cap. A nil r is no cap, and

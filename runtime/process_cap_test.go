@@ -28,15 +28,15 @@ func TestProcessCapChanged(t *testing.T) {
 	process := func(o rule.Override) runtime.Overrides {
 		return runtime.Overrides{Rules: map[string]rule.Override{"process": o}}
 	}
-	verdicts := func(admitted, denied int) map[observe.Verdict]int {
-		return map[observe.Verdict]int{observe.VerdictAdmitted: admitted, observe.VerdictDenied: denied}
+	verdicts := func(admitted, refused int) map[observe.Verdict]int {
+		return map[observe.Verdict]int{observe.VerdictAdmitted: admitted, observe.VerdictRefused: refused}
 	}
 	eachCase(t, map[string]test{
 		"as it is": {runtime.Overrides{}, 3, verdicts(3, 7)},
 		"raised":   {process(rule.Override{Max: new(int64(5))}), 5, verdicts(5, 5)},
 		"lowered":  {process(rule.Override{Max: new(int64(1))}), 1, verdicts(1, 9)},
-		"0":        {process(rule.Override{Max: new(int64(0))}), 0, map[observe.Verdict]int{observe.VerdictDenied: 10}},
-		"shadow":   {process(rule.Override{Mode: new(runtime.ModeShadow)}), 10, map[observe.Verdict]int{observe.VerdictAdmitted: 3, observe.VerdictShadowDenied: 7}},
+		"0":        {process(rule.Override{Max: new(int64(0))}), 0, map[observe.Verdict]int{observe.VerdictRefused: 10}},
+		"shadow":   {process(rule.Override{Mode: new(runtime.ModeShadow)}), 10, map[observe.Verdict]int{observe.VerdictAdmitted: 3, observe.VerdictShadowRefused: 7}},
 		"off":      {process(rule.Override{Enabled: new(false)}), 10, map[observe.Verdict]int{}},
 		"all off":  {runtime.Overrides{Enabled: new(false)}, 10, map[observe.Verdict]int{}},
 		"bad":      {runtime.Overrides{Enabled: new(false), Rules: map[string]rule.Override{"process": {Max: new(int64(rule.MaxLog + 1))}}}, 3, verdicts(3, 7)},
@@ -61,7 +61,7 @@ func TestProcessCapOfQueue(t *testing.T) {
 			for range 4 {
 				refunded(t, limiter, taken(t, limiter, wide.Limit(nil)))
 			}
-			denied(t, limiter, wide.Limit(nil))
+			refused(t, limiter, wide.Limit(nil))
 		}), 0)
 	})
 }
@@ -88,5 +88,5 @@ func TestProcessCapBesideNever(t *testing.T) {
 func TestProcessCapNone(t *testing.T) {
 	t.Parallel()
 	wantPassing(t, inMemory(runtime.WithProcessCap(nil)), wide.Limit(nil), 10, 10)
-	refused(t, inMemory(runtime.WithProcessCap(permitRule(1))), runtime.ErrInvalidLimit, wide.Limit(nil))
+	refusedAs(t, inMemory(runtime.WithProcessCap(permitRule(1))), runtime.ErrInvalidLimit, wide.Limit(nil))
 }

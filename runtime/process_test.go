@@ -114,9 +114,9 @@ func TestSimilarNamespaces(t *testing.T) {
 	ok(t, client.Do(t.Context(), "ACL", "LOG", "RESET").Err())
 	blind.Report()
 	same(t, "one that may not look", nil, codes(blind))
-	denied, err := client.Do(t.Context(), "ACL", "LOG").Slice()
+	refused, err := client.Do(t.Context(), "ACL", "LOG").Slice()
 	ok(t, err)
-	same(t, "denied at the next report", 0, len(denied))
+	same(t, "refused at the next report", 0, len(refused))
 }
 
 // TestReportRefused takes the rights from a process that it needs to report.

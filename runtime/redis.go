@@ -9,9 +9,9 @@ import (
 
 	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/bounded"
-	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/goredis"
+	"github.com/rategen/rategen/runtime/internal/recall"
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/server"
@@ -22,8 +22,8 @@ import (
 const (
 	// DefaultTimeout is how long a call waits for Redis by default.
 	DefaultTimeout = 50 * time.Millisecond
-	// DefaultDenialMemory is how long a [RedisStore] trusts a denial by default.
-	DefaultDenialMemory = time.Second
+	// DefaultRefusalMemory is how long a [RedisStore] trusts a refusal by default.
+	DefaultRefusalMemory = time.Second
 )
 
 // A RedisStore keeps counts in Redis, where every process that uses the same Redis and
@@ -33,7 +33,7 @@ const (
 //
 // On a cluster the keys of one call may lie in different slots, which no script can span. Then
 // each part of the call is charged by a script of its own, all at the same time, and refunded
-// if another part has no room. Another caller may be denied by a part that is refunded a moment
+// if another part has no room. Another caller may be refused by a part that is refunded a moment
 // later, and a [Rule.Block] then blocks it; and a turn in a line is not refunded once somebody
 // is behind it. Nobody is admitted too much. If the process dies in that moment, or Redis does
 // not answer, the part stays charged until it leaves the window. A hash tag in the prefix, such
@@ -85,19 +85,19 @@ func WithTimeout(d time.Duration) RedisOption {
 	}
 }
 
-// WithDenialMemory sets for how long the store trusts a denial: until its RetryAfter is over,
-// but for no longer than d, the store denies equal calls on the key by itself. Then one call
-// asks Redis again, and the others are denied until that is answered. So for d, and one more
+// WithRefusalMemory sets for how long the store trusts a refusal: until its RetryAfter is over,
+// but for no longer than d, the store refuses equal calls on the key by itself. Then one call
+// asks Redis again, and the others are refused until that is answered. So for d, and one more
 // answer, the store may miss that another process has reset the key or refunded a charge; its
 // own resets and refunds, and a raised max, it sees at once. On a cluster or ring, where what
-// denied a call may be refunded in a moment, d is 50 ms at most. While Redis does not respond a
-// denial holds until its RetryAfter is over, whatever the failure policy. The default is
-// [DefaultDenialMemory]; with 0 Redis is asked about every call.
-func WithDenialMemory(d time.Duration) RedisOption {
+// refused a call may be refunded in a moment, d is 50 ms at most. While Redis does not respond a
+// refusal holds until its RetryAfter is over, whatever the failure policy. The default is
+// [DefaultRefusalMemory]; with 0 Redis is asked about every call.
+func WithRefusalMemory(d time.Duration) RedisOption {
 	return func(s *RedisStore) {
-		s.cfg.Denials = nil
+		s.cfg.Refusals = nil
 		if d > 0 {
-			s.cfg.Denials = denials.New(d)
+			s.cfg.Refusals = recall.New(d)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 
 func newRedisStore(client rediswire.Client, opts ...RedisOption) *RedisStore {
 	s := &RedisStore{client: client}
-	s.cfg.Timeout, s.cfg.Denials = DefaultTimeout, denials.New(DefaultDenialMemory)
+	s.cfg.Timeout, s.cfg.Refusals = DefaultTimeout, recall.New(DefaultRefusalMemory)
 	for _, opt := range opts {
 		opt(s)
 	}

@@ -72,7 +72,7 @@ func testBlockInParts(t *testing.T, cluster *redistest.Cluster) {
 	taken(t, limiter, all...)
 }
 
-// testShareKept denies a call whose charge in another slot cannot be given back: the
+// testShareKept refuses a call whose charge in another slot cannot be given back: the
 // store counts that as a failure, and the decision stands.
 func testShareKept(t *testing.T, cluster *redistest.Cluster) {
 	var left atomic.Int64 // scripts until one is lost
@@ -119,7 +119,7 @@ func testClusterConcurrent(t *testing.T, cluster *redistest.Cluster) {
 		}
 	})
 	// At most 32 are reserved in the first limit at a time, so that it never
-	// denies a call that the second one had room for.
+	// refuses a call that the second one had room for.
 	equal(t, "admitted", admitted.Load(), 100)
 	// Everything that was reserved and not used has been given back.
 	wantLeft(t, limiters[0], limits[0], 100)
@@ -217,7 +217,7 @@ func testReservedShare(t *testing.T, cluster *redistest.Cluster) {
 		eventually(t, "there is room", func() bool { return call(other).Allowed })
 		least = min(least, time.Since(given))
 	}
-	between(t, "denied although the limit was whole for", least, 0, 100*time.Millisecond)
+	between(t, "refused although the limit was whole for", least, 0, 100*time.Millisecond)
 }
 
 // TestRing shares trips to each server of a ring, charges limits on two of them all or none,

@@ -44,7 +44,7 @@ func (l *Limiter) refusalError(ctx context.Context, err error) error {
 // form returns the form that the application has for a refusal. It is never nil.
 func (l *Limiter) form(ctx context.Context, err error) (formed error) {
 	formed = err
-	defer l.events.contain("denied")
+	defer l.events.contain("refused")
 	return cmp.Or(l.onRefusal(ctx, err), err)
 }
 

@@ -116,7 +116,7 @@ func TestRefusedBounds(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
-	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second), runtime.WithDenialMemory(0))
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second), runtime.WithRefusalMemory(0))
 	attacked := &runtime.Rule{Name: "attacked", Prefix: "attacked:", Window: time.Hour, Max: 1}
 	other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 1}
 	total := int64(0)

@@ -113,7 +113,7 @@ func TestReservationsExpire(t *testing.T) {
 				t.Errorf("%s: lives for %v after %s, and is whole after %v with %d left, %v", declared.Name, lives, when, r.ResetAfter, r.Remaining, err)
 			}
 		}
-		expires("a denial", func() { denied(t, limiter, limit.WithCost(100)) })
+		expires("a refusal", func() { refused(t, limiter, limit.WithCost(100)) })
 		expires("calls", func() { settled(t, limiter, taken(t, limiter, limit), 0) })
 		settled(t, limiter, d)
 	}

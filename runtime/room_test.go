@@ -163,7 +163,7 @@ func TestNewcomersOfFullLimits(t *testing.T) {
 		taken(t, limiter, shared)
 		done := waiters(limiter, 3, 0, shared)
 		taken(t, limiter, narrow.Limit(nil))
-		equal(t, "waited", elapsed(func() { denied(t, limiter, shared, narrow.Limit(nil)) }), 0)
+		equal(t, "waited", elapsed(func() { refused(t, limiter, shared, narrow.Limit(nil)) }), 0)
 		_, refused := done()
 		equal(t, "refused", refused, 0)
 	})
@@ -204,7 +204,7 @@ func TestWaitExactlyAsTold(t *testing.T) {
 		r.Wait = 0
 		k := key(fmt.Sprint(i))
 		taken(t, limiter, r.Limit(k).WithCost(10))
-		_, limited := denied(t, limiter, r.Limit(k))
+		_, limited := refused(t, limiter, r.Limit(k))
 		waits.Wait = limited.RetryAfter
 		ctx, cancel := context.WithCancel(context.Background())
 		end := make(chan error, 1)

@@ -32,7 +32,7 @@ func adapt(t *testing.T, limiter *runtime.Limiter, rule *runtime.Rule, want floa
 }
 
 // testScaledMax has every way of counting admit what the factor leaves of the
-// max, and more as soon as it goes up, however it was denied before.
+// max, and more as soon as it goes up, however it was refused before.
 func testScaledMax(t *testing.T, replica replicas) {
 	for name, rule := range serverRules(time.Hour, 10) {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func testScaledMax(t *testing.T, replica replicas) {
 				limiter := replica(runtime.WithScaler(always(step.factor)))
 				adapt(t, limiter, rule, step.factor)
 				n := passing(t, limiter, rule.Limit(key("k")), 20)
-				d, _ := denied(t, limiter, rule.Limit(key("k")))
+				d, _ := refused(t, limiter, rule.Limit(key("k")))
 				if want := int64(10 * step.factor); n != step.more || d.Limit != want {
 					t.Errorf("factor %v: %d more admitted with a limit of %d, want %d and %d", step.factor, n, d.Limit, step.more, want)
 				}
@@ -77,7 +77,7 @@ func TestScaledElsewhere(t *testing.T) {
 		taken(t, limiter, test.limit) // has the scaler asked, at a factor of 1
 		synctest.Wait()
 		wantPassing(t, limiter, test.limit, 100, test.want-1)
-		if d, _ := denied(t, limiter, test.limit); d.Limit != int64(test.want) || d.Source != test.source {
+		if d, _ := refused(t, limiter, test.limit); d.Limit != int64(test.want) || d.Source != test.source {
 			t.Errorf("got %+v, want %d by %v", d, test.want, test.source)
 		}
 	})

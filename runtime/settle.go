@@ -37,7 +37,7 @@ const SettleTimeout = time.Second
 // event's time stays charged, since its turn has begun.
 //
 // Missing events are charged as of now, even if the limit has no room for them, unless the
-// rule's [rule.Debt] says otherwise. The next calls are then denied until the limit has room again,
+// rule's [rule.Debt] says otherwise. The next calls are then refused until the limit has room again,
 // and their RetryAfter says when. A bucket never owes more than drains in 142 years, and a
 // [FixedWindow] never counts more than [rule.MaxAmount].
 //

@@ -22,18 +22,18 @@ func TestSettleLocally(t *testing.T) {
 	limit := perHour(20).Limit(nil)
 	settled(t, limiter, taken(t, limiter, limit.WithCost(5)), 1)
 	limiter.SettleLater(t.Context(), taken(t, limiter, limit.WithCost(5)), 8)
-	denied(t, limiter, limit.WithCost(2)) // of the 10 that are this process's share 1 is left
+	refused(t, limiter, limit.WithCost(2)) // of the 10 that are this process's share 1 is left
 	taken(t, limiter, limit)
 }
 
-// A debt ends the denials that this process remembers, and a RetryAfter counts it.
+// A debt ends the refusals that this process remembers, and a RetryAfter counts it.
 func TestDebtIsNotHidden(t *testing.T) {
 	limiter := onRedis(ownRedis(t))
 	limit := (&runtime.Rule{Name: "r", Window: time.Minute, Max: 60, Algorithm: runtime.TokenBucket}).Limit(nil)
 	d := taken(t, limiter, limit.WithCost(60))
-	before, _ := denied(t, limiter, limit.WithCost(30))
+	before, _ := refused(t, limiter, limit.WithCost(30))
 	settled(t, limiter, d, 180)
-	after, _ := denied(t, limiter, limit.WithCost(30))
+	after, _ := refused(t, limiter, limit.WithCost(30))
 	between(t, "RetryAfter grew, for a debt of two minutes, by", after.RetryAfter-before.RetryAfter, 90*time.Second, 120*time.Second)
 	wantError(t, "refund of a settled decision", limiter.Refund(t.Context(), d), runtime.ErrSettled)
 }
@@ -90,9 +90,9 @@ func TestSettleUncharged(t *testing.T) {
 	rule := perHour(1)
 	a, free, invalid := rule.Limit(nil), rule.Limit(key("free")).WithCost(0), rule.Limit(runtime.NewKey().AddInvalid("none"))
 	first := taken(t, limiter, a)
-	over, _ := denied(t, limiter, a)
+	over, _ := refused(t, limiter, a)
 	for name, d := range map[string]runtime.Decision{
-		"zero": {}, "denied": over, "not decided": taken(t, runtime.New(broken(), quiet), a), "at no cost": taken(t, limiter, free),
+		"zero": {}, "refused": over, "not decided": taken(t, runtime.New(broken(), quiet), a), "at no cost": taken(t, limiter, free),
 	} {
 		for range 3 {
 			if err := errors.Join(limiter.Refund(t.Context(), d), limiter.Settle(t.Context(), d, 5)); err != nil {

@@ -117,9 +117,9 @@ func TestLostMasters(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	cluster.KeepMasters()
-	t.Run("denials of each", func(t *testing.T) {
+	t.Run("refusals of each", func(t *testing.T) {
 		masters := []*redistest.Server{cluster.Master(0), cluster.Master(6000), cluster.Master(12000)}
-		testDenialsOfEach(t, cluster.Client(t), 20, func() {
+		testRefusalsOfEach(t, cluster.Client(t), 20, func() {
 			for _, master := range masters {
 				master.Pause()
 			}

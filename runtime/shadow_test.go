@@ -64,7 +64,7 @@ func TestShadowNeverHarms(t *testing.T) {
 								t.Errorf("%s, each: got %+v", what, o)
 							}
 						}
-						denied(t, limiter, shadow, enforced)
+						refused(t, limiter, shadow, enforced)
 						equal(t, what+": waited", time.Since(start), 0)
 					})
 				}
@@ -74,8 +74,8 @@ func TestShadowNeverHarms(t *testing.T) {
 }
 
 // testShadowVerdicts wants a shadow limit to count and judge the calls that others admit, and to
-// say of those that they deny that they were not charged, whoever has denied them: the store, the
-// memory of denials, or nobody since the cost never fits.
+// say of those that they refuse that they were not charged, whoever has refused them: the store, the
+// memory of refusals, or nobody since the cost never fits.
 func testShadowVerdicts(t *testing.T, replica replicas) {
 	const together = "{verdicts}:" // in one slot, or an answer may be late
 	small := &runtime.Rule{Name: "small", Prefix: together + "small:", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
@@ -87,10 +87,10 @@ func testShadowVerdicts(t *testing.T, replica replicas) {
 		}
 		for name, cost := range map[string]int64{"again": 1, "dearer": 2, "never": 6} {
 			var seen recorder[observe.DecisionEvent]
-			var told recorder[observe.KeyDeniedEvent]
+			var told recorder[observe.KeyRefusedEvent]
 			l := replica(observing(observe.Observer{
-				Decision:  withContext(seen.add),
-				KeyDenied: func(_ context.Context, ev observe.KeyDeniedEvent) { told.add(observe.KeyDeniedEvent{Rule: ev.Rule}) },
+				Decision:   withContext(seen.add),
+				KeyRefused: func(_ context.Context, ev observe.KeyRefusedEvent) { told.add(observe.KeyRefusedEvent{Rule: ev.Rule}) },
 			}))
 			id := key(r.Name + name)
 			limits := []runtime.Limit{enforced.Limit(id), r.Limit(id), small.Limit(id).WithCost(2)}
@@ -99,24 +99,24 @@ func testShadowVerdicts(t *testing.T, replica replicas) {
 			}
 			limits[0] = limits[0].WithCost(cost)
 			for range 4 {
-				denied(t, l, limits...)
+				refused(t, l, limits...)
 			}
 			got := map[string]int{}
 			for _, ev := range seen.all() {
 				got[ev.Rule+" "+ev.Verdict.String()]++
 				if ev.Verdict == observe.VerdictNotCharged && (ev.Source != rule.SourceNone || ev.Remaining != ev.Limit || ev.RetryAfter != 0 || ev.Blocked) {
-					t.Errorf("%s, %s: got %+v, want nothing to be said of a call that was denied", r.Name, name, ev)
+					t.Errorf("%s, %s: got %+v, want nothing to be said of a call that was refused", r.Name, name, ev)
 				}
 			}
 			same(t, r.Name+", "+name+": verdicts", map[string]int{
-				"enforced admitted": 5, "enforced denied": 4, "small shadow_denied": 5, "small not_charged": 4,
-				r.Name + " admitted": 3, r.Name + " shadow_denied": 2, r.Name + " not_charged": 4,
+				"enforced admitted": 5, "enforced refused": 4, "small shadow_refused": 5, "small not_charged": 4,
+				r.Name + " admitted": 3, r.Name + " shadow_refused": 2, r.Name + " not_charged": 4,
 			}, got)
 			keys := map[string]int{}
 			for _, ev := range told.all() {
 				keys[ev.Rule]++
 			}
-			same(t, r.Name+", "+name+": keys of denials", map[string]int{"enforced": 4, r.Name: 2}, keys)
+			same(t, r.Name+", "+name+": keys of refusals", map[string]int{"enforced": 4, r.Name: 2}, keys)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestShadowQueueCounts(t *testing.T) {
 		limiter := inMemory(observing(observe.Observer{Decision: withContext(func(ev observe.DecisionEvent) { seen.add(ev.Verdict) })}))
 		rule := &runtime.Rule{Name: "q", Window: time.Minute, Max: 1, Algorithm: runtime.LeakyBucket, Wait: 2 * time.Minute, Mode: runtime.ModeShadow}
 		equal(t, "waited", elapsed(func() { wantPassing(t, limiter, rule.Limit(nil), 5, 5) }), 0)
-		equal(t, "verdicts", fmt.Sprint(seen.all()), "[admitted admitted admitted shadow_denied shadow_denied]")
+		equal(t, "verdicts", fmt.Sprint(seen.all()), "[admitted admitted admitted shadow_refused shadow_refused]")
 	})
 }
 
@@ -156,7 +156,7 @@ func TestShadowAndEndedContext(t *testing.T) {
 	})
 }
 
-// What calls hold of a limit is not renewed earlier because a shadow limit's is due: denied
+// What calls hold of a limit is not renewed earlier because a shadow limit's is due: refused
 // calls are told the same RetryAfter as without it.
 func TestShadowRenewals(t *testing.T) {
 	eachCase(t, map[string]*runtime.Rule{"permits": permitRule(1), "reservations": reserveRule(1)}, func(t *testing.T, rule *runtime.Rule) {
@@ -169,7 +169,7 @@ func TestShadowRenewals(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			taken(t, limiter, rule.Limit(nil)) // renewed after 12 seconds
 			time.Sleep(9 * time.Second)
-			d, _ := denied(t, limiter, rule.Limit(nil))
+			d, _ := refused(t, limiter, rule.Limit(nil))
 			equal(t, fmt.Sprintf("beside a shadow limit: %v: retry after", beside), d.RetryAfter, 21*time.Second)
 			ok(t, limiter.Close())
 		}

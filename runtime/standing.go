@@ -41,26 +41,26 @@ func newRefusedCall(e *events, err error) *refusedCall {
 }
 
 func (c *refusedCall) Hidden(ctx context.Context, route string) {
-	if name, ok := c.denied(); ok {
+	if name, ok := c.refused(); ok {
 		c.events.log.Hidden(name, route)
 		c.notify(ctx, observe.HiddenEvent{Rule: name})
 	}
 }
 
 func (c *refusedCall) Served(ctx context.Context) {
-	if name, ok := c.denied(); ok {
+	if name, ok := c.refused(); ok {
 		c.notify(ctx, observe.HiddenEvent{Rule: name, Served: true})
 	}
 }
 
 func (c *refusedCall) Overruled(route string) {
-	if name, ok := c.denied(); ok {
+	if name, ok := c.refused(); ok {
 		c.events.log.Overruled(name, route)
 	}
 }
 
-// denied returns the rule that has denied the call.
-func (c *refusedCall) denied() (name string, ok bool) {
+// refused returns the rule that has refused the call.
+func (c *refusedCall) refused() (name string, ok bool) {
 	var limited *LimitedError
 	if !errors.As(c.err, &limited) {
 		return "", false

@@ -124,22 +124,22 @@ func testThresholdStory(t *testing.T, replica replicas) {
 		d := use(one, parts, 1)
 		settled(t, other, use(other, parts, 1), 10)
 		settled(t, one, d, 20)
-		denied(t, other, all)
-		denied(t, one, parts)
+		refused(t, other, all)
+		refused(t, one, parts)
 	}
 
 	// One below the share says nothing, and neither does a call that is not charged.
 	low := limit("low")
 	use(one, low, 79)
-	denied(t, one, low, narrow.Limit(nil).WithCost(2))
+	refused(t, one, low, narrow.Limit(nil).WithCost(2))
 
 	// A limit in shadow mode has events, too; a block is no use of the budget.
 	shadow, blocks := budget("shadow"), budget("blocks")
 	shadow.Mode, blocks.Block = runtime.ModeShadow, time.Minute
 	use(one, shadow.Limit(key("k")), 85)
 	use(one, blocks.Limit(key("k")), 60)
-	denied(t, one, blocks.Limit(key("k")).WithCost(60))
-	denied(t, one, blocks.Limit(key("k")))
+	refused(t, one, blocks.Limit(key("k")).WithCost(60))
+	refused(t, one, blocks.Limit(key("k")))
 
 	// Calls that are decided together, keys that are told apart, one key that comes again, and
 	// limits of one call.
@@ -254,7 +254,7 @@ func testThresholdsOfChangedAnchors(t *testing.T, replica replicas) {
 	for i := range 20 {
 		taken(t, heard.limiters[i%2], limit(i).WithCost(5))
 	}
-	denied(t, heard.limiters[0], limit(1))
+	refused(t, heard.limiters[0], limit(1))
 	heard.wants(t, "anchors k 80% of 100", "anchors k 100% of 100")
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // A call waits until there is room, for as long as its rule and its context let it, and
-// otherwise it is denied at once.
+// otherwise it is refused at once.
 func TestWait(t *testing.T) {
 	const ms = time.Millisecond
 	type test struct {

@@ -12,7 +12,7 @@ import (
 // sweepLeased judges the decisions of processes with leases. When a call was
 // admitted is not known, but that it was between its start and its end, by the clock
 // that all processes of the machine have in common. So a limit was exceeded for sure
-// if more calls began and ended within a window than it admits. Denials are not
+// if more calls began and ended within a window than it admits. Refusals are not
 // judged: other processes may hold what is left.
 func sweepLeased(limits []limit, records []judge.SharedRecord) (*judge.Result, error) {
 	keys := make([][]admission.Call, len(limits))

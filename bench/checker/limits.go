@@ -19,7 +19,7 @@ type algorithm struct {
 	set   func(*runtime.Rule)               // makes the rule one of this algorithm
 	check func(*runtime.Rule) judge.Checker // checks one key
 	// history is set in place of check if every call is one of its own that
-	// shares batches and may be denied without one.
+	// shares batches and may be refused without one.
 	history func(*runtime.Rule) judge.History
 	// settled is set in place of both if calls are settled, and the sums are
 	// checked in the end.

@@ -7,19 +7,19 @@
 // Afterwards a sweep over all records asks, of every single decision:
 //
 //	over      was it admitted although the limit had no room?
-//	spurious  was it denied although the limit had room?
+//	spurious  was it refused although the limit had room?
 //	wrong     was its time, its RetryAfter or its delay in a queue another
 //	          than it had to be?
 //
 // Whether there was room is computed anew from the calls that were admitted
 // before, see the sweep's checks; nothing that the limiter says of itself is
-// believed. A sliding counter may deny a call for up to the width of a bucket
-// longer than the window, and for it a denial within that is not spurious.
+// believed. A sliding counter may refuse a call for up to the width of a bucket
+// longer than the window, and for it a refusal within that is not spurious.
 //
 // So far a process sends many calls at once, and Redis decides all of them. In
 // the runs called shared every call is one of its own: calls share batches, those
-// that are alike become one charge, and a process denies by itself what Redis
-// would deny. When such a denial was is not known by Redis's clock, but it must
+// that are alike become one charge, and a process refuses by itself what Redis
+// would refuse. When such a refusal was is not known by Redis's clock, but it must
 // have been right at some moment of the call, which is short.
 //
 // In the runs called settled calls are settled at another cost than they reserved,

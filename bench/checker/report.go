@@ -35,7 +35,7 @@ func newReport(out io.Writer, c config) *report {
 	r := &report{out: out, config: c, line: progress.New(os.Stderr)}
 	fmt.Fprintf(out, "%d processes, clocks up to %v apart, %d keys\n\n", c.processes, c.skew, c.keys)
 	fmt.Fprintf(out, "%-17s %10s %10s %10s %8s %8s %8s %12s\n",
-		"algorithm", "decisions", "admitted", "denied", "over", "spurious", "wrong", "decisions/s")
+		"algorithm", "decisions", "admitted", "refused", "over", "spurious", "wrong", "decisions/s")
 	return r
 }
 
@@ -71,7 +71,7 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 		if err != nil {
 			return err
 		}
-		r.notes = append(r.notes, fmt.Sprintf("%s: %d decisions, %d of them denials that were recalled, by %d scripts",
+		r.notes = append(r.notes, fmt.Sprintf("%s: %d decisions, %d of them refusals that were recalled, by %d scripts",
 			name, result.Decisions, result.Recalled, scripts))
 		if result.Recalled == 0 || scripts*2 > result.Decisions-result.Recalled {
 			return fmt.Errorf("%s: %d decisions, %d of them recalled, by %d scripts: calls did not share batches, which is to be checked",

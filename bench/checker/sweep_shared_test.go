@@ -68,7 +68,7 @@ func TestSweepShared(t *testing.T) {
 					r.At, r.Wait = 0, time.Millisecond
 					return charged
 				}, func(r *judge.Result) bool { return r.Wrong > 0 }},
-				{"a denial long before", func(r *judge.SharedRecord) bool {
+				{"a refusal long before", func(r *judge.SharedRecord) bool {
 					r.Start, r.End = 1, 2
 					return r.At == 0
 				}, func(r *judge.Result) bool { return r.Spurious > 0 }},
@@ -76,7 +76,7 @@ func TestSweepShared(t *testing.T) {
 					r.Wait += time.Second
 					return r.At == 0
 				}, func(r *judge.Result) bool { return r.Wrong > 0 }},
-				{"a recalled denial for too long", func(r *judge.SharedRecord) bool {
+				{"a recalled refusal for too long", func(r *judge.SharedRecord) bool {
 					r.Recalled, r.Wait = 1, r.Wait+time.Second
 					return r.At == 0
 				}, func(r *judge.Result) bool { return r.Wrong > 0 }},

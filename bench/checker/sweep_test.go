@@ -59,15 +59,15 @@ func TestSweep(t *testing.T) {
 				change func(*judge.Record) bool // reports whether there was something to change
 				want   judge.Fault
 			}{
-				{"denied to admitted", func(r *judge.Record) bool {
+				{"refused to admitted", func(r *judge.Record) bool {
 					admit := r.Admitted == 0
 					r.Admitted, r.At, r.Wait = 1, r.Clock, 0
 					return admit
 				}, judge.Over},
-				{"admitted to denied", func(r *judge.Record) bool {
-					deny := r.Admitted == 1
+				{"admitted to refused", func(r *judge.Record) bool {
+					refuse := r.Admitted == 1
 					r.Admitted, r.At, r.Wait = 0, 0, 1
-					return deny
+					return refuse
 				}, judge.Spurious},
 				{"retry too late", func(r *judge.Record) bool {
 					r.Wait += 100_000

@@ -34,7 +34,7 @@ type taker interface {
 	Take(ctx context.Context, calls []rawstore.Call) error
 }
 
-// quiet keeps a limiter from logging its denials.
+// quiet keeps a limiter from logging its refusals.
 var quiet = runtime.WithLogger(slog.New(slog.DiscardHandler))
 
 // inFlight is how many batches a process has under way at once.
@@ -47,9 +47,9 @@ func (w *worker) run(ctx context.Context) error {
 	shared := algorithms[w.algorithms].history != nil
 	options := []runtime.RedisOption{runtime.WithTimeout(server.Patience)}
 	if !shared {
-		// A denial that the process gives by itself has no time by Redis's
+		// A refusal that the process gives by itself has no time by Redis's
 		// clock that could be checked.
-		options = append(options, runtime.WithDenialMemory(0))
+		options = append(options, runtime.WithRefusalMemory(0))
 	}
 	var store taker = rawstore.On(runtime.NewRedisStore(client, options...))
 	if w.algorithms == controlName {

@@ -4,7 +4,7 @@
 //
 // It starts a redis-server of its own, or the server that RATEGEN_REDIS_SERVER
 // names. All limiters run in several rounds, in changing order, and every number is
-// the median of the rounds. A limiter that denies a call although there is room, or
+// the median of the rounds. A limiter that refuses a call although there is room, or
 // admits one although there is none, gets no numbers, and a line that says so. If it
 // is one of rategen's, the exit status is 1.
 //

@@ -34,7 +34,7 @@ func parse(args []string, w io.Writer) (options, error) {
 	flags.IntVar(&o.cores, "cores", 0, "cores for this program and redis-server together, 0 for all")
 	flags.StringVar(&o.checkout, "write", "", "checkout to write the numbers into")
 	flags.Func("only", "limiters to measure, a regular expression for their names; those that they are compared with are measured as well", set(&part.Only))
-	flags.Func("cases", "cases to measure, a regular expression for their headings, such as \"over Redis, 1 caller, 1,000 keys admitted\", \"in memory, 64 callers, 100,000 keys, all denied\" and \"size of a key in Redis\"", set(&part.Cases))
+	flags.Func("cases", "cases to measure, a regular expression for their headings, such as \"over Redis, 1 caller, 1,000 keys admitted\", \"in memory, 64 callers, 100,000 keys, all refused\" and \"size of a key in Redis\"", set(&part.Cases))
 	var callers []int
 	flags.Func("callers", "numbers of callers, with commas between, of which the curve is made; nothing else is measured then unless -cases says so", func(s string) error {
 		for field := range strings.SplitSeq(s, ",") {

@@ -33,9 +33,9 @@ func decisions(ctx context.Context, out io.Writer, client *redis.Client, product
 		events = 100
 		enough = 500
 	)
-	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithDenialMemory(0))
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithRefusalMemory(0))
 	fmt.Fprintf(out, "\nCost of one decision in Redis, at `max=%d` (%s, one call a batch; the times depend on the machine and what else it does):\n\n", events, product)
-	fmt.Fprint(out, "| | commands if admitted | µs | commands if denied | µs |\n|---|---:|---:|---:|---:|\n")
+	fmt.Fprint(out, "| | commands if admitted | µs | commands if refused | µs |\n|---|---:|---:|---:|---:|\n")
 	for i := range ways {
 		rule := ways[i].rule
 		rule.Name = fmt.Sprintf("decisions:%d", i)
@@ -43,7 +43,7 @@ func decisions(ctx context.Context, out io.Writer, client *redis.Client, product
 		if rule.Wait > 0 {
 			rule.Wait = window / 2
 		}
-		var kinds [2]stats // denied, admitted
+		var kinds [2]stats // refused, admitted
 		for begin := time.Now(); kinds[0].decisions < enough || kinds[1].decisions < enough; {
 			if err := client.ConfigResetStat(ctx).Err(); err != nil {
 				return err

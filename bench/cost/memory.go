@@ -32,7 +32,7 @@ func memory(ctx context.Context, out io.Writer, client *redis.Client, product st
 			rules[i] = append(rules[i], &rule)
 		}
 	}
-	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithDenialMemory(0))
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithRefusalMemory(0))
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for n := range ticks {

@@ -128,8 +128,8 @@ func recoveryTime(d time.Duration) string {
 
 // callerResults is what callers saw that the store gave no answer.
 func callerResults(s faults.Seen) string {
-	return shares(s.Calls-s.Store, []string{"admitted", "denied", "`ErrUnavailable`", "another error"},
-		[]int{s.Admitted, s.Denied, s.Refused, s.Strange})
+	return shares(s.Calls-s.Store, []string{"admitted", "refused", "`ErrUnavailable`", "another error"},
+		[]int{s.Admitted, s.Refused, s.Undecided, s.Strange})
 }
 
 // shares says which of the names have which share of all.

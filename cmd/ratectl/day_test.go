@@ -36,7 +36,7 @@ func TestCustomersDay(t *testing.T) {
 	discard := slog.New(slog.DiscardHandler)
 	page := ratepage.New(ratepage.WithPlainKeys(), ratepage.WithLogger(discard),
 		ratepage.WithActions(func(*http.Request, ratepage.Action) (string, error) { return "bob", nil }, override.NewEditor(client, "orders:limits")))
-	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second), runtime.WithDenialMemory(0)), runtime.WithNamespace("orders"), runtime.WithLogger(discard),
+	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second), runtime.WithRefusalMemory(0)), runtime.WithNamespace("orders"), runtime.WithLogger(discard),
 		runtime.WithObserver(page.Observer()), runtime.WithOverrides(override.Redis(client, "orders:limits"), 50*time.Millisecond))
 	defer limiter.Close()
 	rule := b.rules["login"]

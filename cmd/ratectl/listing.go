@@ -33,7 +33,7 @@ func parseListing(in io.Reader) (rules []operate.Rule, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("rule %d, %q: %w", n, l.Name, err)
 		}
-		d := operate.Rule{Rule: r, Shadow: !r.Mode.Denies(), Place: l.File, Parts: l.Key, AnyKey: l.AnyKey}
+		d := operate.Rule{Rule: r, Shadow: !r.Mode.Refuses(), Place: l.File, Parts: l.Key, AnyKey: l.AnyKey}
 		r.Mode = runtime.ModeEnforce
 		if !l.AnyKey { // else the file names the method
 			d.Place = fmt.Sprintf("%s:%d", l.File, l.Line)

@@ -50,7 +50,7 @@ func TestListing(t *testing.T) {
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
 	b.listExamples(t)
-	limiter := runtime.New(runtime.NewRedisStore(b.client, runtime.WithTimeout(20*time.Second), runtime.WithDenialMemory(0)),
+	limiter := runtime.New(runtime.NewRedisStore(b.client, runtime.WithTimeout(20*time.Second), runtime.WithRefusalMemory(0)),
 		runtime.WithNamespace("orders"), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	service := login.NewRateLimitedAccounts(accounts{}, limiter)
 	tries := func(n int) (refused int) {

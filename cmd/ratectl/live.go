@@ -70,7 +70,7 @@ func (l rateLine) row() []string {
 }
 
 // A pageFrame is what a page tells of one second: calls that were admitted,
-// denied, only counted by a rule in the shadow, and undecided.
+// refused, only counted by a rule in the shadow, and undecided.
 type pageFrame struct {
 	Point *struct{ Seconds float64 }
 	Rows  []struct {

@@ -74,7 +74,7 @@ func newBench(t *testing.T, client redis.UniversalClient, addr string) *bench {
 		"jobs":    {Name: "jobs", Prefix: "rate_limit:jobs:", Window: time.Hour, Max: 3, Algorithm: runtime.Concurrency},
 	}}
 	b.env = map[string]string{"RATECTL_REDIS": addr, "RATECTL_RULES": file, "RATECTL_NAMESPACE": "orders", "RATECTL_OVERRIDES": "orders:limits", "USER": "ada"}
-	b.limiter = runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), runtime.WithDenialMemory(0)),
+	b.limiter = runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), runtime.WithRefusalMemory(0)),
 		runtime.WithNamespace("orders"), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	t.Cleanup(func() { b.limiter.Close() }) // it renews permits
 	return b
@@ -284,7 +284,7 @@ func (b *bench) dump(t *testing.T) map[string]string {
 func (b *bench) follows(t *testing.T, want map[string]bool) {
 	t.Helper()
 	told := make(chan error, 10)
-	limiter := runtime.New(runtime.NewRedisStore(b.client, runtime.WithTimeout(20*time.Second), runtime.WithDenialMemory(0)),
+	limiter := runtime.New(runtime.NewRedisStore(b.client, runtime.WithTimeout(20*time.Second), runtime.WithRefusalMemory(0)),
 		runtime.WithNamespace("orders"), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.WithOverrides(override.Redis(b.client, "orders:limits"), time.Minute),
 		runtime.WithObserver(&observe.Observer{Override: func(ev observe.OverrideEvent) { told <- ev.Err }}))

@@ -38,7 +38,7 @@ func (c *pastCommand) readSecret() error {
 }
 
 // refused returns the callers that were refused from a time before now on, up to another one.
-func (c *pastCommand) refused(ctx context.Context, since, until time.Duration) (r operate.Refused, err error) {
+func (c *pastCommand) refused(ctx context.Context, since, until time.Duration) (r operate.Refusals, err error) {
 	if err := c.readSecret(); err != nil {
 		return r, err
 	}

@@ -32,7 +32,7 @@ type resetCommand struct{ changing }
 func (c *resetCommand) about() about {
 	return about{
 		name: "reset", args: "RULE [KEY]", short: "forget the counts of one caller", needs: judgesKeys, min: 1, max: 2, flags: c.flagsOfReset(),
-		long: "Forgets the counts of one key, and ends its block. Asks for confirmation, and is in the history, but cannot be undone. A process that has refused the caller may do so for another second, see runtime.WithDenialMemory.",
+		long: "Forgets the counts of one key, and ends its block. Asks for confirmation, and is in the history, but cannot be undone. A process that has refused the caller may do so for another second, see runtime.WithRefusalMemory.",
 	}
 }
 

@@ -43,7 +43,7 @@ func (s *session) open(ctx context.Context, judges bool) (err error) {
 	}
 	s.Secret, s.Scanning, s.Explain = []byte(s.getenv("RATECTL_REFUSED_SECRET")), s.progress, s.explained
 	s.Warn = func(text string) { s.logger().Print(visible(text)) }
-	s.Store = runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout), runtime.WithDenialMemory(0))
+	s.Store = runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout), runtime.WithRefusalMemory(0))
 	if judges {
 		return s.Renew(ctx)
 	}

@@ -56,7 +56,7 @@ func retryOf(s operate.State) string {
 		return "never"
 	case *s.RetryMS == 0 && !s.Refuses() && s.State != operate.Broken:
 		return "-"
-	case s.Permits && s.State == operate.Denied:
+	case s.Permits && s.State == operate.Refused:
 		return "when a call ends"
 	}
 	return operate.ShortDuration(time.Duration(*s.RetryMS) * time.Millisecond)

@@ -132,7 +132,7 @@ func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
 		switch s.State {
 		case operate.Blocked, operate.Held:
 			l.Blocked++
-		case operate.Denied:
+		case operate.Refused:
 			l.Refused++
 		case operate.Near:
 			l.Near++

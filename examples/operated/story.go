@@ -82,11 +82,11 @@ func (s *story) sleep(ctx context.Context, d time.Duration) bool {
 
 // say prints what became of the calls between two counts.
 func (s *story) say(before, after map[string]float64) {
-	admitted, denied := after["admitted"]-before["admitted"], after["denied"]-before["denied"]
+	admitted, refused := after["admitted"]-before["admitted"], after["refused"]-before["refused"]
 	for _, rule := range s.limiter.Rules() {
 		if rule.Rule.Name == created {
 			fmt.Fprintf(s.out, "   %s: %d per %v; %.0f calls a second, %.0f %% of them refused\n", created, rule.Max, rule.Window,
-				(admitted+denied)/s.step.Seconds(), 100*denied/max(1, admitted+denied))
+				(admitted+refused)/s.step.Seconds(), 100*refused/max(1, admitted+refused))
 		}
 	}
 }

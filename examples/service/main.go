@@ -102,7 +102,7 @@ func run(ctx context.Context, cfg config, out io.Writer) error {
 }
 
 // newService puts the service together. The limit is outermost. It counts all
-// calls, also those that the cache answers, and a denied call reaches neither the
+// calls, also those that the cache answers, and a refused call reaches neither the
 // cache nor the directory.
 func newService(directory employee.EmployeeService, limiter *runtime.Limiter) employee.EmployeeService {
 	cached := employee.NewCache(directory, 15*time.Minute)

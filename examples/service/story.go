@@ -176,7 +176,7 @@ func (s *story) newServiceOn(client redis.UniversalClient) employee.EmployeeServ
 
 // callForAWhile looks up an id forty times in two seconds and returns how long
 // each call took. It does not use the id of the first story: the limiter remembers
-// that id as denied, and goes on denying it without Redis.
+// that id as refused, and goes on refusing it without Redis.
 func callForAWhile(ctx context.Context, svc employee.EmployeeService) ([]time.Duration, error) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

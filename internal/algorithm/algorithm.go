@@ -24,7 +24,7 @@ const (
 	Resets
 	// Merges lets equal calls of a batch be one charge.
 	Merges
-	// Repeats lets a denial be repeated from memory.
+	// Repeats lets a refusal be repeated from memory.
 	Repeats
 )
 

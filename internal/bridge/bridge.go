@@ -45,10 +45,10 @@ type Limiter interface {
 	// the limiter's. over is called once, when that is over.
 	Waits(context.Context, *rule.Rule) (over func(admitted bool))
 	// Try is runtime.Limiter.Take, into a *runtime.Decision, for a call that has waited for a time in
-	// such a line. mayWait is called after a denial. If it returns true nobody is told of that, and
+	// such a line. mayWait is called after a refusal. If it returns true nobody is told of that, and
 	// again is true: the call comes again, or ends by TooLate or Refuse.
 	Try(ctx context.Context, into any, waited time.Duration, mayWait func() bool, limits ...rule.Limit) (again bool, err error)
-	// TooLate is the denial of a call that has waited in such a line, and whose turn comes later than
+	// TooLate is the refusal of a call that has waited in such a line, and whose turn comes later than
 	// it can wait, after a time at the soonest. It is logged, reaches the observers as one that is
 	// recalled, and returns the error of runtime.Limiter.Take.
 	TooLate(ctx context.Context, limit rule.Limit, waited, after time.Duration) error

@@ -141,7 +141,7 @@ type ProcessRule struct {
 type RefusedMinute struct {
 	// Start is the beginning of the minute, by the clock of Redis.
 	Start time.Time
-	// Rule and Key are as in a [observe.KeyDeniedEvent], but for a Key that runtime.WithRefusals hides. Without a
+	// Rule and Key are as in a [observe.KeyRefusedEvent], but for a Key that runtime.WithRefusals hides. Without a
 	// Rule these are the refusals of all callers that are not among the 100.
 	Rule, Key string
 	// Max is that of the calls, of a rule whose calls bring their own, and below 0 of others.

@@ -125,7 +125,7 @@ func (c *Core) Questions(ctx context.Context, e override.Edit, f Following) (all
 		ask("remove all limits of every program that reads %q", c.Hash)
 	case e.Set.Max != nil && *e.Set.Max == 0, e.Block && whole:
 		ask("refuse all calls of %s", of)
-	case e.Set.Mode != nil && !e.Set.Mode.Denies():
+	case e.Set.Mode != nil && !e.Set.Mode.Refuses():
 		ask("refuse no call of %s", of)
 	case whole && (e.Allow || off):
 		ask("remove the limit of %s", of)

@@ -29,7 +29,7 @@ func newCore(t *testing.T, client redis.UniversalClient) (c *Core, warned *[]str
 		return Rule{Rule: &runtime.Rule{Name: name, Prefix: "rate_limit:" + name + ":", Window: time.Hour, Max: 4}, Reference: name, Parts: parts}
 	}
 	warned = new([]string)
-	c = &Core{Client: client, Store: runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), runtime.WithDenialMemory(0)), Namespace: "shop", Hash: "shop:limits", Near: 0.8,
+	c = &Core{Client: client, Store: runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), runtime.WithRefusalMemory(0)), Namespace: "shop", Hash: "shop:limits", Near: 0.8,
 		Rules: []Rule{of("shop.Buy", "#id"), of("shop.Sell", "#id"), of("list")}, Warn: func(text string) { *warned = append(*warned, text) }}
 	if err := c.Renew(t.Context()); err != nil {
 		t.Fatal(err)

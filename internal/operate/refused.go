@@ -10,8 +10,8 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// A Refused is what processes have refused in some time up to now.
-type Refused struct {
+// Refusals are what processes have refused in some time up to now.
+type Refusals struct {
 	Callers []*RefusedCaller // in the order of their first refusals
 	Others  int64            // refusals of callers that are not told
 	Now     time.Time        // by the clock of Redis
@@ -54,20 +54,20 @@ func (s Span) String() string {
 
 // Refused returns the callers that were refused from a time before now on, up to another one, by the
 // clock of Redis.
-func (c *Core) Refused(ctx context.Context, since, until time.Duration) (Refused, error) {
+func (c *Core) Refused(ctx context.Context, since, until time.Duration) (Refusals, error) {
 	now, err := c.Client.Time(ctx).Result()
 	if err != nil {
-		return Refused{}, err
+		return Refusals{}, err
 	}
 	minutes, err := bridge.StoreOf(c.Store).RefusedMinutes(ctx, c.Namespace, now.Add(-since))
 	minutes = slices.DeleteFunc(minutes, func(m bridge.RefusedMinute) bool { return m.Start.After(now.Add(-until)) })
-	refused := RefusedOf(minutes)
+	refused := RefusalsOf(minutes)
 	refused.Now = now
 	return refused, err
 }
 
-// RefusedOf returns the callers that were refused in minutes, which are in the order of time.
-func RefusedOf(minutes []bridge.RefusedMinute) (r Refused) {
+// RefusalsOf returns the callers that were refused in minutes, which are in the order of time.
+func RefusalsOf(minutes []bridge.RefusedMinute) (r Refusals) {
 	index := map[[2]string]*RefusedCaller{}
 	for _, m := range minutes {
 		if m.Rule == "" {
@@ -85,7 +85,7 @@ func RefusedOf(minutes []bridge.RefusedMinute) (r Refused) {
 }
 
 // Brought returns the max of the last refused call of each rule and key whose calls bring their own.
-func (r Refused) Brought() map[[2]string]int64 {
+func (r Refusals) Brought() map[[2]string]int64 {
 	brought := make(map[[2]string]int64)
 	for _, c := range r.Callers {
 		if c.Max != nil {

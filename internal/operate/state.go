@@ -46,17 +46,17 @@ const (
 	OK      = "ok"
 	Unknown = "unknown"
 	Near    = "near"
-	Denied  = "refused"
+	Refused = "refused"
 	Held    = "held"
 	Blocked = "blocked"
 	Broken  = "broken"
 )
 
 // States are all states, by how bad they are.
-var States = []string{Off, OK, Unknown, Near, Denied, Held, Blocked, Broken}
+var States = []string{Off, OK, Unknown, Near, Refused, Held, Blocked, Broken}
 
 // Refuses reports whether the next call is kept out.
-func (s State) Refuses() bool { return slices.Contains([]string{Denied, Held, Blocked}, s.State) }
+func (s State) Refuses() bool { return slices.Contains([]string{Refused, Held, Blocked}, s.State) }
 
 // State returns what a call of a cost of 1 would find now, also of a key that another program has written.
 func (c *Core) State(ctx context.Context, r Rule, key *runtime.Key) (State, error) {
@@ -99,7 +99,7 @@ func (s *State) judge(found runtime.Usage, holds bool, near float64) {
 	case found.Blocked || s.RetryMS == nil:
 		s.State = Blocked
 	case found.RetryAfter > 0:
-		s.State = Denied
+		s.State = Refused
 	case s.share >= near:
 		s.State = Near
 	default:
@@ -123,10 +123,10 @@ func (s *State) unknown(most int64) {
 func (c *Core) Shadows(r Rule, key *runtime.Key) bool {
 	shadow, of := r.Shadow, c.Modes.Rules[r.Name]
 	if of.Mode != nil {
-		shadow = !of.Mode.Denies()
+		shadow = !of.Mode.Refuses()
 	}
 	if pattern, is := Matching(of.Keys, key.Pattern()); is && of.Keys[pattern].Mode != nil {
-		shadow = !of.Keys[pattern].Mode.Denies()
+		shadow = !of.Keys[pattern].Mode.Refuses()
 	}
 	return shadow
 }

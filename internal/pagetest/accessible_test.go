@@ -109,7 +109,7 @@ func TestAccessible(t *testing.T) {
 		}
 	}
 	p.call(t)
-	b.wait("the keys that are refused most", text("#denied")+`.includes("globex:robot")`)
+	b.wait("the keys that are refused most", text("#refused")+`.includes("globex:robot")`)
 	b.press(create.Name)
 	b.fill("tr.detail input[name=max]", "50")
 	b.enter()

@@ -33,15 +33,15 @@ func TestPage(t *testing.T) {
 	}
 
 	p.call(t)
-	b.wait("rates that follow the calls", `Number(document.querySelector("[data-column=denied] .value span").innerText) > 0`)
+	b.wait("rates that follow the calls", `Number(document.querySelector("[data-column=refused] .value span").innerText) > 0`)
 	b.wait("a chart", `document.querySelector("[data-column=admitted] .line").getAttribute("d").includes("L")`)
 	b.wait("a rule's chart", `[...document.querySelectorAll(".spark .d")].some((e) => e.getAttribute("d"))`)
-	b.wait("the keys that are refused most", text("#denied")+`.includes("globex:robot")`)
+	b.wait("the keys that are refused most", text("#refused")+`.includes("globex:robot")`)
 	b.wait("the latency", `/\d/.test(`+text("#redis .pairs dd")+`)`)
 	b.wait("the memory", text("#redis")+`.includes("64.0 MiB")`)
 	b.wait("the factor", text("#rules")+`.includes("adaptive × 0.5")`)
 
-	b.wait("a hostile key", text("#denied")+`.includes("onerror=")`)
+	b.wait("a hostile key", text("#refused")+`.includes("onerror=")`)
 	if eval[bool](b, `document.images.length > 0 || document.title === "owned"`) {
 		t.Error("a caller's key became part of the page")
 	}
@@ -93,8 +93,8 @@ func TestPage(t *testing.T) {
 	b.wait("in which processes that is in force", text("#in-force")+`.includes("In force in 1 of the 1 processes")`)
 	b.wait("the processes", text("#processes")+`.includes("overrides in force")`)
 	for since, of := range map[string]string{"3h": " to ", "": "In the last 5m"} {
-		eval[any](b, fmt.Sprintf(`void (() => { const s = document.getElementById("denied-since"); s.value = %q; s.dispatchEvent(new Event("change")); })()`, since))
-		b.wait("who was refused, "+since, text("#denied")+`.includes("globex:robot") && `+text("#denied-span")+`.length > 0 && `+text("section:has(> #denied)")+`.includes(`+fmt.Sprintf("%q", of)+`)`)
+		eval[any](b, fmt.Sprintf(`void (() => { const s = document.getElementById("refused-since"); s.value = %q; s.dispatchEvent(new Event("change")); })()`, since))
+		b.wait("who was refused, "+since, text("#refused")+`.includes("globex:robot") && `+text("#refused-span")+`.length > 0 && `+text("section:has(> #refused)")+`.includes(`+fmt.Sprintf("%q", of)+`)`)
 	}
 	b.quiet("all of it")
 	for _, width := range []int{390, 1200} {

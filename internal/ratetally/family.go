@@ -26,7 +26,7 @@ type Family struct {
 var (
 	Decisions    = &Family{"rategen.decisions", Counter, "{decision}", "Decisions about limits. A call counts once for each of its limits.", []string{"rule", "verdict", "source"}}
 	cost         = &Family{"rategen.cost", Counter, "{event}", "Cost of the calls that were decided.", []string{"rule", "verdict"}}
-	nearLimit    = &Family{"rategen.near_limit", Counter, "{decision}", "Decisions that found at least 0.8 of the limit used, denials included.", []string{"rule"}}
+	nearLimit    = &Family{"rategen.near_limit", Counter, "{decision}", "Decisions that found at least 0.8 of the limit used, refusals included.", []string{"rule"}}
 	thresholds   = &Family{"rategen.thresholds", Counter, "{key}", "Keys that have used 80 or 100 percent of a period of the calendar, each once a period over all processes.", []string{"rule", "percent"}}
 	failures     = &Family{"rategen.failures", Counter, "{failure}", "Limits that the store did not decide, by class of error and the failure policy that decided instead.", []string{"rule", "class", "policy"}}
 	hidden       = &Family{"rategen.hidden_refusals", Counter, "{refusal}", "Refused calls whose client was told of something else.", []string{"rule"}}

@@ -196,10 +196,10 @@ var expected = func() (is [verdicts][sources]bool) {
 	is[observe.VerdictAdmitted][rules.SourceStore] = true
 	is[observe.VerdictAdmitted][rules.SourceLocal] = true
 	is[observe.VerdictAdmitted][rules.SourceFailure] = true
-	is[observe.VerdictDenied][rules.SourceStore] = true
-	is[observe.VerdictDenied][rules.SourceRecalled] = true
-	is[observe.VerdictDenied][rules.SourceLocal] = true
-	is[observe.VerdictShadowDenied][rules.SourceStore] = true
+	is[observe.VerdictRefused][rules.SourceStore] = true
+	is[observe.VerdictRefused][rules.SourceRecalled] = true
+	is[observe.VerdictRefused][rules.SourceLocal] = true
+	is[observe.VerdictShadowRefused][rules.SourceStore] = true
 	is[observe.VerdictNotCharged][rules.SourceStore] = true
 	is[observe.VerdictUnavailable][rules.SourceFailure] = true
 	return is
@@ -211,7 +211,7 @@ var first = []struct {
 	verdict observe.Verdict
 	source  rules.Source
 }{
-	{observe.VerdictAdmitted, rules.SourceStore}, {observe.VerdictDenied, rules.SourceStore},
+	{observe.VerdictAdmitted, rules.SourceStore}, {observe.VerdictRefused, rules.SourceStore},
 	{observe.VerdictAdmitted, rules.SourceLocal}, {observe.VerdictAdmitted, rules.SourceFailure},
 	{observe.VerdictUnavailable, rules.SourceFailure},
 }

@@ -47,7 +47,7 @@ func New() *Tally {
 
 // functions are the kinds of functions that a [observe.PanicEvent] names.
 var functions = []string{
-	"observer", "recorder", "log handler", "override source", "scaler", "kill switch", "denied", "redis client", "store",
+	"observer", "recorder", "log handler", "override source", "scaler", "kill switch", "refused", "redis client", "store",
 }
 
 // Observer returns an observer that counts everything but decisions. Its user adds

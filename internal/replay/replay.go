@@ -308,7 +308,7 @@ func (r *run) verify(ev *record.Event) error {
 func (r *run) waitedBesideOthers(ev *record.Event) bool {
 	return ev.Waited > 0 && (len(ev.Limits) > 1 || ev.Partial) && slices.ContainsFunc(ev.Limits, func(l record.Limit) bool {
 		of := r.files.Names.Rules[l.Rule].Rule
-		return of.Wait > 0 && algorithm.Of(of.Algorithm).Meets(algorithm.Wait) && of.Mode.Denies()
+		return of.Wait > 0 && algorithm.Of(of.Algorithm).Meets(algorithm.Wait) && of.Mode.Refuses()
 	})
 }
 
@@ -403,7 +403,7 @@ func isElsewhere(ev *record.Event) bool {
 	idle := false
 	for i := range ev.Limits {
 		switch ev.Limits[i].Verdict {
-		case observe.VerdictDenied:
+		case observe.VerdictRefused:
 			return false
 		case observe.VerdictNotCharged:
 			idle = true

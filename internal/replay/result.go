@@ -158,9 +158,9 @@ func (r *Result) count(j *job) {
 	r.Calls++
 	before, after := &j.outcomes[0], &j.outcomes[1]
 	switch {
-	case after.denied && !before.denied:
+	case after.refused && !before.refused:
 		r.NewlyRefused++
-	case before.denied && !after.denied:
+	case before.refused && !after.refused:
 		r.NewlyAdmitted++
 	}
 	ev := &j.ev
@@ -191,14 +191,14 @@ func (c *Counts) count(o *outcome, i int) int64 {
 	switch {
 	case o.elsewhere:
 		c.Others++
-	case o.removed[i] && !o.denied:
+	case o.removed[i] && !o.refused:
 		c.Admitted++
 	case o.removed[i], v == observe.VerdictNotCharged:
 		c.Others++
-	case v == observe.VerdictDenied:
+	case v == observe.VerdictRefused:
 		c.Refused++
 		return 1
-	case v == observe.VerdictShadowDenied:
+	case v == observe.VerdictShadowRefused:
 		c.Over++
 	default:
 		c.Admitted++
@@ -355,7 +355,7 @@ func Text(r *runtime.Rule, max int64) string {
 	if r.Wait > 0 {
 		text += fmt.Sprintf(", wait %v", r.Wait)
 	}
-	if !r.Mode.Denies() {
+	if !r.Mode.Refuses() {
 		text += ", " + r.Mode.String()
 	}
 	return text

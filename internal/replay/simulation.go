@@ -167,7 +167,7 @@ type job struct {
 type outcome struct {
 	verdicts  [rule.MaxLimits]observe.Verdict
 	removed   [rule.MaxLimits]bool // the limit is not there
-	denied    bool
+	refused   bool
 	elsewhere bool // a limit that is not recorded has refused it, or no store has decided
 	delayed   time.Duration
 	decided   int64
@@ -236,7 +236,7 @@ func (sim *simulation) decide(j *job, n int, arrived int64) (again time.Duration
 	admitted := true
 	for k := range sim.requests {
 		o.verdicts[asked[k]] = sim.requests[k].Verdict
-		admitted = admitted && sim.requests[k].Verdict != observe.VerdictDenied
+		admitted = admitted && sim.requests[k].Verdict != observe.VerdictRefused
 	}
 	if !admitted && wait >= 0 && !sim.exact {
 		if wait == 0 { // for permits, of which nobody knows when they come back
@@ -248,7 +248,7 @@ func (sim *simulation) decide(j *job, n int, arrived int64) (again time.Duration
 		o.joined = slices.Clone(sim.requests)
 		return wait, nil
 	}
-	o.denied, o.decided = !admitted, sim.decider.Now
+	o.refused, o.decided = !admitted, sim.decider.Now
 	if admitted {
 		o.delayed = waited + max(0, wait)
 		sim.keep(ev, asked, max(0, sim.decider.Now-ev.Time))

@@ -110,7 +110,7 @@ func CheckBlock(d time.Duration) error {
 // FitsBlock returns what keeps the rule from its block.
 func (r *Rule) FitsBlock() error {
 	if r.Wait > 0 {
-		return errors.New("a caller that waits for its turn is not denied, and so not blocked: remove block or wait")
+		return errors.New("a caller that waits for its turn is not refused, and so not blocked: remove block or wait")
 	}
 	return r.Takes("block")
 }

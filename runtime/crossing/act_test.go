@@ -21,7 +21,7 @@ func (c call) run(p *process) {
 	})
 }
 
-// takeOnce makes a call and, if that is denied and is to, comes again. It settles it.
+// takeOnce makes a call and, if that is refused and is to, comes again. It settles it.
 func (p *process) takeOnce(c call, number int64) {
 	a := p.take(c, number)
 	if a.err != nil && c.Hasty {

@@ -27,7 +27,7 @@ func (s *scope) drawCap(t *rapid.T) *runtime.Rule {
 }
 
 // caps holds the cap of each process against its max, which counts a call when it comes, unless
-// its own limits deny it.
+// its own limits refuse it.
 func (o *oracle) caps() {
 	r := o.program.Cap
 	if r == nil || !o.exact {
@@ -43,21 +43,21 @@ func (o *oracle) caps() {
 			continue
 		}
 		sum := o.capped(last, r.Window, func(a *asked) bool { return !o.uncapped(a) && a.admitted() && a.number <= last.number })
-		if last.admitted() && len(o.jumps) == 0 && r.Mode.Denies() && sum > most {
+		if last.admitted() && len(o.jumps) == 0 && r.Mode.Refuses() && sum > most {
 			o.wrong("a process admits no more than its cap", "%d calls at #%d, the most is %d", sum, last.number, most)
 			return
 		}
 		if last.d.Source != rule.SourceProcess {
 			continue
 		}
-		if !r.Mode.Denies() {
-			o.wrong("a cap in shadow mode denies nobody", "#%d", last.number)
+		if !r.Mode.Refuses() {
+			o.wrong("a cap in shadow mode refuses nobody", "#%d", last.number)
 		}
 		used := o.capped(last, r.Window, func(a *asked) bool {
 			return a != last && !a.call.Exempt && (a.admitted() || a.end >= last.start) && a.d.Source != rule.SourceProcess
 		})
 		if r.Algorithm == runtime.SlidingLog && r.Block == 0 && len(o.jumps) == 0 && used < r.Max && o.capped(last, r.Window, others) == 0 {
-			o.wrong("a cap denies nobody who has room", "#%d: %d of %d are used", last.number, used, r.Max)
+			o.wrong("a cap refuses nobody who has room", "#%d: %d of %d are used", last.number, used, r.Max)
 		}
 	}
 }

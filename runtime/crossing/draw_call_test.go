@@ -125,7 +125,7 @@ func (s *scope) drawUse(t *rapid.T, p *program, f features, declared, key int) u
 
 // beside reports whether a rule in shadow mode has the same keys as the first one.
 func beside(p *program, rule int) bool {
-	return rule > 0 && p.shares(rule) && !p.Rules[rule].Mode.Denies()
+	return rule > 0 && p.shares(rule) && !p.Rules[rule].Mode.Refuses()
 }
 
 // shares reports whether a rule has the keys of others.

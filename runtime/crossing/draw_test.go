@@ -268,10 +268,10 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 	return st
 }
 
-// drawTrouble draws a fault. On real servers most come while callers are denied.
+// drawTrouble draws a fault. On real servers most come while callers are refused.
 func (s *scope) drawTrouble(t *rapid.T, p *program, f features) trouble {
 	x := trouble{Kind: rapid.SampledFrom(f.Kinds).Draw(t, "fault"), Lasts: s.window/2 + s.drawGap(t, p), Every: s.window / 8}
-	apart := slices.ContainsFunc(indexes(p.Rules), func(i int) bool { return !p.Rules[i].Mode.Denies() && !beside(p, i) })
+	apart := slices.ContainsFunc(indexes(p.Rules), func(i int) bool { return !p.Rules[i].Mode.Refuses() && !beside(p, i) })
 	if s.real && apart && rapid.Bool().Draw(t, "forbidden") {
 		x.Kind = forbidden
 	}

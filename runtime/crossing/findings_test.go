@@ -43,7 +43,7 @@ func (o *oracle) findings() {
 				reason = slices.ContainsFunc(p.Rules, func(r *runtime.Rule) bool { return r.Period != rule.NoPeriod || r.Window >= 24*time.Hour })
 			case "idle_block": // of the rule as it is declared, or as overrides have it
 				reason = slices.ContainsFunc(append(slices.Clip(p.Rules), p.Cap), func(r *runtime.Rule) bool {
-					return r != nil && r.Block > 0 && (!r.Mode.Denies() || p.Polled)
+					return r != nil && r.Block > 0 && (!r.Mode.Refuses() || p.Polled)
 				})
 			case "evicted", "reads_too_long", "keys_forgotten":
 			case "overrides_unread", "overrides_unmet", "override_keys_unfit", "overrides_rejected":

@@ -14,7 +14,7 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// A hold denies all calls on a key for a time, or at 0 no longer.
+// A hold refuses all calls on a key for a time, or at 0 no longer.
 type hold struct {
 	Rule, Key int
 	For       time.Duration
@@ -24,7 +24,7 @@ func (x hold) String() string { return fmt.Sprintf("hold rule %d key %d for %v",
 
 func holds(r *runtime.Rule) bool { return r.Hold }
 
-// drawBlock has a rule block those that it denies, or lets its keys be held.
+// drawBlock has a rule block those that it refuses, or lets its keys be held.
 func (s *scope) drawBlock(t *rapid.T, r *runtime.Rule, f features) {
 	if r.Algorithm == runtime.Concurrency || r.Lease > 0 {
 		return
@@ -61,7 +61,7 @@ func (o *oracle) heldUse(a *asked, from, to time.Duration) bool {
 	})
 }
 
-// blockedBefore reports whether a call may be denied by a block or a hold of before.
+// blockedBefore reports whether a call may be refused by a block or a hold of before.
 func (o *oracle) blockedBefore(a *asked) bool {
 	if o.heldUse(a, a.start-o.lateness(), a.at) {
 		return true
@@ -128,9 +128,9 @@ func (o *oracle) nobody(promise string, key use, from, to, lasts time.Duration) 
 // that costs nothing, of which nobody is told when there was nothing to ask.
 func (o *oracle) asksStore(a *asked, i int) bool {
 	if t := a.reported[i]; t.yes {
-		return t.source == rule.SourceStore && t.verdict == observe.VerdictAdmitted && t.mode.Denies()
+		return t.source == rule.SourceStore && t.verdict == observe.VerdictAdmitted && t.mode.Refuses()
 	}
-	enforced := !slices.ContainsFunc(o.terms(a.uses[i], a.start, a.at), func(t terms) bool { return t.off || !t.mode.Denies() })
+	enforced := !slices.ContainsFunc(o.terms(a.uses[i], a.start, a.at), func(t terms) bool { return t.off || !t.mode.Refuses() })
 	return a.uses[i].Cost == 0 && enforced && !a.call.Exempt && !a.more && !o.obscured(a)
 }
 
@@ -139,7 +139,7 @@ func (o *oracle) asksStore(a *asked, i int) bool {
 func (o *oracle) refusals() {
 	for _, a := range o.asked {
 		for i, u := range a.uses {
-			open := slices.ContainsFunc(o.terms(u, a.start, a.end), func(t terms) bool { return t.off || t.max > 0 || !t.mode.Denies() })
+			open := slices.ContainsFunc(o.terms(u, a.start, a.end), func(t terms) bool { return t.off || t.max > 0 || !t.mode.Refuses() })
 			if !open && a.admitted() && !a.call.Exempt && !a.more && !(u.Key == nobody && o.program.Rules[u.Rule].Invalid == rule.InvalidAdmit) {
 				o.wrong("nobody is admitted who is blocked by an override", "#%d: %v, %v", a.number, u, a.reported[i].verdict)
 			}

@@ -61,7 +61,7 @@ func (o *oracle) meters() {
 		}
 		u := a.uses[0]
 		all := o.terms(u, min(a.start, o.closed), a.end) // a limiter that is closed stays with what was in force then
-		if !slices.ContainsFunc(all, func(t terms) bool { return t.off || !t.mode.Denies() }) {
+		if !slices.ContainsFunc(all, func(t terms) bool { return t.off || !t.mode.Refuses() }) {
 			o.wrong("what passes is charged", "#%d, %v at %v (%s)", a.number, u, a.start, ruleText(o.program.Rules[u.Rule]))
 		}
 	}

@@ -45,14 +45,14 @@ func (o *oracle) nobodies() {
 			policy := r.Invalid
 			refuses := func(t terms) bool { // without a max there is no budget to share
 				asked := u.Cost > 0 || r.Hold || r.Block > 0 || t.max == 0 // a cost of 0 only where a key may be blocked
-				return asked && !t.off && t.mode.Denies() && (policy == rule.InvalidRefuse || policy == rule.InvalidShare && t.max == 0)
+				return asked && !t.off && t.mode.Refuses() && (policy == rule.InvalidRefuse || policy == rule.InvalidShare && t.max == 0)
 			}
 			may = may || slices.ContainsFunc(all, refuses)
 			must = must || !slices.ContainsFunc(all, func(t terms) bool { return !refuses(t) })
 			if o.program.uncounted(u) && a.reported[i].yes {
 				o.wrong("a call without a key is counted where its rule says so", "#%d: %v", a.number, u)
 			}
-			if counts := func(t terms) bool { return !t.off && t.max > 0 && t.mode.Denies() }; policy == rule.InvalidShare && u.Cost > 0 && a.admitted() && !a.more && !a.reported[i].yes && !slices.ContainsFunc(all, func(t terms) bool { return !counts(t) }) {
+			if counts := func(t terms) bool { return !t.off && t.max > 0 && t.mode.Refuses() }; policy == rule.InvalidShare && u.Cost > 0 && a.admitted() && !a.more && !a.reported[i].yes && !slices.ContainsFunc(all, func(t terms) bool { return !counts(t) }) {
 				o.wrong("calls without a key share one budget", "#%d: %v goes on uncounted", a.number, u)
 			}
 		}

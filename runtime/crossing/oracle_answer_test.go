@@ -20,7 +20,7 @@ func (o *oracle) errors(a *asked) {
 			}
 		}
 		if a.d.Source == rule.SourceFailure && a.err != nil {
-			o.wrong("a failure denies nobody", "#%d: %v", a.number, a.err)
+			o.wrong("a failure refuses nobody", "#%d: %v", a.number, a.err)
 		}
 	case a.left():
 		if a.call.Cancel == 0 {
@@ -40,7 +40,7 @@ func (o *oracle) errors(a *asked) {
 	}
 }
 
-// enforces reports whether a use may deny its call.
+// enforces reports whether a use may refuse its call.
 func (o *oracle) enforces(a *asked, i int) bool {
 	return slices.ContainsFunc(o.terms(a.uses[i], a.start, a.at), func(t terms) bool { return t.mode == runtime.ModeEnforce })
 }
@@ -122,7 +122,7 @@ func (o *oracle) settlement(a *asked) {
 }
 
 // looks holds what Peek said against the decision in between, at the same moment: it says
-// the same, and a call that is denied leaves no trace.
+// the same, and a call that is refused leaves no trace.
 func (o *oracle) looks(a *asked) {
 	if a.before == nil || a.after == nil || !a.alone || a.start != a.end || a.before.err != nil || a.after.err != nil {
 		return
@@ -152,6 +152,6 @@ func (o *oracle) looks(a *asked) {
 		o.wrong("Peek says what Take does", "#%d: %+v, and then %+v", a.number, before, a.d)
 	}
 	if !a.admitted() && (after.Remaining != before.Remaining || after.RetryAfter != before.RetryAfter || after.ResetAfter != before.ResetAfter) {
-		o.wrong("a denied call writes nothing", "#%d: %+v before and %+v after", a.number, before, after)
+		o.wrong("a refused call writes nothing", "#%d: %+v before and %+v after", a.number, before, after)
 	}
 }

@@ -20,7 +20,7 @@ func (o *oracle) idle(a *asked) {
 	}
 	u, r := a.uses[0], o.program.Rules[a.uses[0].Rule]
 	all := o.terms(u, a.start, a.at)
-	if len(all) != 1 || !all[0].mode.Denies() || r.Wait == 0 || r.Lease > 0 || r.Reserve > 0 || o.program.roams(r) || u.Cost > capacity(r, all[0].max) ||
+	if len(all) != 1 || !all[0].mode.Refuses() || r.Wait == 0 || r.Lease > 0 || r.Reserve > 0 || o.program.roams(r) || u.Cost > capacity(r, all[0].max) ||
 		r.Algorithm == runtime.LeakyBucket || r.Algorithm == runtime.Concurrency {
 		return
 	}

@@ -55,16 +55,16 @@ func (o *oracle) follow(l *ledger, e entry, now time.Time) bool {
 		o.wrong(promise, "#%d at %v (%s): %v is %v, told %v and that %d are left; %d of %d are used until %v and %d are owed until %v", e.number, now.UTC(), ruleText(l.rule), u, t.verdict, e.d.RetryAfter, e.d.Remaining, l.used, t.max, l.end.UTC(), l.owed, l.due.UTC())
 		return false
 	}
-	room, told := l.room(u, t.max, now), len(e.uses) == 1 && t.mode.Denies() && !e.d.Blocked
-	denied := t.verdict == observe.VerdictDenied || t.verdict == observe.VerdictShadowDenied
+	room, told := l.room(u, t.max, now), len(e.uses) == 1 && t.mode.Refuses() && !e.d.Blocked
+	refused := t.verdict == observe.VerdictRefused || t.verdict == observe.VerdictShadowRefused
 	switch {
 	case t.verdict == observe.VerdictAdmitted && u.Cost > room:
 		return wrong("a period holds no more than max and what is owed")
-	case denied && u.Cost <= room && !e.d.Blocked && !o.blockedBeside(e):
+	case refused && u.Cost <= room && !e.d.Blocked && !o.blockedBeside(e):
 		return wrong("a period refuses nobody who has room")
-	case denied && told && u.Cost <= t.max && !l.opens(u, t.max, now).Equal(now.Add(e.d.RetryAfter)):
+	case refused && told && u.Cost <= t.max && !l.opens(u, t.max, now).Equal(now.Add(e.d.RetryAfter)):
 		return wrong("a refusal by a period tells when there is room")
-	case denied && told && e.d.Remaining != max(0, room):
+	case refused && told && e.d.Remaining != max(0, room):
 		return wrong("a decision of a period tells what is left")
 	}
 	if e.charged(e.use) {

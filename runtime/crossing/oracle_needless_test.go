@@ -9,7 +9,7 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// needless holds a denial against what can have been in its way at most. A limit without room
+// needless holds a refusal against what can have been in its way at most. A limit without room
 // explains it, or a block or hold of the key; nothing else does.
 //
 // It says nothing of a program whose clock was set, since what was counted before may count
@@ -28,7 +28,7 @@ func (o *oracle) needless(a *asked) {
 	}
 	i := slices.IndexFunc(a.uses, func(u use) bool { return o.program.Rules[u.Rule].Name == a.d.Rule })
 	if i < 0 {
-		o.wrong("a denial names a limit of its call", "#%d: %q", a.number, a.d.Rule)
+		o.wrong("a refusal names a limit of its call", "#%d: %q", a.number, a.d.Rule)
 		return
 	}
 	u, r := a.uses[i], o.program.Rules[a.uses[i].Rule]
@@ -37,7 +37,7 @@ func (o *oracle) needless(a *asked) {
 		return
 	}
 	if used := o.used(a, u, r, all[0]); used+float64(u.Cost) <= float64(capacity(r, all[0].max)) {
-		o.wrong("nobody is denied who has room", "#%d at %v: %v (%s) has %.6g of %d used", a.number, a.at, u, ruleText(r), used, capacity(r, all[0].max))
+		o.wrong("nobody is refused who has room", "#%d at %v: %v (%s) has %.6g of %d used", a.number, a.at, u, ruleText(r), used, capacity(r, all[0].max))
 	}
 }
 
@@ -68,7 +68,7 @@ func (o *oracle) otherTerms(u use, rule *runtime.Rule, now terms, at time.Durati
 	return false
 }
 
-// used returns how much of a limit may be used at most when a call is denied.
+// used returns how much of a limit may be used at most when a call is refused.
 func (o *oracle) used(a *asked, u use, r *runtime.Rule, now terms) (level float64) {
 	window := time.Duration(now.window) * time.Microsecond
 	switch {
@@ -127,7 +127,7 @@ func (o *oracle) used(a *asked, u use, r *runtime.Rule, now terms) (level float6
 }
 
 // counts returns how much of a charge may count at most for a later call: the process of the
-// call itself knows at once what it has given back. Of what another has given back a denial
+// call itself knows at once what it has given back. Of what another has given back a refusal
 // may be remembered that came before.
 func (o *oracle) counts(c *asked, use int, a *asked) int64 {
 	s, late := c.settled, o.lateness()
@@ -141,12 +141,12 @@ func (o *oracle) counts(c *asked, use int, a *asked) int64 {
 	return max(c.uses[use].Cost, c.settledAt(use))
 }
 
-// parted reports whether a call that was denied may have been charged in part for a moment.
+// parted reports whether a call that was refused may have been charged in part for a moment.
 func (o *oracle) parted(c, a *asked) bool {
 	return (c.parts || o.parts && len(c.uses) > 1) && !c.call.Exempt && c.end >= a.start-100*time.Millisecond
 }
 
-// remembers is for how long a process may go by a denial at most, and not know what others
+// remembers is for how long a process may go by a refusal at most, and not know what others
 // have given back: one more answer than it trusts it.
 func (o *oracle) remembers() time.Duration {
 	switch {

@@ -87,7 +87,7 @@ func (h *history) inPeriod(r *runtime.Rule, at, later time.Duration) bool {
 	return h.edge(r, h.clock(at)).After(h.latest(later))
 }
 
-// period holds how long a call is denied against the end of the period by the calendar. What
+// period holds how long a call is refused against the end of the period by the calendar. What
 // is reserved may come back before that, and what is owed may be used of the next period.
 func (o *oracle) period(a *asked) {
 	if len(a.uses) != 1 || !errors.Is(a.err, runtime.ErrLimited) || a.d.Source != rule.SourceStore || len(o.jumps) > 0 {
@@ -102,6 +102,6 @@ func (o *oracle) period(a *asked) {
 		to = o.edge(r, to)
 	}
 	if told := o.clock(a.at).Add(a.d.RetryAfter); r.Reserve == 0 && told.Before(from.Add(-o.lateness())) || o.clock(a.start).Add(a.d.RetryAfter).After(to.Add(o.lateness())) {
-		o.wrong("a period ends when the calendar says", "#%d (%s) is denied for %v at %v, want until %v", a.number, ruleText(r), a.d.RetryAfter, o.clock(a.at).UTC(), to.UTC())
+		o.wrong("a period ends when the calendar says", "#%d (%s) is refused for %v at %v, want until %v", a.number, ruleText(r), a.d.RetryAfter, o.clock(a.at).UTC(), to.UTC())
 	}
 }

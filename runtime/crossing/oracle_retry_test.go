@@ -9,7 +9,7 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// retry holds the RetryAfter of a denial against the next equal calls: none is admitted
+// retry holds the RetryAfter of a refusal against the next equal calls: none is admitted
 // before it is over, unless something was given back, and one that comes later, and after
 // no other, is.
 func (o *oracle) retry(a *asked) {
@@ -31,7 +31,7 @@ func (o *oracle) retry(a *asked) {
 		if len(during(o.faults, 0, a.end)) > 0 {
 			return // it may be of counts that the fault has lost
 		}
-		over -= o.answers() // it is told from the answer on, and the store has denied before that
+		over -= o.answers() // it is told from the answer on, and the store has refused before that
 	}
 	for _, b := range o.asked[a.number+1:] {
 		if b.start <= a.end || queue && b.each || !slices.Equal(a.uses, b.uses) || a.call.Cancel != b.call.Cancel || b.call.Exempt || a.call.Deadline != b.call.Deadline ||
@@ -39,12 +39,12 @@ func (o *oracle) retry(a *asked) {
 			continue
 		}
 		if len(during(o.faults, a.start, b.at)) > 0 {
-			// A process remembers that Redis has denied a call, and goes by it while
-			// Redis does not answer. Nobody remembers what a queue denies.
+			// A process remembers that Redis has refused a call, and goes by it while
+			// Redis does not answer. Nobody remembers what a queue refuses.
 			passed := b.admitted() || errors.Is(b.err, runtime.ErrUnavailable)
 			if passed && o.remembers() > 2*o.answers() && !queue && a.process == b.process && b.at < over && b.d.Source != rule.SourceProcess {
 				if given, _ := o.touched(a, b); !given {
-					o.wrong("a denial holds while Redis does not answer", "#%d was told %v at %v, and #%d at %v: %v by %v", a.number, a.d.RetryAfter, a.at, b.number, b.at, kind(b.err), b.d.Source)
+					o.wrong("a refusal holds while Redis does not answer", "#%d was told %v at %v, and #%d at %v: %v by %v", a.number, a.d.RetryAfter, a.at, b.number, b.at, kind(b.err), b.d.Source)
 				}
 			}
 			continue
@@ -59,7 +59,7 @@ func (o *oracle) retry(a *asked) {
 			o.wrong("nobody is admitted before RetryAfter", "#%d was told %v at %v, and #%d is admitted at %v", a.number, a.d.RetryAfter, a.at, b.number, b.at)
 		}
 		if late && !taken {
-			o.wrong("a call alone is admitted after RetryAfter", "#%d was told %v at %v, and #%d is denied at %v", a.number, a.d.RetryAfter, a.at, b.number, b.at)
+			o.wrong("a call alone is admitted after RetryAfter", "#%d was told %v at %v, and #%d is refused at %v", a.number, a.d.RetryAfter, a.at, b.number, b.at)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func (o *oracle) retry(a *asked) {
 // it and a later one, and whether anything may have been charged.
 func (o *oracle) touched(a, b *asked) (given, taken bool) {
 	since := a.start
-	if a.d.Source == rule.SourceRecalled { // by a denial that knows of nothing since
+	if a.d.Source == rule.SourceRecalled { // by a refusal that knows of nothing since
 		since -= o.remembers()
 	}
 	for _, u := range a.uses {
@@ -117,7 +117,7 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 	return given, taken
 }
 
-// blocking reports whether a limit of a call blocks those that it denies.
+// blocking reports whether a limit of a call blocks those that it refuses.
 func (o *oracle) blocking(a *asked) bool {
 	return slices.ContainsFunc(a.uses, func(u use) bool { return o.program.Rules[u.Rule].Block > 0 })
 }

@@ -175,7 +175,7 @@ func (o *oracle) turns(name string, charges []charge) {
 			if c.each && !o.still {
 				continue // it is told later than it had its turn
 			}
-			if !o.exact || len(during(o.faults, c.start, other.end)) > 0 || len(during(o.jumps, min(c.start, other.start), max(c.end, other.end))) > 0 || u.Cost == 0 || c.real(c.use, other.at) == 0 || !c.reported[c.use].mode.Denies() || !other.reported[other.use].mode.Denies() {
+			if !o.exact || len(during(o.faults, c.start, other.end)) > 0 || len(during(o.jumps, min(c.start, other.start), max(c.end, other.end))) > 0 || u.Cost == 0 || c.real(c.use, other.at) == 0 || !c.reported[c.use].mode.Refuses() || !other.reported[other.use].mode.Refuses() {
 				continue
 			}
 			if len(o.program.Rules) > 1 && (len(c.uses) > 1 || len(other.uses) > 1) {

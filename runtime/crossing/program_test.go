@@ -69,7 +69,7 @@ type call struct {
 	Beside   int           // limits of other keys, which TakeEach has besides
 	Cancel   time.Duration // after which the caller leaves; 0: never
 	Deadline bool          // the caller says so before
-	Again    bool          // denied, it comes when its RetryAfter is over
+	Again    bool          // refused, it comes when its RetryAfter is over
 	Early    bool          // and also just before
 	Hasty    bool          // and also at once, and goes by what it is told then, from memory perhaps
 	Next     int           // how often the caller comes again as soon as the call before is over
@@ -120,7 +120,7 @@ type jump struct{ By time.Duration }
 type trouble struct {
 	Kind  fault
 	Lasts time.Duration
-	Busy  *call         // made often enough to be denied just before, or nil
+	Busy  *call         // made often enough to be refused just before, or nil
 	Every time.Duration // and again so often meanwhile
 }
 

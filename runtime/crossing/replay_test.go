@@ -46,7 +46,7 @@ func TestReplay(t *testing.T) {
 			case call: // no record says when it joined a queue, if other limits were charged at its turn
 				return !do.Each && len(do.Uses) > 1 && slices.ContainsFunc(do.Uses, func(u use) bool {
 					r := p.Rules[u.Rule]
-					return r.Algorithm == runtime.LeakyBucket && r.Wait > 0 && r.Mode.Denies()
+					return r.Algorithm == runtime.LeakyBucket && r.Wait > 0 && r.Mode.Refuses()
 				})
 			}
 			return false

@@ -28,7 +28,7 @@ func (x surge) String() string {
 // lease takes more, no load moves the max, and nobody else is counted.
 func (p *program) surges(declared int) bool {
 	r := p.Rules[declared]
-	return r.Period != rule.NoPeriod && r.Lease == 0 && r.Adaptive == nil && r.Mode.Denies() && !p.shares(declared) && p.Cap == nil
+	return r.Period != rule.NoPeriod && r.Lease == 0 && r.Adaptive == nil && r.Mode.Refuses() && !p.shares(declared) && p.Cap == nil
 }
 
 // drawSurge draws a surge: more than fit into a batch or a queue.

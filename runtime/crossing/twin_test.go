@@ -23,7 +23,7 @@ func (p *program) twin() (*program, bool) {
 	for i, s := range other.Steps {
 		switch do := s.Do.(type) {
 		case call:
-			enforced := slices.DeleteFunc(slices.Clone(do.Uses), func(u use) bool { return !p.Rules[u.Rule].Mode.Denies() })
+			enforced := slices.DeleteFunc(slices.Clone(do.Uses), func(u use) bool { return !p.Rules[u.Rule].Mode.Refuses() })
 			if len(enforced) < len(do.Uses) && do.Each && p.Cap != nil || do.Wrong != none {
 				return nil, false // the cap counts each limit; and a mistake is one no more
 			}

@@ -140,7 +140,7 @@ const patience = time.Second
 // haste is the time of calls in programs that do not ask whether Redis has decided.
 const haste = 60 * time.Millisecond
 
-// trust is for how long a denial is remembered without asking again: windows are short.
+// trust is for how long a refusal is remembered without asking again: windows are short.
 const trust = 30 * time.Millisecond
 
 // store returns a store on a client of its own, with connections.
@@ -155,7 +155,7 @@ func (w *redisWorld) store(int) runtime.Store {
 	if w.hasty {
 		timeout = haste
 	}
-	store := runtime.NewRedisStore(client, runtime.WithTimeout(timeout), runtime.WithDenialMemory(trust))
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(timeout), runtime.WithRefusalMemory(trust))
 	w.closing = append(w.closing, store.Close)
 	return store
 }

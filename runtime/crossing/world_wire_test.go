@@ -33,7 +33,7 @@ type wire struct {
 type trip struct {
 	There, Back time.Duration
 	Uneven      time.Duration // what every second request takes longer
-	Trust       time.Duration // for how long denials are remembered
+	Trust       time.Duration // for how long refusals are remembered
 }
 
 // longest is how long a request takes at most.
@@ -103,7 +103,7 @@ func (w *wire) store(int) runtime.Store {
 	if w.hasty {
 		timeout = haste
 	}
-	store := wrapper.NewRedisStore(&farClient{wire: w}, runtime.WithTimeout(timeout), runtime.WithDenialMemory(w.trip.Trust))
+	store := wrapper.NewRedisStore(&farClient{wire: w}, runtime.WithTimeout(timeout), runtime.WithRefusalMemory(w.trip.Trust))
 	w.closing = append(w.closing, store.Close)
 	return store
 }

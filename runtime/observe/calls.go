@@ -21,7 +21,7 @@ type CallEvent struct {
 type CallLimit struct {
 	// Rule is the rule with its overrides, and Declared the rule without.
 	Rule, Declared *rule.Rule
-	// Key is as in a [KeyDeniedEvent].
+	// Key is as in a [KeyRefusedEvent].
 	Key []byte
 	// Zone and Anchor are those of [rule.Limit.WithPeriod]; the Zone is empty of other limits.
 	Zone   string

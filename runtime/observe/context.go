@@ -40,7 +40,7 @@ type RefusedCall interface {
 	// Hidden reports that the client of the refused call was told of something else, such as a
 	// failure of the server: a WARN once for each rule and route, and [Observer.Hidden]. The route
 	// is how the program declares what was called, such as "POST /orders/{id}", and nothing that
-	// the client has sent. Only denials are reported: other refusals are failures.
+	// the client has sent. Only refusals are reported: other refusals are failures.
 	Hidden(ctx context.Context, route string)
 	// Served reports that the client was told of a success, by [Observer.Hidden] alone.
 	Served(ctx context.Context)

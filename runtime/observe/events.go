@@ -14,7 +14,7 @@ type DecisionEvent struct {
 	Verdict Verdict
 	Blocked bool
 	// Source is who decided this limit. It is [rule.SourceNone] if the limit was not looked up,
-	// because another one denied the call already.
+	// because another one refused the call already.
 	Source rule.Source
 	// Mode, Algorithm and Window are those of the rule with its overrides. The Window of a rule
 	// with a Period is how long the present one is, by the clock of this process.
@@ -51,11 +51,11 @@ type Verdict uint8
 const (
 	// VerdictAdmitted: the limit had room, or a failure policy let the call pass.
 	VerdictAdmitted Verdict = iota
-	// VerdictDenied: the limit had no room.
-	VerdictDenied
-	// VerdictShadowDenied: the call went on, and a limit in [rule.ModeShadow] or [rule.ModeSoft] mode had
+	// VerdictRefused: the limit had no room.
+	VerdictRefused
+	// VerdictShadowRefused: the call went on, and a limit in [rule.ModeShadow] or [rule.ModeSoft] mode had
 	// no room for it.
-	VerdictShadowDenied
+	VerdictShadowRefused
 	// VerdictNotCharged: another limit of the call had no room. This one had, or was not looked
 	// up, as is one in [rule.ModeShadow] mode.
 	VerdictNotCharged
@@ -65,7 +65,7 @@ const (
 
 // String returns the verdict in lower case.
 func (v Verdict) String() string {
-	names := [...]string{"admitted", "denied", "shadow_denied", "not_charged", "unavailable"}
+	names := [...]string{"admitted", "refused", "shadow_refused", "not_charged", "unavailable"}
 	if int(v) < len(names) {
 		return names[v]
 	}
@@ -85,7 +85,7 @@ func (v Verdict) String() string {
 // them rises and falls all the time.
 type ThresholdEvent struct {
 	Rule string
-	// Key is as in a [KeyDeniedEvent], and as private, and may be kept.
+	// Key is as in a [KeyRefusedEvent], and as private, and may be kept.
 	Key string
 	// Percent is 80 or 100.
 	Percent int
@@ -94,7 +94,7 @@ type ThresholdEvent struct {
 	Used, Limit int64
 	// ResetAfter is the time until the period ends.
 	ResetAfter time.Duration
-	// Shadow reports that the limit denies nobody.
+	// Shadow reports that the limit refuses nobody.
 	Shadow bool
 }
 
@@ -122,7 +122,7 @@ type WaitEvent struct {
 	Waiting bool
 	// Waited is how long it has waited in all, trips to the store included, when it is over.
 	Waited time.Duration
-	// Admitted reports that the call then went on. Otherwise it was denied, not decided, or its
+	// Admitted reports that the call then went on. Otherwise it was refused, not decided, or its
 	// context ended.
 	Admitted bool
 }
@@ -193,18 +193,18 @@ type MemoryEvent struct {
 }
 
 // A PanicEvent is a contained panic in a function that the limiter was given, by its kind:
-// observer, recorder, log handler, override source, scaler, kill switch, denied (see
+// observer, recorder, log handler, override source, scaler, kill switch, refused (see
 // runtime.WithRefusalError), redis client or store.
 type PanicEvent struct{ In string }
 
-// A KeyDeniedEvent is a key whose limit had no room for a call.
-type KeyDeniedEvent struct {
+// A KeyRefusedEvent is a key whose limit had no room for a call.
+type KeyRefusedEvent struct {
 	Rule string
 	// Key is what [rule.Key.String] returns or, for parts that are too long for a Redis key, the
 	// hash that stands there. It has 200 bytes at most, unless the rule's prefix is longer than
 	// that. [rule.ParseKey] reads it. It must not be kept: the bytes change when the function has
 	// returned.
 	Key []byte
-	// Shadow reports that the limit denies nobody.
+	// Shadow reports that the limit refuses nobody.
 	Shadow bool
 }

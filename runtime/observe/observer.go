@@ -12,7 +12,7 @@ import "context"
 // path of a call and with its context, so they must be quick. A panic in a function is contained
 // and reported.
 //
-// The Rule of an event is the name of a rule. These are private: the keys of a [KeyDeniedEvent],
+// The Rule of an event is the name of a rule. These are private: the keys of a [KeyRefusedEvent],
 // a [ThresholdEvent], a [CallEvent] and a [SettlementEvent], and the Node of a [BreakerEvent]. The texts of
 // errors in events hold neither a caller's key nor a server's address; their causes, by
 // [errors.Unwrap], may. All else fits the labels of a metric: the names of rules come from the
@@ -24,9 +24,9 @@ type Observer struct {
 	Attach, Detach func(Limiter)
 	// Decision is called for every limit of a decided call.
 	Decision func(context.Context, DecisionEvent)
-	// KeyDenied is called for every key whose limit had no room. Keys hold what callers send: treat
+	// KeyRefused is called for every key whose limit had no room. Keys hold what callers send: treat
 	// them as private. The process cap has none.
-	KeyDenied func(context.Context, KeyDeniedEvent)
+	KeyRefused func(context.Context, KeyRefusedEvent)
 	// Threshold is called when a key has used 80 and 100 percent of a rule with a Period, each
 	// once a period over all processes. A goroutine of the limiter does so, with one event after
 	// the other.

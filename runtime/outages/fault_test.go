@@ -115,16 +115,16 @@ func judge(t *testing.T, fault faults.Fault, s *faults.Seen) (late []string) {
 			wrong("%d of %d calls that the store did not decide were admitted", s.Admitted, undecided)
 		}
 	case runtime.FailClosed:
-		if s.Refused != undecided {
-			wrong("%d of %d calls that the store did not decide were refused", s.Refused, undecided)
+		if s.Undecided != undecided {
+			wrong("%d of %d calls that the store did not decide were refused", s.Undecided, undecided)
 		}
 	case runtime.FailLocal:
 		if s.Local != undecided {
 			wrong("%d of %d calls that the store did not decide were decided here", s.Local, undecided)
 		}
 		// With fewer calls, or slow ones, there may be room for all.
-		if undecided > 200 && (s.Admitted == 0 || s.Denied == 0 && s.Alone >= s.AloneBound) {
-			wrong("of calls decided here %d were admitted and %d denied", s.Admitted, s.Denied)
+		if undecided > 200 && (s.Admitted == 0 || s.Refused == 0 && s.Alone >= s.AloneBound) {
+			wrong("of calls decided here %d were admitted and %d refused", s.Admitted, s.Refused)
 		}
 	}
 	return late

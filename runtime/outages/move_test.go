@@ -33,7 +33,7 @@ func testHalfMoved(t *testing.T, cluster *redistest.Cluster) {
 		from := cluster.Master(slot)
 		to := anotherMaster(t, cluster, from)
 		var opened atomic.Int64
-		store := runtime.NewRedisStore(client, runtime.WithDenialMemory(0), runtime.WithTimeout(time.Second)) // the machine may be busy
+		store := runtime.NewRedisStore(client, runtime.WithRefusalMemory(0), runtime.WithTimeout(time.Second)) // the machine may be busy
 		limiter := runtime.New(store, quiet, observing(observe.Observer{
 			Breaker: func(ev observe.BreakerEvent) {
 				if ev.Open {

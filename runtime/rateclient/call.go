@@ -94,8 +94,8 @@ func (c *Call) take(r *http.Request, waited time.Duration) (d runtime.Decision, 
 	return d, again, err
 }
 
-// untilTurn returns the time until a denied request may be sent: at the latest when calls need not go
-// on evenly any more, if it is the pace that has denied it.
+// untilTurn returns the time until a refused request may be sent: at the latest when calls need not go
+// on evenly any more, if it is the pace that has refused it.
 func (c *Call) untilTurn(d *runtime.Decision, wait time.Duration) time.Duration {
 	if d.Rule != c.peer.limits[0].pace.Name {
 		return wait

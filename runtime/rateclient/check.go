@@ -71,7 +71,7 @@ func checkRule(l *PeerLimit) error {
 		return fmt.Errorf("rule %q: it has a Wait, a Block, a Lease or a Reserve, or is a %v: leave them out, and say by Peer.Wait how long a request may wait", r.Name, runtime.Concurrency)
 	case r.Period != rule.NoPeriod:
 		return fmt.Errorf("rule %q: it has a Period: leave it out, and say by Window what the peer's max refers to", r.Name)
-	case !r.Mode.Denies():
+	case !r.Mode.Refuses():
 		return fmt.Errorf("rule %q: a limit in %v mode holds no request back: leave Mode out, or try the limit by an override", r.Name, r.Mode)
 	case r.Max < 1 || r.Window < rule.MinWindow || r.Window > rule.MaxWindow:
 		return fmt.Errorf("rule %q: it admits %d in %v: Max must be above 0 and Window between %v and 366 days", r.Name, r.Max, r.Window, rule.MinWindow)

@@ -96,12 +96,12 @@ func TestPanickingFunctions(t *testing.T) {
 func TestTooLateIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(service)
-		var denied atomic.Int64
+		var told atomic.Int64
 		limits := []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: 10 * time.Second, Max: 1}, Margin: -1}}
 		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: 15 * time.Second},
 			runtime.WithObserver(&observe.Observer{Decision: func(_ context.Context, ev observe.DecisionEvent) {
-				if ev.Verdict == observe.VerdictDenied && ev.Source == rule.SourceRecalled && ev.Rule == "peer" && ev.RetryAfter > 0 && ev.Outgoing {
-					denied.Add(1)
+				if ev.Verdict == observe.VerdictRefused && ev.Source == rule.SourceRecalled && ev.Rule == "peer" && ev.RetryAfter > 0 && ev.Outgoing {
+					told.Add(1)
 				}
 			}}))
 		var refused atomic.Int64
@@ -121,8 +121,8 @@ func TestTooLateIsTold(t *testing.T) {
 			synctest.Wait()
 		}
 		wg.Wait()
-		if s.seen() != 2 || refused.Load() != 4 || denied.Load() != 4 {
-			t.Errorf("%d were sent, %d refused, and observers were told of %d", s.seen(), refused.Load(), denied.Load())
+		if s.seen() != 2 || refused.Load() != 4 || told.Load() != 4 {
+			t.Errorf("%d were sent, %d refused, and observers were told of %d", s.seen(), refused.Load(), told.Load())
 		}
 	})
 }

@@ -111,7 +111,7 @@ func (c *Call) wait(r *http.Request, a *account, came time.Time) (late time.Dura
 	}
 }
 
-// aim returns when to ask again after a denial, of which the answer took a trip. By the
+// aim returns when to ask again after a refusal, of which the answer took a trip. By the
 // clock of Redis RetryAfter began when it decided, so that a replica that is far from Redis
 // asks as early as others do. Where trips may take longer than events are apart it would come too
 // late for each, since who is near would be first: then each asks at random in a time that begins

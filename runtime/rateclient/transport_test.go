@@ -145,7 +145,7 @@ func TestPatterns(t *testing.T) {
 		var limited *runtime.LimitedError
 		errors.As(err, &limited)
 		if c.rule == "" && err != nil || c.rule != "" && (limited == nil || limited.Rule != c.rule) {
-			t.Errorf("%s %s (%s): %v, want denied by %q", c.method, c.url, c.host, err, c.rule)
+			t.Errorf("%s %s (%s): %v, want refused by %q", c.method, c.url, c.host, err, c.rule)
 		}
 	}
 }

@@ -24,14 +24,14 @@ func TestWaitIsOneDecision(t *testing.T) {
 		rule    runtime.Rule
 		wait    time.Duration
 		answer  func(r *http.Request) (int, map[string]string)
-		denied  int // of 30
+		refused int // of 30
 		noWaits bool
 	}{
 		"a window":  {rule: runtime.Rule{Max: 3}, wait: time.Hour},
 		"a bucket":  {rule: runtime.Rule{Max: 3, Algorithm: runtime.TokenBucket}, wait: time.Hour},
 		"a counter": {rule: runtime.Rule{Max: 3, Algorithm: runtime.SlidingCounter}, wait: time.Hour},
-		"too late":  {rule: runtime.Rule{Max: 3, Algorithm: runtime.FixedWindow}, wait: 2500 * time.Millisecond, denied: 21},
-		"no wait":   {rule: runtime.Rule{Max: 3}, denied: 27, noWaits: true},
+		"too late":  {rule: runtime.Rule{Max: 3, Algorithm: runtime.FixedWindow}, wait: 2500 * time.Millisecond, refused: 21},
+		"no wait":   {rule: runtime.Rule{Max: 3}, refused: 27, noWaits: true},
 		"the peer holds": {rule: runtime.Rule{Max: 3}, wait: time.Hour, answer: func() func(*http.Request) (int, map[string]string) {
 			var refused atomic.Bool
 			return func(*http.Request) (int, map[string]string) {
@@ -61,7 +61,7 @@ func TestWaitIsOneDecision(t *testing.T) {
 							verdicts[ev.Verdict]++
 						}
 					},
-					KeyDenied: func(context.Context, observe.KeyDeniedEvent) { mu.Lock(); defer mu.Unlock(); decided["key denied"]++ },
+					KeyRefused: func(context.Context, observe.KeyRefusedEvent) { mu.Lock(); defer mu.Unlock(); decided["key refused"]++ },
 					Wait: func(_ context.Context, ev observe.WaitEvent) {
 						mu.Lock()
 						defer mu.Unlock()
@@ -93,11 +93,11 @@ func TestWaitIsOneDecision(t *testing.T) {
 					synctest.Wait()
 				}
 				wg.Wait()
-				if n := 30 - c.denied; s.seen() != n || verdicts[observe.VerdictAdmitted] != n || verdicts[observe.VerdictDenied] != c.denied || decided["peer"] != 30 || decided["key denied"] != c.denied {
+				if n := 30 - c.refused; s.seen() != n || verdicts[observe.VerdictAdmitted] != n || verdicts[observe.VerdictRefused] != c.refused || decided["peer"] != 30 || decided["key refused"] != c.refused {
 					t.Errorf("%d were sent, with decisions %v and verdicts %v", s.seen(), decided, verdicts)
 				}
-				if logged := strings.Contains(lines.String(), "over its rate limit"); logged != (c.denied > 0) {
-					t.Errorf("%d were denied, and the log says:\n%s", c.denied, lines.String())
+				if logged := strings.Contains(lines.String(), "over its rate limit"); logged != (c.refused > 0) {
+					t.Errorf("%d were refused, and the log says:\n%s", c.refused, lines.String())
 				}
 				if waits > 0 == c.noWaits || inLine != told || asked != told {
 					t.Errorf("%d waited %v by their events and %v by their decisions, and have %v", waits, inLine, asked, told)

@@ -97,9 +97,9 @@ func TestClientInterceptor(t *testing.T) {
 					}
 					err := do()
 					var limited *runtime.LimitedError
-					if denied := c.held > 0 || c.max == 1; errors.As(err, &limited) != denied {
+					if refused := c.held > 0 || c.max == 1; errors.As(err, &limited) != refused {
 						t.Errorf("the next call: %v", err)
-					} else if denied && (limited.Blocked != (c.held > 0) || connect.CodeOf(err) != connect.CodeResourceExhausted || details(t, err)["google.rpc.RetryInfo"] == nil) {
+					} else if refused && (limited.Blocked != (c.held > 0) || connect.CodeOf(err) != connect.CodeResourceExhausted || details(t, err)["google.rpc.RetryInfo"] == nil) {
 						t.Errorf("the next call: %v, %v", err, details(t, err))
 					}
 				})

@@ -43,7 +43,7 @@ func (h *Holds) ended(rule string, held time.Duration) {
 	}
 }
 
-// retryAfter returns the time to wait after a denial by a limit on calls in flight,
+// retryAfter returns the time to wait after a refusal by a limit on calls in flight,
 // whose oldest permit lapses after another time.
 func (h *Holds) retryAfter(rule string, lapse time.Duration) time.Duration {
 	if lapse == runtime.Never {

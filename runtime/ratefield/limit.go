@@ -19,15 +19,15 @@ type State struct {
 	Outgoing bool
 	// Quota is what is admitted at most, and Left how much of it is left.
 	Quota, Left int64
-	// RetryAfter is 0 unless the limit has denied the call. For a limit on calls in
+	// RetryAfter is 0 unless the limit has refused the call. For a limit on calls in
 	// flight it is what [Holds] tells.
 	RetryAfter time.Duration
 	// ResetAfter is the time until the limit is whole again.
 	ResetAfter time.Duration
 	// MoreAfter is the time until there is more, if nothing is left and that is known.
 	MoreAfter time.Duration
-	// Denied reports whether the limit has denied the call.
-	Denied bool
+	// Refused reports whether the limit has refused the call.
+	Refused bool
 	// Counted reports whether a count was read, so that Left is known.
 	Counted bool
 
@@ -42,14 +42,14 @@ type State struct {
 // StateOf returns what a decision says to a client, and false if that is nothing:
 // about limits in shadow mode, and about what this process can serve at all.
 func StateOf(ev *observe.DecisionEvent) (l State, ok bool) {
-	if !ev.Mode.Denies() || ev.Source == rule.SourceProcess {
+	if !ev.Mode.Refuses() || ev.Source == rule.SourceProcess {
 		return l, false
 	}
 	row := algorithm.Of(ev.Algorithm)
 	return State{
 		Rule: ev.Rule, Outgoing: ev.Outgoing, Quota: ev.Limit, max: ev.Max, Left: ev.Remaining,
 		window: ev.Window, RetryAfter: ev.RetryAfter, ResetAfter: ev.ResetAfter, MoreAfter: ev.MoreAfter,
-		Denied:  ev.Verdict == observe.VerdictDenied,
+		Refused: ev.Verdict == observe.VerdictRefused,
 		Counted: ev.Source != rule.SourceNone && ev.Source != rule.SourceFailure && ev.Verdict != observe.VerdictUnavailable,
 		resets:  row.Is(algorithm.Resets),
 		drains:  row.Is(algorithm.Drains),
@@ -93,12 +93,12 @@ func (l *State) policyWindow() int64 {
 // which the client can use no more than what is left. It is at least 1, or 0 if
 // there is no such time.
 //
-// On a denial this is the time until the call would be admitted. If nothing is left it is the
+// On a refusal this is the time until the call would be admitted. If nothing is left it is the
 // time until something is. Otherwise it is the time in which the rule admits as much as is
 // left, or the rest of a fixed window if that is longer. So what is left is never spread over a
 // shorter time than the policy spreads its quota over, which section 8.5 of the draft warns of.
 func (l *State) effectiveWindow() int64 {
-	if l.Denied {
+	if l.Refused {
 		if l.RetryAfter == runtime.Never {
 			return 0
 		}

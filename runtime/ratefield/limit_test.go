@@ -35,8 +35,8 @@ func TestNothingIsLeftForAsLongAsIsTold(t *testing.T) {
 							var record Record
 							_, _ = limiter.Take(record.Begin(t.Context()), rule.Limit(nil))
 							l := record.Limits(nil)[0]
-							if l.Denied {
-								t.Fatal("denied although there was room")
+							if l.Refused {
+								t.Fatal("refused although there was room")
 							}
 							return l.Member(Policy{})
 						}

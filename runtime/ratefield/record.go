@@ -70,7 +70,7 @@ func (r *Record) Decided(ev observe.DecisionEvent) {
 		switch {
 		case ev.Verdict == observe.VerdictAdmitted && l.Counted:
 			l.since = time.Now()
-		case l.Denied:
+		case l.Refused:
 			l.RetryAfter = r.Holds.orNone().retryAfter(l.Rule, l.RetryAfter)
 		}
 	}
@@ -102,7 +102,7 @@ func (r *Record) Decided(ev observe.DecisionEvent) {
 // about the same rule, does.
 func tighter(l, o *State) bool {
 	if l.Counted != o.Counted {
-		return l.Counted || l.Denied
+		return l.Counted || l.Refused
 	}
 	return l.Left <= o.Left
 }
@@ -145,14 +145,14 @@ func (r *Record) Cause(err error) (own error) {
 	return nil
 }
 
-// RetryAfter returns the time to tell the client of a denied call: that of the error
+// RetryAfter returns the time to tell the client of a refused call: that of the error
 // or, of a limit on calls in flight, what [Holds] tell. r may be nil.
 func (r *Record) RetryAfter(limited *runtime.LimitedError) time.Duration {
 	if r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for i := range r.limits {
-			if l := &r.limits[i]; l.flight && l.Denied && l.Rule == limited.Rule && l.Outgoing == limited.Outgoing() {
+			if l := &r.limits[i]; l.flight && l.Refused && l.Rule == limited.Rule && l.Outgoing == limited.Outgoing() {
 				return l.RetryAfter
 			}
 		}

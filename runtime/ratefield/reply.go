@@ -42,7 +42,7 @@ func (o Overruling) Overrules(by Reply) bool {
 }
 
 // Refusal returns the refusal that counts for the answer to the call, see [observe.Refusal.Stands]: the
-// latest denial by a limit on its clients; if there was none, the latest by one on calls of the
+// latest refusal by a limit on its clients; if there was none, the latest by one on calls of the
 // service's own; and otherwise the latest of what no limiter could decide. A client may come back
 // after each.
 func (r *Record) Refusal(policies *Policies) (refusal observe.Refusal, ok bool) {

@@ -111,7 +111,7 @@ func newProblem(a Answer) problem {
 	return p
 }
 
-// writeOnlyField writes the field RateLimit for the limit that a denial names, where
+// writeOnlyField writes the field RateLimit for the limit that a refusal names, where
 // no middleware knows more.
 func writeOnlyField(h http.Header, a Answer) {
 	var limited *runtime.LimitedError

@@ -171,16 +171,16 @@ func compressed(next http.Handler) http.Handler {
 func TestRefusalIsCompressed(t *testing.T) {
 	middleware := ratehttp.Middleware()
 	limit := ratehttp.RequestLimit{Limiter: runtime.New(runtime.NewMemoryStore()), Rule: nobody}.Wrap(http.NotFoundHandler())
-	deny := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	refuse := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ratehttp.Deny(w, r, &runtime.LimitedError{Rule: "x", RetryAfter: time.Second})
 	})
 	own := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
-		deny(w, r)
+		refuse(w, r)
 	})
 	for name, h := range map[string]http.Handler{
 		"outside": compressed(middleware(limit)), "between": middleware(compressed(limit)),
-		"alone": compressed(deny), "between, Deny": middleware(compressed(deny)),
+		"alone": compressed(refuse), "between, Deny": middleware(compressed(refuse)),
 		"the handler's own": middleware(own),
 	} {
 		server := httptest.NewServer(h)

@@ -173,7 +173,7 @@ func IsRefused(r *http.Request) bool {
 func (e *exchange) violated() (names []string) {
 	var room [inlineMembers]ratefield.State
 	for _, l := range e.record.Limits(room[:0]) {
-		if p := e.config.policies.Lookup(l.Rule, l.Outgoing); l.Denied && p.Audience == ratefield.Public {
+		if p := e.config.policies.Lookup(l.Rule, l.Outgoing); l.Refused && p.Audience == ratefield.Public {
 			names = append(names, p.Name)
 		}
 	}

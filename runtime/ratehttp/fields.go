@@ -73,7 +73,7 @@ func (e *exchange) writeRetryAfter(h http.Header) {
 	var limited *runtime.LimitedError
 	if refusal, ok := e.record.Refusal(e.config.policies); h["Retry-After"] == nil && ok && errors.As(refusal.Err, &limited) {
 		var a Answer
-		a.deny(e, e.config, limited)
+		a.refuse(e, e.config, limited)
 		if a.RetryAfter > 0 {
 			h.Set("Retry-After", strconv.FormatInt(a.RetryAfter, 10))
 		}
@@ -94,7 +94,7 @@ func add(h http.Header, name string, value []string) {
 func (e *exchange) members(limits []ratefield.State, to []ratefield.Member) []ratefield.Member {
 	refused := false
 	for i := range limits {
-		refused = refused || limits[i].Denied && e.config.policies.Lookup(limits[i].Rule, limits[i].Outgoing).Audience == ratefield.Public
+		refused = refused || limits[i].Refused && e.config.policies.Lookup(limits[i].Rule, limits[i].Outgoing).Audience == ratefield.Public
 	}
 	for i := range limits {
 		l := &limits[i]
@@ -103,7 +103,7 @@ func (e *exchange) members(limits []ratefield.State, to []ratefield.Member) []ra
 			continue
 		}
 		m := l.Member(p)
-		m.Known = m.Known && l.Denied == refused
+		m.Known = m.Known && l.Refused == refused
 		if m.Effective > 0 {
 			m.Effective += e.jitter
 			if rate := e.config.rate; rate > 0 && m.Left/rate >= m.Effective {

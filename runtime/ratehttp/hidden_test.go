@@ -159,7 +159,7 @@ func TestHiddenRefusals(t *testing.T) {
 }
 
 // Which refusals count for an answer of 500: those of clients, of peers and of no limiter do, and an
-// error that is no refusal does not. Only a denial is a finding, since a failure of the store is told anyway.
+// error that is no refusal does not. Only a refusal is a finding, since a failure of the store is told anyway.
 func TestRefusalsThatCount(t *testing.T) {
 	limit := func(name string, max int64, change ...func(*runtime.Rule)) runtime.Limit {
 		rule := &runtime.Rule{Name: name, Window: time.Hour, Max: max}
@@ -179,9 +179,9 @@ func TestRefusalsThatCount(t *testing.T) {
 		want    int
 		found   bool // if it is left
 	}{
-		{"denied", newLimiter, limit("x", 0), 429, true},
-		{"denied by a peer's limit", newLimiter, limit("x", 0, func(r *runtime.Rule) { r.Outgoing = true }), 503, true},
-		{"denied by a limit of that audience", newLimiter, limit("outgoing", 0), 503, true},
+		{"refused", newLimiter, limit("x", 0), 429, true},
+		{"refused by a peer's limit", newLimiter, limit("x", 0, func(r *runtime.Rule) { r.Outgoing = true }), 503, true},
+		{"refused by a limit of that audience", newLimiter, limit("outgoing", 0), 503, true},
 		{"not decided", broken, limit("x", 9, closed), 503, false},
 		{"passed by failure", broken, limit("x", 9), 500, false},
 		{"admitted", newLimiter, limit("x", 9), 500, false},
@@ -286,25 +286,25 @@ func TestRefusalStands(t *testing.T) {
 	})
 }
 
-// Of a request that was denied and, by another limit, not decided, the client is told of
-// the denial, which says when to come back.
-func TestDenialBeforeOutage(t *testing.T) {
+// Of a request that was refused and, by another limit, not decided, the client is told of
+// the refusal, which says when to come back.
+func TestRefusalBeforeOutage(t *testing.T) {
 	full := (&runtime.Rule{Name: "full", Window: time.Hour, Max: 0}).Limit(nil)
 	closed := (&runtime.Rule{Name: "closed", Window: time.Hour, Max: 9, Fail: runtime.FailClosed}).Limit(nil)
-	denying, broken := newLimiter(), runtime.New(failing(), runtime.WithLogger(silent))
+	refusing, broken := newLimiter(), runtime.New(failing(), runtime.WithLogger(silent))
 	for _, first := range []bool{false, true} {
 		resp := answerOf(ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if first {
-				_, _ = denying.Take(r.Context(), full)
+				_, _ = refusing.Take(r.Context(), full)
 			}
 			_, _ = broken.Take(r.Context(), closed)
 			if !first {
-				_, _ = denying.Take(r.Context(), full)
+				_, _ = refusing.Take(r.Context(), full)
 			}
 			http.Error(w, "internal error", 500)
 		})))
 		if resp.StatusCode != 429 {
-			t.Errorf("denied first %t: status %d", first, resp.StatusCode)
+			t.Errorf("refused first %t: status %d", first, resp.StatusCode)
 		}
 	}
 }

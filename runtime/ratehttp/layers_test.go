@@ -214,7 +214,7 @@ func TestStatusOfFramework(t *testing.T) {
 		own     string
 		want    string
 	}{
-		"denied":             {newLimiter(), full, 429, "", "60"},
+		"refused":            {newLimiter(), full, 429, "", "60"},
 		"with a time of its": {newLimiter(), full, 429, "7", "7"},
 		"no use to wait":     {newLimiter(), nobody, 429, "", ""},
 		"another status":     {newLimiter(), full, 503, "", "60"},

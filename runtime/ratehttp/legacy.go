@@ -19,7 +19,7 @@ func (c *config) writeLegacy(h http.Header, limits []ratefield.State, status int
 		if !l.Counted || c.policies.Lookup(l.Rule, l.Outgoing).Audience != ratefield.Public {
 			continue
 		}
-		if closest == nil || l.Denied && !closest.Denied || l.Denied == closest.Denied && l.Left < closest.Left {
+		if closest == nil || l.Refused && !closest.Refused || l.Refused == closest.Refused && l.Left < closest.Left {
 			closest = l
 		}
 	}
@@ -28,7 +28,7 @@ func (c *config) writeLegacy(h http.Header, limits []ratefield.State, status int
 	}
 	now := time.Now()
 	whole := now.Add(closest.ResetAfter + time.Second - 1)
-	if !closest.Denied && upstreamIsStricter(h, status, max(0, closest.Left), now.Unix(), whole.Unix()) {
+	if !closest.Refused && upstreamIsStricter(h, status, max(0, closest.Left), now.Unix(), whole.Unix()) {
 		return
 	}
 	h[limitLegacy] = []string{strconv.FormatInt(closest.Quota, 10)}

@@ -135,7 +135,7 @@ func answerTo(e *exchange, r *http.Request, cause error) Answer {
 	switch {
 	case errors.As(cause, &limited):
 		rule = limited.Rule
-		a.deny(e, c, limited)
+		a.refuse(e, c, limited)
 	case errors.Is(cause, runtime.ErrLimited):
 		a.Status, a.Detail, a.Reason = http.StatusTooManyRequests, runtime.DefaultMessage, ratefield.ReasonLimited
 	case errors.Is(cause, runtime.ErrUnavailable):
@@ -155,8 +155,8 @@ func answerTo(e *exchange, r *http.Request, cause error) Answer {
 	return a
 }
 
-// deny fills in what a client is told about a denial by a limit.
-func (a *Answer) deny(e *exchange, c *config, limited *runtime.LimitedError) {
+// refuse fills in what a client is told about a refusal by a limit.
+func (a *Answer) refuse(e *exchange, c *config, limited *runtime.LimitedError) {
 	var record *ratefield.Record
 	if e != nil {
 		record = &e.record
@@ -181,7 +181,7 @@ func (a *Answer) deny(e *exchange, c *config, limited *runtime.LimitedError) {
 	a.Detail, a.Policies = told.Error(), violatedBy(e, c, limited)
 }
 
-// violatedBy returns the public names of the policies that a denial is about: those
+// violatedBy returns the public names of the policies that a refusal is about: those
 // that have refused the request, and the one that the error names in any case. The cap of
 // the process is none of them.
 func violatedBy(e *exchange, c *config, limited *runtime.LimitedError) []string {

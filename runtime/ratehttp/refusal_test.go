@@ -71,10 +71,10 @@ func TestError(t *testing.T) {
 		retry   string
 		problem map[string]any
 	}{
-		{"denied", newLimiter, []runtime.Limit{full.Limit(nil)}, 429, "60", map[string]any{
+		{"refused", newLimiter, []runtime.Limit{full.Limit(nil)}, 429, "60", map[string]any{
 			"type": types + "quota-exceeded", "title": "Quota Exceeded", "status": 429.,
 			"detail": full.Message, "violated-policies": []any{"Orders.Place"}}},
-		{"denied for ever", newLimiter, []runtime.Limit{nobody.Limit(nil)}, 429, "", map[string]any{
+		{"refused for ever", newLimiter, []runtime.Limit{nobody.Limit(nil)}, 429, "", map[string]any{
 			"type": types + "quota-exceeded", "title": "Quota Exceeded", "status": 429.,
 			"detail": runtime.DefaultMessage, "violated-policies": []any{"nobody"}}},
 		{"unavailable", func(opts ...runtime.Option) *runtime.Limiter {
@@ -107,7 +107,7 @@ func TestError(t *testing.T) {
 						h = ratehttp.Middleware()(h)
 					}
 					resp := answerOf(h)
-					if c.name == "denied" {
+					if c.name == "refused" {
 						resp = answerOf(h)
 					}
 					if resp.StatusCode != c.status || resp.Header.Get("Retry-After") != c.retry || resp.Header.Get("Cache-Control") != "no-store" {

@@ -141,7 +141,7 @@ func eventOf(u *runtime.Usage) *observe.DecisionEvent {
 		Limit: u.Limit, Max: u.Max, Remaining: u.Remaining, RetryAfter: u.RetryAfter, ResetAfter: u.ResetAfter,
 	}
 	if u.RetryAfter > 0 {
-		ev.Verdict = observe.VerdictDenied
+		ev.Verdict = observe.VerdictRefused
 	}
 	return ev
 }

@@ -50,7 +50,7 @@ func BenchmarkDecision(b *testing.B) {
 func BenchmarkObserver(b *testing.B) {
 	o := observer(b, sdk.NewMeterProvider(sdk.WithReader(sdk.NewManualReader())))
 	for _, source := range []rule.Source{rule.SourceStore, rule.SourceRecalled} {
-		ev := observe.DecisionEvent{Rule: "employee.EmployeeService.GetByID", Verdict: observe.VerdictDenied, Source: source, Cost: 1, Limit: 100, Remaining: 99, Latency: 300 * time.Microsecond}
+		ev := observe.DecisionEvent{Rule: "employee.EmployeeService.GetByID", Verdict: observe.VerdictRefused, Source: source, Cost: 1, Limit: 100, Remaining: 99, Latency: 300 * time.Microsecond}
 		b.Run(source.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

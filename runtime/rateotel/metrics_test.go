@@ -87,11 +87,11 @@ func TestMetrics(t *testing.T) {
 		}
 		before, _ := collect(t, reader)
 		for series, want := range map[string]string{
-			"rategen.decisions{rule=orders.Create,source=store,verdict=denied}": "0",
-			"rategen.near_limit{rule=orders.Create}":                            "", // it has had no call
-			"rategen.build.info{version=(devel)}":                               "1",
-			"rategen.rule.limit{rule=orders.Create}":                            "5",
-			"rategen.permits.in_flight{rule=orders.Export}":                     "0",
+			"rategen.decisions{rule=orders.Create,source=store,verdict=refused}": "0",
+			"rategen.near_limit{rule=orders.Create}":                             "", // it has had no call
+			"rategen.build.info{version=(devel)}":                                "1",
+			"rategen.rule.limit{rule=orders.Create}":                             "5",
+			"rategen.permits.in_flight{rule=orders.Export}":                      "0",
 		} {
 			if before[series] != want {
 				t.Errorf("before any call %s is %q, want %s", series, before[series], want)
@@ -119,7 +119,7 @@ func TestMetrics(t *testing.T) {
 		after, instruments := collect(t, reader)
 		for series, want := range map[string]string{
 			"rategen.decisions{rule=orders.Create,source=store,verdict=admitted}":      "5",
-			"rategen.decisions{rule=orders.Create,source=store,verdict=denied}":        "1",
+			"rategen.decisions{rule=orders.Create,source=store,verdict=refused}":       "1",
 			"rategen.cost{rule=orders.Export,verdict=admitted}":                        "6",
 			"rategen.near_limit{rule=orders.Create}":                                   "3",
 			"rategen.permits.in_flight{rule=orders.Export}":                            "6",
@@ -175,7 +175,7 @@ func TestAllocates(t *testing.T) {
 	ctx := context.Background()
 	for _, ev := range []observe.DecisionEvent{
 		{Rule: "a", Source: rule.SourceStore, Cost: 3, Limit: 1, Latency: time.Millisecond},
-		{Rule: "a", Verdict: observe.VerdictDenied, Source: rule.SourceRecalled, Cost: 1},
+		{Rule: "a", Verdict: observe.VerdictRefused, Source: rule.SourceRecalled, Cost: 1},
 	} {
 		if n := testing.AllocsPerRun(1000, func() { o.Decision(ctx, ev) }); n != 0 {
 			t.Errorf("%v: %v allocations", ev.Source, n)

@@ -1,5 +1,5 @@
 // Package rateotel exports what limiters do through OpenTelemetry: metrics, and an
-// event on the span of a call that is denied.
+// event on the span of a call that is refused.
 //
 //	observer, err := rateotel.Observer(provider)
 //	if err != nil {
@@ -36,8 +36,8 @@ const scope = "github.com/rategen/rategen/runtime/rateotel"
 // share its metrics then. Make one observer for each provider: two report the same
 // metrics twice. The provider keeps the observer in memory, and not its limiters.
 //
-// If a limit denies a call whose context has a recording span, the span gets the event
-// rategen.denied, with the attributes rategen.rule, rategen.remaining and
+// If a limit refuses a call whose context has a recording span, the span gets the event
+// rategen.refused, with the attributes rategen.rule, rategen.remaining and
 // rategen.retry_after in seconds, which is left out if waiting does not help. No span
 // is started.
 //
@@ -133,7 +133,7 @@ func (e *exporter) decided(ctx context.Context, ev observe.DecisionEvent) {
 	if ratetally.Waited(&ev) {
 		e.durations.Record(ctx, ev.Latency.Seconds(), e.sources[ev.Source%maxSources]...)
 	}
-	if ev.Verdict == observe.VerdictDenied {
-		denied(ctx, &ev)
+	if ev.Verdict == observe.VerdictRefused {
+		refused(ctx, &ev)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/rategen/rategen/runtime/observe"
 )
 
-// denied adds an event to the span of a call that was denied.
-func denied(ctx context.Context, ev *observe.DecisionEvent) {
+// refused adds an event to the span of a call that was refused.
+func refused(ctx context.Context, ev *observe.DecisionEvent) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return
@@ -24,5 +24,5 @@ func denied(ctx context.Context, ev *observe.DecisionEvent) {
 	if ev.RetryAfter != runtime.Never {
 		attributes = append(attributes, attribute.Float64("rategen.retry_after", ev.RetryAfter.Seconds()))
 	}
-	span.AddEvent("rategen.denied", trace.WithAttributes(attributes...))
+	span.AddEvent("rategen.refused", trace.WithAttributes(attributes...))
 }

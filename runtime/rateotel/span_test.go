@@ -30,7 +30,7 @@ func (encoder) Encode(attributes attribute.Iterator) string {
 	return text + "}"
 }
 
-// TestSpan wants an event on the span of each call that is denied, and no spans but
+// TestSpan wants an event on the span of each call that is refused, and no spans but
 // those of the program.
 func TestSpan(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
@@ -66,8 +66,8 @@ func TestSpan(t *testing.T) {
 	}
 	want := []string{
 		"request",
-		"rategen.denied", "rategen.rule=orders.Create", "rategen.remaining=2", "rategen.retry_after",
-		"rategen.denied", "rategen.rule=orders.Create", "rategen.remaining=0", // it can never be admitted, and nothing was counted
+		"rategen.refused", "rategen.rule=orders.Create", "rategen.remaining=2", "rategen.retry_after",
+		"rategen.refused", "rategen.rule=orders.Create", "rategen.remaining=0", // it can never be admitted, and nothing was counted
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("spans and events (-want +got):\n%s", diff)

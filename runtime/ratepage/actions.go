@@ -36,9 +36,9 @@ const (
 	Allow Kind = "allow"
 	// Unallow undoes an Allow, and nothing else.
 	Unallow Kind = "unallow"
-	// ShadowOn makes a rule count and deny nobody.
+	// ShadowOn makes a rule count and refuse nobody.
 	ShadowOn Kind = "shadow_on"
-	// ShadowOff makes a rule deny calls.
+	// ShadowOff makes a rule refuse calls.
 	ShadowOff Kind = "shadow_off"
 	// ChangeKey overrides the max of a key, or its window, or both.
 	ChangeKey Kind = "override_key"

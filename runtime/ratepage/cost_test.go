@@ -24,18 +24,18 @@ func manyRules(n int) []*runtime.Rule {
 }
 
 // TestDecisionAllocates wants the observer of a page to allocate nothing for a
-// decision, and for a denied key that it knows.
+// decision, and for a refused key that it knows.
 func TestDecisionAllocates(t *testing.T) {
 	page := New(WithKeys())
 	o := page.Observer()
 	ev := observe.DecisionEvent{Rule: "r", Source: rule.SourceStore, Latency: time.Millisecond}
-	key := observe.KeyDeniedEvent{Rule: "r", Key: []byte("ann")}
+	key := observe.KeyRefusedEvent{Rule: "r", Key: []byte("ann")}
 	for range 10 {
 		o.Decision(t.Context(), ev)
-		o.KeyDenied(t.Context(), key)
+		o.KeyRefused(t.Context(), key)
 	}
 	ctx := t.Context()
-	if n := testing.AllocsPerRun(1000, func() { o.Decision(ctx, ev); o.KeyDenied(ctx, key) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { o.Decision(ctx, ev); o.KeyRefused(ctx, key) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -84,14 +84,14 @@ func TestMemory(t *testing.T) {
 	goruntime.KeepAlive(page)
 }
 
-// work makes a call of every rule, and denies a thousand keys.
+// work makes a call of every rule, and refuses a thousand keys.
 func work(page *Page, rules []*runtime.Rule, second int) {
 	o := page.Observer()
 	for _, r := range rules {
 		o.Decision(context.Background(), observe.DecisionEvent{Rule: r.Name, Source: rule.SourceStore, Latency: time.Millisecond})
 	}
 	for i := range 1000 {
-		o.KeyDenied(context.Background(), observe.KeyDeniedEvent{Rule: "r", Key: fmt.Append(nil, "key", i*second)})
+		o.KeyRefused(context.Background(), observe.KeyRefusedEvent{Rule: "r", Key: fmt.Append(nil, "key", i*second)})
 	}
 }
 
@@ -114,8 +114,8 @@ func BenchmarkDecision(b *testing.B) {
 	}
 }
 
-// BenchmarkKeyDenied is what counting a denied key adds to a denial.
-func BenchmarkKeyDenied(b *testing.B) {
+// BenchmarkKeyRefused is what counting a refused key adds to a refusal.
+func BenchmarkKeyRefused(b *testing.B) {
 	page := New(WithKeys())
 	o := page.Observer()
 	keys := make([][]byte, 1000)
@@ -126,7 +126,7 @@ func BenchmarkKeyDenied(b *testing.B) {
 	ctx, i := b.Context(), 0
 	for b.Loop() {
 		i++
-		o.KeyDenied(ctx, observe.KeyDeniedEvent{Rule: "r", Key: keys[i%1000]})
+		o.KeyRefused(ctx, observe.KeyRefusedEvent{Rule: "r", Key: keys[i%1000]})
 	}
 }
 

@@ -9,23 +9,23 @@ import (
 // The columns of a rule's counts.
 const (
 	admitted  = iota
-	denied    // by the store, a remembered denial, or this process
+	refused   // by the store, a remembered refusal, or this process
 	shadow    // had no room, but the limit only counts
 	undecided // by the failure policy, since nothing else could
 	columns
 )
 
 // column returns where a decision is counted, and false for a limit that had room
-// in a call which another limit denied.
+// in a call which another limit refused.
 func column(verdict observe.Verdict, source rule.Source) (int, bool) {
 	switch {
 	case verdict == observe.VerdictUnavailable || source == rule.SourceFailure:
 		return undecided, true
 	case verdict == observe.VerdictAdmitted:
 		return admitted, true
-	case verdict == observe.VerdictDenied:
-		return denied, true
-	case verdict == observe.VerdictShadowDenied:
+	case verdict == observe.VerdictRefused:
+		return refused, true
+	case verdict == observe.VerdictShadowRefused:
 		return shadow, true
 	}
 	return 0, false

@@ -24,7 +24,7 @@
 //   - GET api/listing: the declared rules, one a line, as rategen list -json without the
 //     parts of keys, for ratectl -rules.
 //   - GET api/state: totals and points of calls (columns names them), redis, history,
-//     denied_keys, and the actions that are offered.
+//     refused_keys, and the actions that are offered.
 //   - GET api/overrides: entries with what each says and its expiry, and history.
 //   - GET api/processes: which report to Redis, and which of them have in force what the
 //     editor's hash says.

@@ -22,7 +22,7 @@ func (p *Page) findKey(ctx context.Context, v *keyView, key *runtime.Key) {
 	brought := map[*runtime.Limiter]map[[2]string]int64{}
 	for _, l := range p.all() {
 		minutes, _ := bridge.LimiterOf(l).RefusedMinutes(ctx, time.Now().Add(-broughtAge)) // without, it is not known
-		brought[l] = operate.RefusedOf(minutes).Brought()
+		brought[l] = operate.RefusalsOf(minutes).Brought()
 		for _, s := range l.Rules() {
 			if s.KeyParts == 0 || s.KeyParts == 1+strings.Count(key.String(), ":") {
 				found = append(found, namedRule{s, l})

@@ -145,7 +145,7 @@ func limitViewOf(f *namedRule, asked int64, usages []runtime.Usage) limitView {
 	}
 	u := &usages[0]
 	v := limitView{
-		Source: f.Rule.Source, Counted: true, Allowed: u.RetryAfter == 0 || !u.Mode.Denies(), Shadow: !u.Mode.Denies(),
+		Source: f.Rule.Source, Counted: true, Allowed: u.RetryAfter == 0 || !u.Mode.Refuses(), Shadow: !u.Mode.Refuses(),
 		Limit: u.Limit, Used: u.Limit - u.Remaining, Remaining: u.Remaining, WindowMS: milliseconds(u.Window), ResetMS: milliseconds(u.ResetAfter),
 	}
 	if u.Period != rule.NoPeriod {
@@ -173,31 +173,31 @@ func limitViewOf(f *namedRule, asked int64, usages []runtime.Usage) limitView {
 	return v
 }
 
-// A deniedView is a key that was refused often.
-type deniedView struct {
+// A hotKeyView is a key that was refused often.
+type hotKeyView struct {
 	Rule  string `json:"rule"`
 	Key   string `json:"key"`
 	Count uint64 `json:"count"`
 	Over  uint64 `json:"over"` // by how much count may be too high
 }
 
-// A deniedKeysView is the keys that are refused most.
-type deniedKeysView struct {
-	Keys []deniedView `json:"keys"`
+// A hotKeysView is the keys that are refused most.
+type hotKeysView struct {
+	Keys []hotKeyView `json:"keys"`
 	Span float64      `json:"span_ms"` // Count is of the last one or two of these
 }
 
-func (p *Page) deniedKeys(now time.Time) deniedKeysView {
-	v := deniedKeysView{Keys: []deniedView{}, Span: milliseconds(sketchSpan)}
+func (p *Page) refusedKeys(now time.Time) hotKeysView {
+	v := hotKeysView{Keys: []hotKeyView{}, Span: milliseconds(sketchSpan)}
 	if p.keys == nil {
 		return v
 	}
-	for _, k := range p.keys.top(maxDenied, now) {
+	for _, k := range p.keys.top(maxRefused, now) {
 		text := keyText(k.Key)
 		if !p.plain {
 			text = maskKey(text)
 		}
-		v.Keys = append(v.Keys, deniedView{k.Rule, text, k.Count, k.Over})
+		v.Keys = append(v.Keys, hotKeyView{k.Rule, text, k.Count, k.Over})
 	}
 	return v
 }

@@ -173,7 +173,7 @@ func (p *Page) newObserver() *observe.Observer {
 		},
 	}
 	if p.keys != nil {
-		o.KeyDenied = func(_ context.Context, ev observe.KeyDeniedEvent) {
+		o.KeyRefused = func(_ context.Context, ev observe.KeyRefusedEvent) {
 			if !ev.Shadow {
 				p.keys.add(ev.Rule, ev.Key, time.Now())
 			}

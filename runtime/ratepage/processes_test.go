@@ -121,7 +121,7 @@ func TestRefusedSpans(t *testing.T) {
 	if diff := cmp.Diff(refusedView{Keys: []refusedKeyView{{"r", "bob", 90, minute(100), minute(99)}, {"r", "annabel", 16, minute(100), minute(4)}}, Others: 3}, look("3h"), same); diff != "" {
 		t.Error(diff)
 	}
-	if v := look("24h"); len(v.Keys) != maxDenied || v.Others != 3+32-maxDenied {
+	if v := look("24h"); len(v.Keys) != maxRefused || v.Others != 3+32-maxRefused {
 		t.Errorf("%d keys, %d others", len(v.Keys), v.Others)
 	}
 	if w := ask(page, "GET", "/api/refused?since=2h", ""); w.Code != http.StatusBadRequest {

@@ -91,9 +91,9 @@ func (p *Page) refused(ctx context.Context, since time.Time) ([]byte, error) {
 	slices.SortFunc(v.Keys, func(a, b refusedKeyView) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
 	})
-	for _, of := range v.Keys[min(len(v.Keys), maxDenied):] {
+	for _, of := range v.Keys[min(len(v.Keys), maxRefused):] {
 		v.Others += of.Count
 	}
-	v.Keys = v.Keys[:min(len(v.Keys), maxDenied)]
+	v.Keys = v.Keys[:min(len(v.Keys), maxRefused)]
 	return encode(v), nil
 }

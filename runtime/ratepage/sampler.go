@@ -14,8 +14,8 @@ const (
 	interval = time.Second
 	// maxPoints is how many samples charts go back.
 	maxPoints = 120
-	// maxDenied is how many keys are shown.
-	maxDenied = 20
+	// maxRefused is how many keys are shown.
+	maxRefused = 20
 )
 
 // A sampler reads the counts once a second while somebody looks, for all viewers
@@ -38,7 +38,7 @@ type sampler struct {
 type point struct {
 	At      int64           `json:"at"`      // milliseconds since 1970
 	Seconds float64         `json:"seconds"` // since the sample before
-	N       [columns]uint64 `json:"n"`       // admitted, denied, shadow, undecided
+	N       [columns]uint64 `json:"n"`       // admitted, refused, shadow, undecided
 	Latency latencyView     `json:"latency"`
 }
 
@@ -74,7 +74,7 @@ type frame struct {
 
 	Redis   json.RawMessage `json:"redis,omitempty"`
 	History json.RawMessage `json:"history,omitempty"`
-	Denied  json.RawMessage `json:"denied_keys,omitempty"`
+	Refused json.RawMessage `json:"refused_keys,omitempty"`
 
 	Findings  json.RawMessage `json:"findings,omitempty"`
 	Undecided json.RawMessage `json:"undecided,omitempty"`
@@ -125,11 +125,11 @@ func (s *sampler) state(p *Page, now time.Time, offered []string) event {
 	v := stateView{
 		frame: frame{
 			Version: s.set.version, Enabled: s.set.enabled, Applied: p.changed.Load(),
-			Redis: s.first[redisSection], History: s.first[historySection], Denied: s.first[keysSection],
+			Redis: s.first[redisSection], History: s.first[historySection], Refused: s.first[keysSection],
 			Findings: s.first[findingsSection], Undecided: s.first[undecidedSection],
 		},
 		Made: p.made, Host: p.host, Totals: s.totals, Points: append([]point{}, s.points...), Actions: offered, Keys: p.keysShown(),
-		Columns: [columns]string{"admitted", "denied", "shadow", "undecided"},
+		Columns: [columns]string{"admitted", "refused", "shadow", "undecided"},
 		Viewers: p.looking.Load(), Most: p.room(offered), Every: interval.Milliseconds(),
 	}
 	return event{s.number, s.set.version, true, encode(v)}
@@ -187,7 +187,7 @@ func (s *sampler) sample(p *Page, now time.Time) {
 	for i, section := range [sections]json.RawMessage{
 		redisSection:   encode(p.redis.view()),
 		historySection: encode(p.history.view()),
-		keysSection:    encode(p.deniedKeys(now)),
+		keysSection:    encode(p.refusedKeys(now)),
 
 		findingsSection:  encode(p.findings()),
 		undecidedSection: encode(s.undecided.sample(&p.redis, decisions, resumed, now)),
@@ -196,7 +196,7 @@ func (s *sampler) sample(p *Page, now time.Time) {
 			continue
 		}
 		s.first[i] = section
-		*[sections]*json.RawMessage{&f.Redis, &f.History, &f.Denied, &f.Findings, &f.Undecided}[i] = section
+		*[sections]*json.RawMessage{&f.Redis, &f.History, &f.Refused, &f.Findings, &f.Undecided}[i] = section
 	}
 	s.frame = encode(f)
 }
@@ -223,7 +223,7 @@ func busiest(rows []row) ([]row, int) {
 
 // compareRows orders rows: who refuses most is first.
 func compareRows(a, b *row) int {
-	for _, column := range [columns]int{denied, undecided, shadow, admitted} {
+	for _, column := range [columns]int{refused, undecided, shadow, admitted} {
 		if c := cmp.Compare(b.N[column], a.N[column]); c != 0 {
 			return c
 		}

@@ -8,11 +8,11 @@ import (
 	"github.com/rategen/rategen/runtime/internal/callers"
 )
 
-// sketchSpan is for how long a span counts. What is shown are the denials of
+// sketchSpan is for how long a span counts. What is shown are the refusals of
 // the span that is under way and the one before.
 const sketchSpan = 5 * time.Minute
 
-// A sketch finds the keys that were denied most lately, in bounded memory.
+// A sketch finds the keys that were refused most lately, in bounded memory.
 type sketch struct{ now atomic.Pointer[spans] }
 
 // Spans are the span that is under way, by its number, and the one before.
@@ -42,10 +42,10 @@ func (s *sketch) at(now time.Time) *spans {
 	return s.now.Load()
 }
 
-// add counts a denial of a rule's key at a time.
+// add counts a refusal of a rule's key at a time.
 func (s *sketch) add(rule string, key []byte, now time.Time) { s.at(now).current.Add(rule, key, -1, 1) }
 
-// top returns the n keys that were denied most.
+// top returns the n keys that were refused most.
 func (s *sketch) top(n int, now time.Time) []callers.Caller {
 	at := s.at(now)
 	sums := make(map[[2]string]callers.Caller)

@@ -12,7 +12,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// TestSketchForgets wants denials to be forgotten after one to two spans, and the
+// TestSketchForgets wants refusals to be forgotten after one to two spans, and the
 // keys of rules to be told apart.
 func TestSketchForgets(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestMaskKey(t *testing.T) {
 	}
 }
 
-// TestKeysShown denies a key and one that is no text, and reads what a page shows of
+// TestKeysShown refuses a key and one that is no text, and reads what a page shows of
 // them: nothing, masked, or what can be looked up.
 func TestKeysShown(t *testing.T) {
 	t.Parallel()
@@ -79,8 +79,8 @@ func TestKeysShown(t *testing.T) {
 			_, _ = limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString("\xff\xfe")))
 		}
 		state := decoded[stateView](t, ask(page, "GET", "/api/state", ""))
-		var shown deniedKeysView
-		if err := json.Unmarshal(state.Denied, &shown); err != nil {
+		var shown hotKeysView
+		if err := json.Unmarshal(state.Refused, &shown); err != nil {
 			t.Fatal(err)
 		}
 		var keys []string

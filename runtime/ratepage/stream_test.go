@@ -110,7 +110,7 @@ func serve(t *testing.T, page *Page) *httptest.Server {
 	return server
 }
 
-// TestStream follows the calls of two rules, a denied key, a new rule and an
+// TestStream follows the calls of two rules, a refused key, a new rule and an
 // action.
 func TestStream(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,7 @@ func TestStream(t *testing.T) {
 		limiter := newLimiter(t, page, rule)
 		v := follow(t, page)
 		event, first, _ := v.next()
-		if event != "state" || first.Version == 0 || !first.Enabled || first.Redis == nil || first.History == nil || first.Denied == nil {
+		if event != "state" || first.Version == 0 || !first.Enabled || first.Redis == nil || first.History == nil || first.Refused == nil {
 			t.Fatalf("%s %+v", event, first)
 		}
 		v.until("a sample", func(f frame) bool { return f.Point != nil })
@@ -135,8 +135,8 @@ func TestStream(t *testing.T) {
 					sum[i] += r.N[i]
 				}
 			}
-			listed = listed || strings.Contains(string(f.Denied), `{"rule":"r","key":"ann","count":3,"over":0}`)
-			return sum == [columns]uint64{admitted: 2, denied: 3} && listed
+			listed = listed || strings.Contains(string(f.Refused), `{"rule":"r","key":"ann","count":3,"over":0}`)
+			return sum == [columns]uint64{admitted: 2, refused: 3} && listed
 		})
 		limiter.Register(&runtime.Rule{Name: "s", Max: 2, Window: time.Hour})
 		v.until("a new rule", func(f frame) bool { return f.Reload && f.Version > first.Version })

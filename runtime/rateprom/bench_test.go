@@ -20,7 +20,7 @@ import (
 
 // BenchmarkDecision measures what metrics add to a decision: in memory, where the
 // store decides and durations are counted, and by the process's own cap, which is
-// as quick as a remembered denial.
+// as quick as a remembered refusal.
 func BenchmarkDecision(b *testing.B) {
 	for _, metrics := range []struct {
 		name string

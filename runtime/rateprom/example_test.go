@@ -14,7 +14,7 @@ import (
 	"github.com/rategen/rategen/runtime/rateprom"
 )
 
-// Metrics of a limiter, and what a scrape says of its denials.
+// Metrics of a limiter, and what a scrape says of its refusals.
 func ExampleObserver() {
 	registry := prometheus.NewRegistry() // or prometheus.DefaultRegisterer
 	observer, err := rateprom.Observer(registry)
@@ -31,11 +31,11 @@ func ExampleObserver() {
 	response := httptest.NewRecorder()
 	handler.ServeHTTP(response, httptest.NewRequest("GET", "/metrics", nil))
 	for line := range strings.Lines(response.Body.String()) {
-		if strings.Contains(line, `source="store",verdict="admitted"`) || strings.Contains(line, `source="store",verdict="denied"`) {
+		if strings.Contains(line, `source="store",verdict="admitted"`) || strings.Contains(line, `source="store",verdict="refused"`) {
 			fmt.Print(line)
 		}
 	}
 	// Output:
 	// rategen_decisions_total{rule="search",source="store",verdict="admitted"} 2
-	// rategen_decisions_total{rule="search",source="store",verdict="denied"} 3
+	// rategen_decisions_total{rule="search",source="store",verdict="refused"} 3
 }

@@ -29,7 +29,7 @@ func TestExemplars(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	o := observer(t, registry, rateprom.WithExemplar(trace))
 	traced := func(id string) context.Context { return context.WithValue(t.Context(), traceKey{}, id) }
-	ev := observe.DecisionEvent{Rule: "a\xff", Verdict: observe.VerdictDenied, Source: rule.SourceStore, Cost: 1, Limit: 1, Latency: 300 * time.Microsecond}
+	ev := observe.DecisionEvent{Rule: "a\xff", Verdict: observe.VerdictRefused, Source: rule.SourceStore, Cost: 1, Limit: 1, Latency: 300 * time.Microsecond}
 	o.Decision(traced("4bf92f35"), ev)
 	o.Decision(t.Context(), ev)
 	ev.Latency = time.Minute
@@ -40,11 +40,11 @@ func TestExemplars(t *testing.T) {
 	o.Decision(traced("\xff"), ev)
 	got := scrape(t, registry, expfmt.NewFormat(expfmt.TypeOpenMetrics))
 	for _, want := range []string{
-		`rategen_decisions_total{rule="a` + "\uFFFD" + `",source="store",verdict="denied"} 3.0 # {trace_id="77aa"} 1.0 `,
+		`rategen_decisions_total{rule="a` + "\uFFFD" + `",source="store",verdict="refused"} 3.0 # {trace_id="77aa"} 1.0 `,
 		`rategen_decision_duration_seconds_bucket{source="store",le="0.0005"} 2 # {trace_id="4bf92f35"} 0.0003 `,
 		`rategen_decision_duration_seconds_bucket{source="store",le="+Inf"} 3 # {trace_id="77aa"} 60.0 `,
 		`rategen_decision_duration_seconds_bucket{source="local",le="0.001"} 2` + "\n",
-		`rategen_decisions_total{rule="b",source="local",verdict="denied"} 1.0` + "\n",
+		`rategen_decisions_total{rule="b",source="local",verdict="refused"} 1.0` + "\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in:\n%s", want, got)
@@ -65,7 +65,7 @@ func TestAllocates(t *testing.T) {
 	ctx := t.Context()
 	for _, ev := range []observe.DecisionEvent{
 		{Rule: "\u1000", Source: rule.SourceStore, Cost: 3, Limit: 1, Latency: time.Millisecond},
-		{Rule: "unknown", Verdict: observe.VerdictDenied, Source: rule.SourceRecalled, Cost: 1},
+		{Rule: "unknown", Verdict: observe.VerdictRefused, Source: rule.SourceRecalled, Cost: 1},
 	} {
 		if n := testing.AllocsPerRun(1000, func() { o.Decision(ctx, ev) }); n != 0 {
 			t.Errorf("%s: %v allocations", ev.Rule, n)

@@ -66,7 +66,7 @@ func TestScrape(t *testing.T) {
 		o.Memory(observe.MemoryEvent{Used: 800 << 20, Max: 1 << 30, High: true, Evicted: 3})
 		o.Panic(observe.PanicEvent{In: "override source"})
 		o.Failure(ctx, observe.FailureEvent{Rule: "orders.Create", Class: observe.ClassOther, Settling: true})
-		o.Decision(ctx, observe.DecisionEvent{Rule: "orders.Create", Verdict: observe.VerdictDenied, Source: rule.SourceRecalled, Cost: 1, Limit: 5, Latency: time.Second})
+		o.Decision(ctx, observe.DecisionEvent{Rule: "orders.Create", Verdict: observe.VerdictRefused, Source: rule.SourceRecalled, Cost: 1, Limit: 5, Latency: time.Second})
 		golden(t, "after.txt", scrape(t, registry, text))
 		if err := limiter.Refund(ctx, d); err != nil {
 			t.Error(err)

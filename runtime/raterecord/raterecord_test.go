@@ -82,7 +82,7 @@ func TestRecord(t *testing.T) {
 		if len(events) != 3 {
 			t.Fatalf("%d events: %+v", len(events), events)
 		}
-		made, settled, denied := events[0], events[1], events[2]
+		made, settled, refused := events[0], events[1], events[2]
 		if made.Time != began.UnixMicro() || made.Label[:5] != "gold!" || len(made.Label) != 64 || made.Limits[0].Cost != 2 ||
 			made.Limits[0].Verdict != observe.VerdictAdmitted || made.Limits[0].Charged == 0 {
 			t.Errorf("admitted: %+v", made)
@@ -90,8 +90,8 @@ func TestRecord(t *testing.T) {
 		if !settled.Settles || settled.Time-made.Time != 10e6 || settled.Limits[0].Settled != 1 || settled.Limits[0].Charged != made.Limits[0].Charged {
 			t.Errorf("settled: %+v", settled)
 		}
-		if denied.Limits[0].Verdict != observe.VerdictDenied || denied.Limits[0].Caller != made.Limits[0].Caller {
-			t.Errorf("denied: %+v", denied)
+		if refused.Limits[0].Verdict != observe.VerdictRefused || refused.Limits[0].Caller != made.Limits[0].Caller {
+			t.Errorf("refused: %+v", refused)
 		}
 		if got := f.Names.Rules[made.Limits[0].Rule].Rule; got.Name != create.Name || got.Window != time.Minute || got.Max != 3 || got.Prefix != "orders:" {
 			t.Errorf("rule: %+v", got)

@@ -15,8 +15,8 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// exhaustedDetails returns the details of a denial by a limit, of which clients are told
-// in a policy's form: ErrorInfo, a QuotaFailure with every rule that denies, and RetryInfo
+// exhaustedDetails returns the details of a refusal by a limit, of which clients are told
+// in a policy's form: ErrorInfo, a QuotaFailure with every rule that refuses, and RetryInfo
 // if waiting is of use. The first violation is of the rule that keeps the caller out
 // longest. A limit that is not public, and the cap of the process, has none: no name and
 // no number of theirs is told.
@@ -27,7 +27,7 @@ func (c *Call) exhaustedDetails(limited *runtime.LimitedError, policy ratefield.
 		failure.Violations = append(failure.Violations, violation(policy.Name, limited.Limit))
 		info["policy"], info["limit"] = policy.Name, strconv.FormatInt(limited.Limit, 10)
 	}
-	for _, l := range c.denied() {
+	for _, l := range c.refused() {
 		if p := c.server.policies.Lookup(l.Rule, l.Outgoing); (l.Rule != limited.Rule || l.Outgoing != limited.Outgoing()) && p.Audience == ratefield.Public {
 			failure.Violations = append(failure.Violations, violation(p.Name, l.Quota))
 		}
@@ -55,9 +55,9 @@ func retryInfo(after time.Duration) *errdetails.RetryInfo {
 	return &errdetails.RetryInfo{RetryDelay: durationpb.New(after)}
 }
 
-// denied returns the limits that deny, the longest RetryAfter first.
-func (c *Call) denied() []ratefield.State {
-	limits := slices.DeleteFunc(c.seen.Limits(nil), func(l ratefield.State) bool { return !l.Denied })
+// refused returns the limits that refuse, the longest RetryAfter first.
+func (c *Call) refused() []ratefield.State {
+	limits := slices.DeleteFunc(c.seen.Limits(nil), func(l ratefield.State) bool { return !l.Refused })
 	slices.SortStableFunc(limits, func(a, b ratefield.State) int { return cmp.Compare(b.RetryAfter, a.RetryAfter) })
 	return limits
 }

@@ -51,7 +51,7 @@ func TestFields(t *testing.T) {
 		{name: "nothing met"},
 		{name: "log", calls: 4, rules: []*runtime.Rule{log},
 			limit: `"Orders.Get";r=6;t=36`, policy: `"Orders.Get";q=10;w=60`},
-		{name: "denied", calls: 11, rules: []*runtime.Rule{log},
+		{name: "refused", calls: 11, rules: []*runtime.Rule{log},
 			limit: `"Orders.Get";r=0;t=60`, policy: `"Orders.Get";q=10;w=60`},
 		{name: "several", calls: 1, rules: []*runtime.Rule{log, {Name: "pkg.Orders.Get#2", Window: time.Hour, Max: 20}},
 			limit: `"Orders.Get";r=9;t=54, "Orders.Get#2";r=19;t=3420`, policy: `"Orders.Get";q=10;w=60, "Orders.Get#2";q=20;w=3600`},

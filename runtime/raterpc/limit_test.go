@@ -94,16 +94,16 @@ func TestLimitsTogether(t *testing.T) {
 	narrow := raterpc.MethodLimit{Method: "/a.S/Get", Rule: &runtime.Rule{Name: "narrow", Window: time.Hour, Max: 1}}
 	wide := raterpc.MethodLimit{Method: "*", Rule: &runtime.Rule{Name: "wide", Window: time.Hour, Max: 2}}
 	server := raterpc.NewServer(raterpc.WithLimits(limiter, wide, narrow))
-	var denied []string
+	var refused []string
 	for _, method := range []string{"/a.S/Get", "/a.S/Get", "/a.S/Put", "/a.S/Put"} {
 		ctx, call := server.Begin(t.Context(), method, nobody{})
 		var limited *runtime.LimitedError
 		if errors.As(call.Charge(ctx, raterpc.OnOpen, nil), &limited) {
-			denied = append(denied, limited.Rule)
+			refused = append(refused, limited.Rule)
 		}
 	}
-	if got := fmt.Sprint(denied); got != "[narrow wide]" {
-		t.Errorf("denied by %s", got)
+	if got := fmt.Sprint(refused); got != "[narrow wide]" {
+		t.Errorf("refused by %s", got)
 	}
 }
 

@@ -43,7 +43,7 @@ func WithMessages(messages ratefield.Messages) Option {
 
 // WithForcedRefusals ends a call that a limit has refused with RESOURCE_EXHAUSTED or UNAVAILABLE whatever
 // error its handler ends it with. By default that is so for UNKNOWN and INTERNAL, and another code is the
-// program's own choice. These two codes stay, and so does success. The limiter reports a denial that its
+// program's own choice. These two codes stay, and so does success. The limiter reports a refusal that its
 // client is not told of by a WARN for each method, and by [observe.Observer.Hidden].
 //
 // An error that has another reason than the refusal is overruled as well, of a handler

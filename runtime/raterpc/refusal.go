@@ -126,7 +126,7 @@ func (c *Call) refusalOf(err error, message string) *Refusal {
 	var limited *runtime.LimitedError
 	switch {
 	case errors.As(err, &limited):
-		return c.denial(limited, message)
+		return c.limitRefusal(limited, message)
 	case errors.Is(err, runtime.ErrUnavailable):
 		return c.refusal(CodeUnavailable, c.message("", 0, cmp.Or(message, unavailableMessage)), ratefield.ReasonUnavailable)
 	case errors.Is(err, runtime.ErrInvalidLimit), errors.Is(err, runtime.ErrInvalidKey):
@@ -137,8 +137,8 @@ func (c *Call) refusalOf(err error, message string) *Refusal {
 	return nil
 }
 
-// denial returns the refusal that a denial by a limit is.
-func (c *Call) denial(limited *runtime.LimitedError, message string) *Refusal {
+// limitRefusal returns the refusal of a call by a limit.
+func (c *Call) limitRefusal(limited *runtime.LimitedError, message string) *Refusal {
 	told := *limited
 	told.RetryAfter = c.seen.RetryAfter(limited)
 	policy := c.server.policies.Lookup(limited.Rule, limited.Outgoing())

@@ -69,7 +69,7 @@ func TestRefusal(t *testing.T) {
 		})
 	}
 
-	t.Run("several limits deny", func(t *testing.T) {
+	t.Run("several limits refuse", func(t *testing.T) {
 		ctx, call := raterpc.NewServer(raterpc.WithDomain("shop.example")).Begin(t.Context(), method, nobody{})
 		second := &runtime.Rule{Name: "orders.perDay", Prefix: "b:", Window: 24 * time.Hour, Max: 1, Message: "enough for today"}
 		r := call.Refusal(take(t, call, ctx, 2, rule, second))
@@ -93,14 +93,14 @@ func TestRefusal(t *testing.T) {
 // What an application makes of a refusal tells clients as much as the limiter's own
 // error, in the application's words.
 func TestReplacedError(t *testing.T) {
-	denied := runtime.WithRefusalError(func(_ context.Context, err error) error {
+	refused := runtime.WithRefusalError(func(_ context.Context, err error) error {
 		if errors.Is(err, runtime.ErrUnavailable) {
 			return errAway
 		}
 		return errReplaced
 	})
 	quiet := runtime.WithLogger(slog.New(slog.DiscardHandler))
-	limiter := runtime.New(runtime.NewMemoryStore(), denied, quiet)
+	limiter := runtime.New(runtime.NewMemoryStore(), refused, quiet)
 	rule := &runtime.Rule{Name: "orders.Get", Window: time.Hour, Max: 1}
 	closed := &runtime.Rule{Name: "orders.Put", Window: time.Hour, Max: 1, Fail: runtime.FailClosed}
 
@@ -115,7 +115,7 @@ func TestReplacedError(t *testing.T) {
 	for _, err := range []error{err, fmt.Errorf("get order: %w", err)} {
 		r := call.Refusal(err)
 		if r == nil || r.Code != raterpc.CodeResourceExhausted || r.Message != err.Error() || r.RetryAfter < 59*time.Minute || len(r.Details) != 3 {
-			t.Errorf("denied: %+v", r)
+			t.Errorf("refused: %+v", r)
 		}
 	}
 	for _, other := range []error{errors.New("disk full"), context.Canceled, uncomparable{func() {}}} {
@@ -123,7 +123,7 @@ func TestReplacedError(t *testing.T) {
 			t.Errorf("%T after a refusal: %+v", other, r)
 		}
 	}
-	if _, err := runtime.New(nil, denied, quiet).Take(ctx, closed.Limit(nil)); err != errAway {
+	if _, err := runtime.New(nil, refused, quiet).Take(ctx, closed.Limit(nil)); err != errAway {
 		t.Fatal(err)
 	}
 	if r := call.Refusal(errAway); r == nil || r.Code != raterpc.CodeUnavailable || r.Message != "away" {

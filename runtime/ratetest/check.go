@@ -72,10 +72,10 @@ func (c *Check) Admitted(n int) *Check {
 	return c.Verdict(observe.VerdictAdmitted, n)
 }
 
-// Denied checks how many calls the limit denied.
-func (c *Check) Denied(n int) *Check {
+// Refused checks how many calls the limit refused.
+func (c *Check) Refused(n int) *Check {
 	c.limiter.store.t.Helper()
-	return c.Verdict(observe.VerdictDenied, n)
+	return c.Verdict(observe.VerdictRefused, n)
 }
 
 // Verdict checks how many calls had this outcome.
@@ -103,7 +103,7 @@ func (c *Check) Cost(n int64) *Check {
 	})
 }
 
-// Keys checks by which keys the calls were counted, denied ones included, in any
+// Keys checks by which keys the calls were counted, refused ones included, in any
 // order. A key reads as after the prefix in Redis: its parts are escaped and joined by
 // colons, see [runtime.Key].
 func (c *Check) Keys(keys ...string) *Check {

@@ -33,7 +33,7 @@ func take(t testing.TB, l *ratetest.Limiter, limits ...runtime.Limit) (runtime.D
 // Each check fails when what has happened differs, and says what has happened. Each
 // case is run outside of a bubble and in one.
 func TestChecks(t *testing.T) {
-	// Three orders of ann and bob, of which one is denied.
+	// Three orders of ann and bob, of which one is refused.
 	three := func(t testing.TB, l *ratetest.Limiter) {
 		for _, name := range []string{"ann", "ann", "ann", "bob"} {
 			_, _ = take(t, l, orders.Limit(key(name)))
@@ -46,22 +46,22 @@ func TestChecks(t *testing.T) {
 	}{
 		{name: "all is as expected", do: func(t testing.TB, l *ratetest.Limiter) {
 			three(t, l)
-			l.Check("orders").Admitted(3).Denied(1).Cost(3).Keys("bob", "ann")
+			l.Check("orders").Admitted(3).Refused(1).Cost(3).Keys("bob", "ann")
 			l.NothingElse()
 		}},
 		{name: "admitted", do: func(t testing.TB, l *ratetest.Limiter) {
 			three(t, l)
 			l.Check("orders").Admitted(4)
-		}, want: []string{`rule "orders": 3 calls were admitted, want 4 … this has happened: … 0s … orders "ann" … admitted … cost 1, 1 of 2 left … denied … retry after 10s … orders "bob"`}},
-		{name: "denied", do: func(t testing.TB, l *ratetest.Limiter) {
+		}, want: []string{`rule "orders": 3 calls were admitted, want 4 … this has happened: … 0s … orders "ann" … admitted … cost 1, 1 of 2 left … refused … retry after 10s … orders "bob"`}},
+		{name: "refused", do: func(t testing.TB, l *ratetest.Limiter) {
 			three(t, l)
-			l.Check("orders").Denied(0)
-		}, want: []string{`1 calls were denied, want 0 … this has happened`}},
+			l.Check("orders").Refused(0)
+		}, want: []string{`1 calls were refused, want 0 … this has happened`}},
 		{name: "cost", do: func(t testing.TB, l *ratetest.Limiter) {
 			_, _ = take(t, l, reports.Limit(key("ann")).WithCost(4))
 			l.Check("reports").Cost(5).Cost(4)
 		}, want: []string{`rule "reports": the calls cost 4, want 5`}},
-		{name: "cost of a denied call", do: func(t testing.TB, l *ratetest.Limiter) {
+		{name: "cost of a refused call", do: func(t testing.TB, l *ratetest.Limiter) {
 			three(t, l)
 			l.Check("orders").Cost(4)
 		}, want: []string{`the calls cost 3, want 4`}},
@@ -76,13 +76,13 @@ func TestChecks(t *testing.T) {
 		{name: "something else", do: func(t testing.TB, l *ratetest.Limiter) {
 			three(t, l)
 			_, _ = take(t, l, reports.Limit(key("ann")))
-			l.Check("orders").Denied(1)
+			l.Check("orders").Refused(1)
 			l.NothingElse()
 		}, want: []string{`calls have met rule "reports" too … reports "ann"`}},
 		{name: "nothing expected", do: func(t testing.TB, l *ratetest.Limiter) {
 			three(t, l)
 			l.Check("orders")
-		}, want: []string{`Check("orders") expects nothing: call its Admitted, Denied, Verdict, Cost or Keys`}},
+		}, want: []string{`Check("orders") expects nothing: call its Admitted, Refused, Verdict, Cost or Keys`}},
 		{name: "nothing expected, and nothing else", do: func(t testing.TB, l *ratetest.Limiter) {
 			three(t, l)
 			l.Check("orders")
@@ -91,11 +91,11 @@ func TestChecks(t *testing.T) {
 		{name: "a misspelled rule", do: func(t testing.TB, l *ratetest.Limiter) {
 			three(t, l)
 			l.Register(reports)
-			l.Check("order").Denied(0)
+			l.Check("order").Refused(0)
 		}, want: []string{`there is no rule "order" … ["orders" "reports"]`}},
 		{name: "a rule that nobody has called", do: func(t testing.TB, l *ratetest.Limiter) {
 			l.Register(reports)
-			l.Check("reports").Admitted(0).Denied(0).Cost(0).Keys()
+			l.Check("reports").Admitted(0).Refused(0).Cost(0).Keys()
 			l.NothingElse()
 		}},
 		{name: "no rules at all", do: func(t testing.TB, l *ratetest.Limiter) {
@@ -104,14 +104,14 @@ func TestChecks(t *testing.T) {
 		{name: "not charged", do: func(t testing.TB, l *ratetest.Limiter) {
 			three(t, l)
 			_, _ = take(t, l, orders.Limit(key("ann")), reports.Limit(key("ann")))
-			l.Check("orders").Denied(2)
+			l.Check("orders").Refused(2)
 			l.Check("reports").Verdict(observe.VerdictNotCharged, 1).Admitted(0).Cost(0).Verdict(observe.VerdictNotCharged, 2)
 		}, want: []string{"1 calls were not_charged, want 2"}},
 		{name: "shadow", do: func(t testing.TB, l *ratetest.Limiter) {
 			for range 3 {
 				_, _ = take(t, l, trial.Limit(nil))
 			}
-			l.Check("trial").Admitted(1).Denied(0).Verdict(observe.VerdictShadowDenied, 2).Keys("")
+			l.Check("trial").Admitted(1).Refused(0).Verdict(observe.VerdictShadowRefused, 2).Keys("")
 		}},
 		{name: "refunded", do: func(t testing.TB, l *ratetest.Limiter) {
 			limit := reports.Limit(key("ann")).WithCost(4)
@@ -135,14 +135,14 @@ func TestChecks(t *testing.T) {
 			three(t, l)
 			l.Advance(3 * time.Second)
 			_ = l.Reset(context(t), orders.Limit(key("ann")))
-			l.Check("orders").Denied(0)
+			l.Check("orders").Refused(0)
 		}, want: []string{`3s … the clock was moved … by 3s … 3s … orders "ann" … reset`}},
 		{name: "a long record", do: func(t testing.TB, l *ratetest.Limiter) {
 			for range 60 {
 				_, _ = take(t, l, orders.Limit(key("ann")))
 			}
-			l.Check("orders").Denied(0)
-		}, want: []string{"58 calls were denied, want 0 … 10 more before"}},
+			l.Check("orders").Refused(0)
+		}, want: []string{"58 calls were refused, want 0 … 10 more before"}},
 		{name: "a code that nothing has", do: func(t testing.TB, l *ratetest.Limiter) {
 			l.Accept("empty_part", "empty_parts")
 			three(t, l)

@@ -9,7 +9,7 @@
 //	greeter := NewRateLimitedGreeter(plainGreeter{}, limiter.Limiter)
 //
 //	// … call greeter four times …
-//	limiter.Check("hello.Greeter.Greet").Admitted(3).Denied(1)
+//	limiter.Check("hello.Greeter.Greet").Admitted(3).Refused(1)
 //
 //	limiter.Advance(10 * time.Second)
 //	// … call it again …

@@ -19,7 +19,7 @@ func (s *store) reportWait(call *terms.Call) {
 	for i := range call.Charges {
 		if c := &call.Charges[i]; !c.Allowed && !c.Shadow {
 			if !asksAgain(c) {
-				return // the call is denied
+				return // the call is refused
 			}
 			if rest := min(c.RetryAfter, c.Wait); rest > longest {
 				longest, rule = rest, c.Label.Name
@@ -39,7 +39,7 @@ func (s *store) reportWait(call *terms.Call) {
 	s.stay(call)
 }
 
-// asksAgain reports whether a limit that denies a call has it wait and ask again.
+// asksAgain reports whether a limit that refuses a call has it wait and ask again.
 func asksAgain(c *terms.Charge) bool {
 	switch {
 	case c.Algorithm.Is(algorithm.Lends):

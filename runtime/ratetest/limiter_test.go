@@ -111,7 +111,7 @@ func TestWaitInBubble(t *testing.T) {
 				t.Errorf("call %d came at %v, want %v", i, got, want)
 			}
 		}
-		l.Check("queue").Admitted(4).Denied(0)
+		l.Check("queue").Admitted(4).Refused(0)
 
 		permit := &runtime.Rule{Name: "permit", Window: time.Minute, Max: 1, Algorithm: runtime.Concurrency, Wait: time.Hour}
 		d, err := take(t, l, permit.Limit(nil))
@@ -236,8 +236,8 @@ func TestLocalCountsAndAdvance(t *testing.T) {
 		if d, err := take(t, l, lonely.Limit(nil)); err != nil || d.Source != rule.SourceLocal {
 			t.Errorf("%+v, %v", d, err)
 		}
-		l.Check("lonely").Admitted(4).Denied(1)
-		l.Check("all").Denied(1)
+		l.Check("lonely").Admitted(4).Refused(1)
+		l.Check("all").Refused(1)
 	})
 }
 
@@ -264,7 +264,7 @@ func TestConcurrentCalls(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		l.Check("many").Admitted(300).Denied(100).Cost(300)
+		l.Check("many").Admitted(300).Refused(100).Cost(300)
 	})
 }
 

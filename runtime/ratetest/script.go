@@ -18,7 +18,7 @@ type Answer struct {
 	slow        time.Duration
 }
 
-// Refuse denies a call, as if the limit had no room for it until retryAfter is over.
+// Refuse refuses a call, as if the limit had no room for it until retryAfter is over.
 // With [runtime.Never] the call can never be admitted: its error is also
 // [runtime.ErrCostExceedsLimit]. The other limits of the call are not charged.
 func Refuse(retryAfter time.Duration) Answer {

@@ -45,7 +45,7 @@ func TestScript(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		l.Check("orders").Admitted(3).Denied(4).Cost(2)
+		l.Check("orders").Admitted(3).Refused(4).Cost(2)
 		l.Check("reports").Admitted(7)
 	})
 }
@@ -68,7 +68,7 @@ func TestScriptOfSeveralLimits(t *testing.T) {
 		if _, err := take(t, l, trial.Limit(nil), reports.Limit(nil)); err != nil {
 			t.Error(err)
 		}
-		l.Check("trial").Verdict(observe.VerdictShadowDenied, 1)
+		l.Check("trial").Verdict(observe.VerdictShadowRefused, 1)
 		l.Check("reports").Cost(1)
 	})
 }
@@ -146,7 +146,7 @@ func TestUnmet(t *testing.T) {
 		{name: "met too rarely", do: func(t testing.TB, l *ratetest.Limiter) {
 			l.Next("orders", 3, ratetest.Refuse(runtime.Never))
 			_, _ = take(t, l, orders.Limit(nil))
-		}, want: []string{`Refuse(never) was to answer 3 calls, and 1 came … denied … retry after never`}},
+		}, want: []string{`Refuse(never) was to answer 3 calls, and 1 came … refused … retry after never`}},
 		{name: "peeked at", do: func(t testing.TB, l *ratetest.Limiter) {
 			l.Next("orders", 1, ratetest.Refuse(time.Second))
 			for range 3 {

@@ -243,7 +243,7 @@ func (s *store) Decided(r *runtime.Rule, key string, at int64, ev observe.Decisi
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.decided(s.since(), partsOf(r, key), at != 0, ev)
-	if !s.bubble && ev.Source == rule.SourceLocal && ev.Verdict == observe.VerdictDenied && ev.RetryAfter <= r.Wait {
+	if !s.bubble && ev.Source == rule.SourceLocal && ev.Verdict == observe.VerdictRefused && ev.RetryAfter <= r.Wait {
 		s.reportWaiting(r.Name, "for "+period(ev.RetryAfter))
 	}
 }
@@ -272,7 +272,7 @@ func (s *store) end(names map[string]bool, found []string) {
 	}
 	for _, rule := range slices.Sorted(maps.Keys(s.checked)) {
 		if !s.checked[rule] {
-			s.t.Errorf("ratetest: Check(%q) expects nothing: call its Admitted, Denied, Verdict, Cost or Keys", rule)
+			s.t.Errorf("ratetest: Check(%q) expects nothing: call its Admitted, Refused, Verdict, Cost or Keys", rule)
 		}
 	}
 	if len(found) > 0 && !s.t.Failed() {

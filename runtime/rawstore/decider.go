@@ -66,7 +66,7 @@ func (t Terms) Lasts() int64 {
 // Reserved reports whether what lapses is a reservation, which ends with its period.
 func (t Terms) Reserved() bool { return t.plan.Terms.Reserve > 0 }
 
-// Shadow reports whether the limit denies nobody.
+// Shadow reports whether the limit refuses nobody.
 func (t Terms) Shadow() bool { return t.plan.Terms.Shadow }
 
 // A Request is one limit of a call.
@@ -143,9 +143,9 @@ func (d *Decider) end(requests []Request) (wait time.Duration) {
 		r.Verdict = observe.VerdictAdmitted
 		switch {
 		case !r.Allowed && r.Shadow():
-			r.Verdict = observe.VerdictShadowDenied
+			r.Verdict = observe.VerdictShadowRefused
 		case !r.Allowed:
-			r.Verdict = observe.VerdictDenied
+			r.Verdict = observe.VerdictRefused
 		case !admitted:
 			r.Verdict = observe.VerdictNotCharged
 		}

@@ -13,7 +13,7 @@ type Algorithm uint8
 
 const (
 	// SlidingLog keeps the time of every event and is exact: no window of any position holds
-	// more than Max, and no call is denied while it holds fewer. The window at the time t is
+	// more than Max, and no call is refused while it holds fewer. The window at the time t is
 	// (t-Window, t]: an event exactly one Window old has left it. With a Resolution all that
 	// holds for the times that events are given, see [Rule].
 	SlidingLog Algorithm = iota

@@ -13,7 +13,7 @@ type Override struct {
 	// Window is the time that the max refers to. Events that were counted in a shorter window
 	// before are forgotten when that window is over.
 	Window *time.Duration
-	// Mode is whether the limit denies calls.
+	// Mode is whether the limit refuses calls.
 	Mode *Mode
 	// Keys are changes for single keys, by patterns. A pattern is a key as [Key.String] returns
 	// it, or the beginning of keys and a *, as in premium-*. If a key matches several patterns,

@@ -61,7 +61,7 @@ const (
 	// DebtDefault is DebtRefuse of a [FixedWindow], and DebtCarry of other algorithms.
 	DebtDefault Debt = iota
 	// DebtRefuse has a [FixedWindow] count it until its window or period ends: till then calls
-	// are denied, unless what is given back makes room. The next one begins with all of Max.
+	// are refused, unless what is given back makes room. The next one begins with all of Max.
 	// Other algorithms have no such end.
 	DebtRefuse
 	// DebtCarry charges it to the time that comes. Of a [FixedWindow], which then has no Block,

@@ -1,18 +1,18 @@
 package rule
 
-// A Mode says whether a limit denies calls.
+// A Mode says whether a limit refuses calls.
 type Mode uint8
 
 const (
-	// ModeEnforce denies calls that the limit has no room for.
+	// ModeEnforce refuses calls that the limit has no room for.
 	ModeEnforce Mode = iota
-	// ModeShadow counts calls but denies none, to try a limit on real traffic. A call that the
-	// limit has no room for goes on uncounted, as if it was denied. A shadow limit never delays
+	// ModeShadow counts calls but refuses none, to try a limit on real traffic. A call that the
+	// limit has no room for goes on uncounted, as if it was refused. A shadow limit never delays
 	// or refuses a call, whatever its Wait and failure policy, its key, and its numbers are,
 	// and changes nothing for the other limits of the call, whatever fails. If its key is in
 	// another slot of a cluster than theirs the call may wait a millisecond longer for it.
 	//
-	// It counts and judges the calls that the other limits admit. Of a call that these deny it
+	// It counts and judges the calls that the other limits admit. Of a call that these refuse it
 	// says nothing but runtime.VerdictNotCharged.
 	ModeShadow
 	// ModeSoft is [ModeShadow] but for one thing: a call that the limit has no room for knows
@@ -20,8 +20,8 @@ const (
 	ModeSoft
 )
 
-// Denies reports whether a limit in the mode denies calls. One that does not only counts them.
-func (m Mode) Denies() bool { return m != ModeShadow && m != ModeSoft }
+// Refuses reports whether a limit in the mode refuses calls. One that does not only counts them.
+func (m Mode) Refuses() bool { return m != ModeShadow && m != ModeSoft }
 
 // String returns the mode as the directive spells it.
 func (m Mode) String() string { return spelled("Mode", uint8(m), "enforce", "shadow", "soft") }

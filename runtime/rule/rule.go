@@ -1,4 +1,4 @@
-// Package rule has the words of rules: what a limit is, how it counts, whom it denies, and what
+// Package rule has the words of rules: what a limit is, how it counts, whom it refuses, and what
 // changes it. Programs write them as those of package runtime, which has each of them by the
 // same name: runtime.Rule is [Rule]. A [Rule] applied to a [Key] is a [Limit], which
 // runtime.Limiter.Take decides.
@@ -80,12 +80,12 @@ type Rule struct {
 	// Burst is how much a [TokenBucket] or [LeakyBucket] admits at once; 0 means Max. For a
 	// queue it is how much may be in line, and 0 means no bound but Wait.
 	Burst int64
-	// Wait is how long a call may wait for its turn instead of being denied at once. The
+	// Wait is how long a call may wait for its turn instead of being refused at once. The
 	// context's deadline shortens it. Calls of a limiter go on in the order of their arrival. In
 	// [ModeShadow] mode nobody waits.
 	Wait time.Duration
-	// Block, if above 0, is for how long a caller that the limit denies stays denied, on every
-	// replica: from that first denial on, by the clock of the store. Further tries do not
+	// Block, if above 0, is for how long a caller that the limit refuses stays refused, on every
+	// replica: from that first refusal on, by the clock of the store. Further tries do not
 	// extend it. It is from [MinWindow] to [MaxWindow], and may be shorter or longer than
 	// Window. When it ends, what is still in the window counts again. A rule with a Block has
 	// no Wait, and is no [Concurrency].
@@ -115,7 +115,7 @@ type Rule struct {
 	// A call whose process was cut off for longer is charged again when it is back, or what it
 	// cost when it is settled: once. A charge has counted in its period when that is over. What
 	// could not be settled within Reserve costs nothing. A key has at most 10,000 charges that
-	// are not settled; then calls are denied.
+	// are not settled; then calls are refused.
 	Reserve time.Duration
 	// Hold lets runtime.Limiter.Hold hold back all calls on a key. A rule with a Hold has no Lease,
 	// and is no [Concurrency]. A call that waits for its turn in a queue keeps its turn. Rules
@@ -123,9 +123,9 @@ type Rule struct {
 	Hold bool
 	// Debt says what becomes of what calls turn out to cost beyond Max, see runtime.Limiter.Settle.
 	Debt Debt
-	// Mode is whether the limit denies calls.
+	// Mode is whether the limit refuses calls.
 	Mode Mode
-	// Message is the text of the error of a denied call, see runtime.MessageText; empty means
+	// Message is the text of the error of a refused call, see runtime.MessageText; empty means
 	// runtime.DefaultMessage.
 	Message string
 	// Fail is the policy for calls that the store does not decide. Its zero value is the

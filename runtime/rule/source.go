@@ -9,14 +9,14 @@ const (
 	SourceNone Source = iota
 	// SourceStore means that the limiter's store decided.
 	SourceStore
-	// SourceRecalled means that an earlier denial by the store is still in force. The store was
+	// SourceRecalled means that an earlier refusal by the store is still in force. The store was
 	// not asked again.
 	SourceRecalled
 	// SourceLocal means that the store gave no answer and this process decided alone.
 	SourceLocal
 	// SourceFailure means that nothing could decide, and the failure policy did.
 	SourceFailure
-	// SourceProcess means that the process's own cap denied the call before the store was
+	// SourceProcess means that the process's own cap refused the call before the store was
 	// asked, see runtime.WithProcessCap.
 	SourceProcess
 	// SourceLease means that this process decided by a lease, which the store has charged

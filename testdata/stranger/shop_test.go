@@ -27,7 +27,7 @@ func TestOrders(t *testing.T) {
 	if n, err := OrderAll(t.Context(), shop, "ann", items[:5]); n != 5 || err != nil {
 		t.Errorf("an hour later: %d orders, then %v", n, err)
 	}
-	limiter.Check("shop.Shop.Order").Admitted(10).Denied(1).Keys("ann")
+	limiter.Check("shop.Shop.Order").Admitted(10).Refused(1).Keys("ann")
 	limiter.NothingElse()
 }
 
@@ -57,7 +57,7 @@ func TestSearch(t *testing.T) {
 	if _, err := shop.Search(t.Context(), "ann", long); err != nil {
 		t.Error(err)
 	}
-	limiter.Check("shop.Shop.Search").Admitted(6).Denied(1).Cost(24)
+	limiter.Check("shop.Shop.Search").Admitted(6).Refused(1).Cost(24)
 }
 
 func TestShipping(t *testing.T) {
@@ -95,7 +95,7 @@ func TestExports(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	limiter.Check("shop.export.running").Admitted(2).Denied(1).Cost(0)
+	limiter.Check("shop.export.running").Admitted(2).Refused(1).Cost(0)
 
 	// One a day, unless it failed.
 	full := errors.New("the disk is full")
@@ -144,7 +144,7 @@ func TestFrontPage(t *testing.T) {
 	if got := get().Header.Get("Retry-After"); got != "90" {
 		t.Errorf("Retry-After %q", got)
 	}
-	limiter.Check("shop.Pages.Front").Admitted(3).Denied(2).Keys("192.0.2.1")
+	limiter.Check("shop.Pages.Front").Admitted(3).Refused(2).Keys("192.0.2.1")
 }
 
 func TestWithoutLimits(t *testing.T) {

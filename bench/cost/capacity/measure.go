@@ -77,7 +77,7 @@ func measureAll(ctx context.Context, file string) error {
 		return err
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "A decision, half of them denied, at `max=100` (%s; the times are of one core of the machine that measured them):\n\n", product)
+	fmt.Fprintf(&out, "A decision, half of them refused, at `max=100` (%s; the times are of one core of the machine that measured them):\n\n", product)
 	fmt.Fprint(&out, "| | µs alone | a second | µs, 128 keys a request | a second | bytes to and from Redis | bytes a key |\n|---|---:|---:|---:|---:|---:|---:|\n")
 	for _, w := range ways {
 		alone, err := measure(ctx, client, w, 1)
@@ -115,7 +115,7 @@ func measure(ctx context.Context, client *redis.Client, w way, keys int) (price,
 	)
 	rule := w.rule
 	rule.Name, rule.Window, rule.Max = "capacity", 300*time.Millisecond, max
-	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithDenialMemory(0))
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithRefusalMemory(0))
 	calls := make([]rawstore.Call, keys)
 	for i := range calls {
 		calls[i].Charges = []rawstore.Charge{{Rule: &rule, Key: []byte(w.key(i)), Max: max, Cost: 1}}

@@ -24,12 +24,12 @@ const style = `
   .name { font-weight: 600; font-size: 14px } .note, .tick { fill: #59636e; font-size: 12px } .title { font-weight: 600; font-size: 15px }
   .grid { stroke: #d1d9e0; stroke-width: 1 } .max { stroke: #59636e; stroke-width: 1; stroke-dasharray: 4 3 }
   .area { fill: #4c8bf5; fill-opacity: .55 } .peer { fill: #8c959f; fill-opacity: .55 } .over { fill: #d1242f; fill-opacity: .85 }
-  .passed { stroke: #0b5bd3; stroke-width: 1.4 } .denied { stroke: #bc4c00; stroke-width: 1.4 }
+  .passed { stroke: #0b5bd3; stroke-width: 1.4 } .refused { stroke: #bc4c00; stroke-width: 1.4 }
   @media (prefers-color-scheme: dark) {
     .card { fill: #151b23 } text { fill: #f0f6fc } .note, .tick { fill: #a5afba }
     .grid { stroke: #3d444d } .max { stroke: #a5afba }
     .area { fill: #4c8bf5; fill-opacity: .6 } .over { fill: #ff6a69; fill-opacity: .9 }
-    .passed { stroke: #79b4ff } .denied { stroke: #f0a35e }
+    .passed { stroke: #79b4ff } .refused { stroke: #f0a35e }
   }`
 
 // draw returns the picture of lanes that have run.
@@ -62,8 +62,8 @@ func card(b *bytes.Buffer, height int, title string) {
 func legend(b *bytes.Buffer, at, y float64) {
 	fmt.Fprintf(b, "<path class=\"passed\" d=\"M%.0f %.0fv-9m4 9v-9m4 9v-9\"/>\n", at, y)
 	text(b, at+14, y, "note", "let through")
-	fmt.Fprintf(b, "<path class=\"denied\" d=\"M%.0f %.0fv-9m4 9v-9m4 9v-9\"/>\n", at+92, y)
-	text(b, at+106, y, "note", "denied")
+	fmt.Fprintf(b, "<path class=\"refused\" d=\"M%.0f %.0fv-9m4 9v-9m4 9v-9\"/>\n", at+92, y)
+	text(b, at+106, y, "note", "refused")
 }
 
 func (l *lane) draw(b *bytes.Buffer, y int) {
@@ -73,7 +73,7 @@ func (l *lane) draw(b *bytes.Buffer, y int) {
 	text(b, 20, base-17, "note", l.note)
 	if l.rule != nil {
 		text(b, 20, base, "note", fmt.Sprintf("most in %v: %d", window, most))
-		text(b, 20, base+17, "note", fmt.Sprintf("let through: %d of %d", len(l.passed), len(l.passed)+len(l.denied)))
+		text(b, 20, base+17, "note", fmt.Sprintf("let through: %d of %d", len(l.passed), len(l.passed)+len(l.refused)))
 	} else {
 		text(b, 20, base, "note", fmt.Sprintf("most in %v: %d", window, most))
 	}
@@ -93,7 +93,7 @@ func (l *lane) draw(b *bytes.Buffer, y int) {
 		text(b, left-6, base-float64(count)*perCount+4, "tick\" text-anchor=\"end", fmt.Sprint(count))
 	}
 	strokes(b, "passed", l.passed, base+4)
-	strokes(b, "denied", l.denied, base+14)
+	strokes(b, "refused", l.refused, base+14)
 }
 
 // area returns the outline of the counts between low and high.

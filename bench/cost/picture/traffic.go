@@ -41,8 +41,8 @@ type lane struct {
 	name, note string
 	rule       *runtime.Rule // nil: the traffic itself
 
-	passed []time.Duration // when calls went on, ascending
-	denied []time.Duration
+	passed  []time.Duration // when calls went on, ascending
+	refused []time.Duration
 }
 
 func lanes() []*lane {
@@ -82,7 +82,7 @@ func (l *lane) run(calls []time.Duration) error {
 		if charge := call[0].Charges[0]; charge.Allowed {
 			l.passed = append(l.passed, at+charge.Delay)
 		} else {
-			l.denied = append(l.denied, at)
+			l.refused = append(l.refused, at)
 		}
 	}
 	return nil

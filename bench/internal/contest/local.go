@@ -9,7 +9,7 @@ import (
 	"github.com/rategen/rategen/internal/progress"
 )
 
-// Local has limiters in memory answer all cases. One of them has Redis deny
+// Local has limiters in memory answer all cases. One of them has Redis refuse
 // its calls once a second, for which it needs the server.
 func (p Plan) Local(ctx context.Context, line *progress.Line, server limiters.Server) ([]Table, error) {
 	var tables []Table
@@ -32,11 +32,11 @@ func (p Plan) localCase(ctx context.Context, c Case, all []limiters.Local) (Tabl
 	var (
 		table   = Table{Case: c}
 		takes   []load.Take
-		denies  []bool
+		refuses []bool
 		callers = load.Callers{Count: c.Callers, Keys: keys(c.Keys)}
 	)
 	for _, l := range all {
-		if l.OnlyDenies && c.Kind != Full || l.MaxKeys > 0 && c.Keys > l.MaxKeys {
+		if l.OnlyRefuses && c.Kind != Full || l.MaxKeys > 0 && c.Keys > l.MaxKeys {
 			continue
 		}
 		take, stop, err := l.New(c.local(), c.Keys)
@@ -45,7 +45,7 @@ func (p Plan) localCase(ctx context.Context, c Case, all []limiters.Local) (Tabl
 		}
 		defer stop()
 		table.Rows = append(table.Rows, Row{Name: l.Name, Note: l.Note, Own: l.Own})
-		takes, denies = append(takes, take), append(denies, l.OnlyDenies)
+		takes, refuses = append(takes, take), append(refuses, l.OnlyRefuses)
 		if c.Kind != Full {
 			ask(ctx, callers.Keys, take) // so that no map grows later
 		} else if err := fill(ctx, callers.Keys, take); err != nil {
@@ -57,7 +57,7 @@ func (p Plan) localCase(ctx context.Context, c Case, all []limiters.Local) (Tabl
 			if err := ctx.Err(); err != nil {
 				return Table{}, err
 			}
-			if denies[i] {
+			if refuses[i] {
 				ask(ctx, callers.Keys, takes[i]) // what it knows is too old by now
 			}
 			callers.Run(ctx, p.MeasureLocal/4, takes[i])

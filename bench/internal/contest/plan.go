@@ -21,8 +21,8 @@ type Plan struct {
 	// Warm is how long it is asked in each turn before that counts, and
 	// Measure how long it does count.
 	Warm, Measure time.Duration
-	// Recall is Measure for a limiter that denies by itself what Redis has
-	// denied lately, in a case where it does. It is as long as that is believed,
+	// Recall is Measure for a limiter that refuses by itself what Redis has
+	// refused lately, in a case where it does. It is as long as that is believed,
 	// so that Redis is asked about each key again. Since that takes long, such
 	// cases have RoundsFull rounds.
 	Recall     time.Duration
@@ -87,7 +87,7 @@ func (k Kind) String() string {
 	case Hot:
 		return "hot key admitted"
 	case Full:
-		return "keys, all denied"
+		return "keys, all refused"
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }

@@ -83,7 +83,7 @@ func (r *Row) add(c Case, sample *load.Sample) {
 	r.Set(P99, sample.Latency.Quantile(0.99).Seconds())
 	r.Set(ClientCPU, sample.CPU.Seconds()/n)
 	r.Set(Allocs, float64(sample.Allocs)/n)
-	r.Set(Asked, float64(sample.Answers[load.Admitted]+sample.Answers[load.Denied])/float64(c.Keys)/seconds)
+	r.Set(Asked, float64(sample.Answers[load.Admitted]+sample.Answers[load.Refused])/float64(c.Keys)/seconds)
 }
 
 // addServer takes note of what Redis did in that turn.
@@ -97,7 +97,7 @@ func (r *Row) addServer(sample *load.Sample, used usage) {
 
 // judge finds out if the limiter did what the case claims.
 func (r *Row) judge(c Case, sample *load.Sample) {
-	wrong, what := sample.Answers[load.Denied]+sample.Answers[load.Recalled], "denied"
+	wrong, what := sample.Answers[load.Refused]+sample.Answers[load.Recalled], "refused"
 	if c.Kind == Full {
 		wrong, what = sample.Answers[load.Admitted], "admitted"
 	}

@@ -139,7 +139,7 @@ func fill(ctx context.Context, keys []string, take load.Take) error {
 				}
 				for asked := int64(0); asked < 2*limiters.NoRoom.Level.Max; {
 					a := take(ctx, keys[i])
-					if a == load.Denied || a == load.Recalled {
+					if a == load.Refused || a == load.Recalled {
 						full.Add(1)
 						break
 					}

@@ -13,11 +13,11 @@ type History interface {
 	at(clock int64) int64
 	// charge adds a charge, and returns how much is used after it.
 	charge(at, cost int64) (used int64)
-	// denies reports whether in a state a call of that cost has no room at a
+	// refuses reports whether in a state a call of that cost has no room at a
 	// time, and if so when it has.
-	denies(state int, t, cost int64) (fits int64, denied bool)
+	refuses(state int, t, cost int64) (fits int64, refused bool)
 	// most is how much may be used, and slack for how much longer than needed a
-	// call may be denied, or a charge may count.
+	// call may be refused, or a charge may count.
 	most() (most, slack int64)
 }
 
@@ -64,7 +64,7 @@ func (h *logHistory) used(state int, later int64) int64 {
 	return h.sums[state] - h.sums[left]
 }
 
-func (h *logHistory) denies(state int, t, cost int64) (int64, bool) {
+func (h *logHistory) refuses(state int, t, cost int64) (int64, bool) {
 	if h.used(state, t-h.window-h.width)+cost <= h.max {
 		return 0, false
 	}
@@ -104,7 +104,7 @@ func (h *fixedHistory) charge(at, cost int64) int64 {
 	return used + cost
 }
 
-func (h *fixedHistory) denies(state int, t, cost int64) (int64, bool) {
+func (h *fixedHistory) refuses(state int, t, cost int64) (int64, bool) {
 	end := h.starts[state] + h.window
 	return end, t < end && h.used[state]+cost > h.max
 }

@@ -15,7 +15,7 @@ type Record struct {
 	Clock int64
 	// At is the time that the charge counts as, 0 if there was none.
 	At int64
-	// Wait is the RetryAfter of a denied call, and the delay of an admitted
+	// Wait is the RetryAfter of a refused call, and the delay of an admitted
 	// one, in microseconds.
 	Wait  uint32
 	Limit uint16
@@ -38,7 +38,7 @@ func OrderOf(batch int64, place int) uint64 { return uint64(batch)*span + uint64
 // Batch returns the number of the batch.
 func (r *Record) Batch() int64 { return int64(r.Order / span) }
 
-// A SharedRecord is what became of a call that shared a batch. When a denial
+// A SharedRecord is what became of a call that shared a batch. When a refusal
 // was is not known, but that it was between the call's start and its end, by
 // the clock that Redis and all processes of the machine have in common.
 type SharedRecord struct {

@@ -21,7 +21,7 @@ type Fault uint8
 // The faults.
 const (
 	Over     Fault = 1 << iota // admitted without room
-	Spurious                   // denied in spite of room
+	Spurious                   // refused in spite of room
 	Wrong                      // at a time, or with a wait, that it should not have
 )
 

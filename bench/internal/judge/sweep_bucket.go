@@ -11,7 +11,7 @@ import "github.com/rategen/rategen/runtime"
 // It counts in integers, in the 1/window-th part of an event, of which max
 // drain in a microsecond: so it never rounds. The scripts count in millionths of
 // an event and round a level up, by less than one of them for each charge since
-// the bucket was empty. They may deny what fits by less than that, and name a
+// the bucket was empty. They may refuse what fits by less than that, and name a
 // time that is later by as much and a microsecond more; they never admit what
 // does not fit.
 type bucketCheck struct {

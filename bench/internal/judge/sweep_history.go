@@ -26,10 +26,10 @@ func (c *historyCheck) next(r *Record) Fault {
 	most, slack := c.most()
 	if r.Admitted == 0 {
 		// It is told to come back just when enough has left.
-		fits, denied := c.denies(c.charges, t, cost)
+		fits, refused := c.refuses(c.charges, t, cost)
 		late := int64(r.Wait) - (fits - r.Clock)
 		switch {
-		case !denied:
+		case !refused:
 			return Spurious
 		case r.Wait == 0 || late < 0 || late > slack:
 			return Wrong

@@ -13,9 +13,9 @@ import (
 // The charges of a key are put in order by their times, and those of one time
 // by what they left. Each must be right for what came before, and must have
 // left as much as there was left then: so none is missing and none was made
-// twice. A denial must have been right at some moment between the call's start
+// twice. A refusal must have been right at some moment between the call's start
 // and end. Redis must have told exactly when there would be room. A process
-// that recalls a denial may say so earlier, but it must be after now; and later by no more than
+// that recalls a refusal may say so earlier, but it must be after now; and later by no more than
 // the slowest call to Redis took, since it tells the time from when Redis had answered.
 func SweepShared(history func(*runtime.Rule) History, rules []*runtime.Rule, records []SharedRecord) *Result {
 	keys := make([][]*SharedRecord, len(rules))
@@ -29,12 +29,12 @@ func SweepShared(history func(*runtime.Rule) History, rules []*runtime.Rule, rec
 	total := new(Result)
 	for i, key := range keys {
 		h := history(rules[i])
-		var charges, denials []*SharedRecord
+		var charges, refusals []*SharedRecord
 		for _, r := range key {
 			if r.At != 0 {
 				charges = append(charges, r)
 			} else {
-				denials = append(denials, r)
+				refusals = append(refusals, r)
 			}
 		}
 		slices.SortFunc(charges, func(a, b *SharedRecord) int {
@@ -43,8 +43,8 @@ func SweepShared(history func(*runtime.Rule) History, rules []*runtime.Rule, rec
 		for _, r := range charges {
 			total.countShared(r, judgeCharge(h, r))
 		}
-		for _, r := range denials {
-			total.countShared(r, judgeDenial(h, charges, r, slowest))
+		for _, r := range refusals {
+			total.countShared(r, judgeRefusal(h, charges, r, slowest))
 		}
 	}
 	return total
@@ -72,8 +72,8 @@ func judgeCharge(h History, r *SharedRecord) Fault {
 	return 0
 }
 
-// judgeDenial looks for a moment in which a denial was right.
-func judgeDenial(h History, charges []*SharedRecord, r *SharedRecord, slowest int64) Fault {
+// judgeRefusal looks for a moment in which a refusal was right.
+func judgeRefusal(h History, charges []*SharedRecord, r *SharedRecord, slowest int64) Fault {
 	if r.Wait <= 0 {
 		return Wrong
 	}
@@ -91,7 +91,7 @@ func judgeDenial(h History, charges []*SharedRecord, r *SharedRecord, slowest in
 		if state < len(charges) {
 			end = min(end, charges[state].At)
 		}
-		if fits, denied := h.denies(state, begin, int64(r.Cost)); denied {
+		if fits, refused := h.refuses(state, begin, int64(r.Cost)); refused {
 			found = Wrong
 			wait := r.Wait.Microseconds()
 			if r.Recalled == 1 && begin+wait <= fits+slowest {

@@ -70,7 +70,7 @@ type Shared struct {
 	// Note says what kind of limit it is.
 	Note string
 	Own  bool // is rategen's
-	// Recalls reports that it denies by itself what Redis has denied lately.
+	// Recalls reports that it refuses by itself what Redis has refused lately.
 	Recalls bool
 	// Leases reports that most of its calls do not leave the process.
 	Leases bool
@@ -86,10 +86,10 @@ type Local struct {
 	Own  bool
 	// MaxKeys is how many keys it can have at most; 0 means any number.
 	MaxKeys int
-	// OnlyDenies reports that it has nothing to say about calls that have
+	// OnlyRefuses reports that it has nothing to say about calls that have
 	// room.
-	OnlyDenies bool
-	New        func(limits Limits, keys int) (take load.Take, stop func(), err error)
+	OnlyRefuses bool
+	New         func(limits Limits, keys int) (take load.Take, stop func(), err error)
 }
 
 // noStop is the stop function of limiters that need none.

@@ -99,7 +99,7 @@ func TestLocal(t *testing.T) {
 	for _, l := range Locals(start(t)) {
 		t.Run(l.Name, func(t *testing.T) {
 			for _, limits := range []Limits{LocalRoom, ManyRoom, NoRoom} {
-				if l.OnlyDenies && limits != NoRoom {
+				if l.OnlyRefuses && limits != NoRoom {
 					continue
 				}
 				take, stop, err := l.New(limits, 10)
@@ -120,9 +120,9 @@ func try(t *testing.T, take load.Take, limits Limits, key string) {
 	for range calls {
 		answers[take(t.Context(), key)]++
 	}
-	denied := answers[load.Denied] + answers[load.Recalled]
+	refused := answers[load.Refused] + answers[load.Recalled]
 	want := min(calls, limits.Level.Max)
-	if answers[load.Admitted] != want || denied != calls-want {
-		t.Errorf("%+v: of %d calls %d were admitted and %d denied, want %d admitted", limits, calls, answers[load.Admitted], denied, want)
+	if answers[load.Admitted] != want || refused != calls-want {
+		t.Errorf("%+v: of %d calls %d were admitted and %d refused, want %d admitted", limits, calls, answers[load.Admitted], refused, want)
 	}
 }

@@ -23,11 +23,11 @@ const (
 	LocalLog       = "rategen sliding-log"
 	LocalFixed     = "rategen fixed-window"
 	LocalGenerated = "rategen token-bucket, generated wrapper"
-	LocalRecalled  = "rategen denial known of Redis"
+	LocalRecalled  = "rategen refusal known of Redis"
 )
 
 // Locals returns limiters that count in this process. For the last, s is the
-// Redis that has denied.
+// Redis that has refused.
 func Locals(s Server) []Local {
 	var all []Local
 	for _, w := range ways {
@@ -44,7 +44,7 @@ func Locals(s Server) []Local {
 	}
 	return append(all,
 		Local{Name: LocalGenerated, Note: "GCRA", Own: true, New: newGenerated},
-		Local{Name: LocalRecalled, Note: "any", Own: true, MaxKeys: 10_000, OnlyDenies: true,
+		Local{Name: LocalRecalled, Note: "any", Own: true, MaxKeys: 10_000, OnlyRefuses: true,
 			New: func(l Limits, _ int) (load.Take, func(), error) {
 				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))
 				return ask(quiet(store), way{name: "recalled"}.ruleFor(l)), noStop, nil

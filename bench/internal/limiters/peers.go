@@ -41,7 +41,7 @@ func Peers() []Shared {
 	}
 }
 
-// answerOf returns the answer of a limiter that admits or denies a call.
+// answerOf returns the answer of a limiter that admits or refuses a call.
 func answerOf(allowed bool, err error) load.Answer {
 	switch {
 	case err != nil:
@@ -49,7 +49,7 @@ func answerOf(allowed bool, err error) load.Answer {
 	case allowed:
 		return load.Admitted
 	}
-	return load.Denied
+	return load.Refused
 }
 
 func newRedisRate(s Server, limits Limits) (load.Take, error) {

@@ -146,7 +146,7 @@ func (w way) ruleFor(l Limits) *runtime.Rule {
 	return &r
 }
 
-// quiet returns a limiter on store whose lines about denials go nowhere.
+// quiet returns a limiter on store whose lines about refusals go nowhere.
 func quiet(store runtime.Store) *runtime.Limiter {
 	return runtime.New(store, runtime.WithLogger(slog.New(slog.DiscardHandler)))
 }
@@ -185,7 +185,7 @@ func answer(decision runtime.Decision, err error) load.Answer {
 	switch decision.Source {
 	case rule.SourceStore, rule.SourceLease:
 		if err != nil {
-			return load.Denied
+			return load.Refused
 		}
 		return load.Admitted
 	case rule.SourceRecalled:

@@ -17,8 +17,8 @@ type Answer uint8
 
 const (
 	Admitted Answer = iota
-	Denied
-	// Recalled is a denial that the limiter knew of by itself: its store was
+	Refused
+	// Recalled is a refusal that the limiter knew of by itself: its store was
 	// not asked.
 	Recalled
 	// Failed means that there was no decision.

@@ -45,7 +45,7 @@ var goals = []target{
 	{"decisions/s, 256 callers, hot key, sliding-log packed", true, 15, overBase, ratio(hot, limiters.RategenPacked, contest.Rate)},
 	{"decisions/s, 256 callers, hot key, token-bucket lease=50ms window=1s", true, 150, overBase, ratio(hot, limiters.RategenLease, contest.Rate)},
 	{"p50, 256 callers, hot key, token-bucket lease=50ms window=1s", false, 1, "µs", microseconds(hot, limiters.RategenLease, contest.P50)},
-	{"decisions/s, 256 callers, all denied, the slowest of rategen but concurrency", true, 200, overBase, slowest(full, limiters.RategenConcurrency)},
+	{"decisions/s, 256 callers, all refused, the slowest of rategen but concurrency", true, 200, overBase, slowest(full, limiters.RategenConcurrency)},
 	{"p50, 1 caller, 1,000 keys, sliding-log packed", false, 1.2, overFloor, compareWith(alone, limiters.RategenPacked, limiters.ScriptFloor, contest.P50)},
 	{"p50, 1 caller, 1,000 keys, token-bucket", false, 1.2, overFloor, compareWith(alone, limiters.RategenBucket, limiters.ScriptFloor, contest.P50)},
 	{"p50, 1 caller, 1,000 keys, fixed-window", false, 1.2, overFloor, compareWith(alone, limiters.RategenFixed, limiters.ScriptFloor, contest.P50)},
@@ -62,13 +62,13 @@ var goals = []target{
 	{"in memory, the worst of all cases admitted, token-bucket", false, 1, overLocal, worstLocal(limiters.LocalBucket, contest.Distinct)},
 	{"in memory, the worst of all cases admitted, sliding-log", false, 1, overLocal, worstLocal(limiters.LocalLog, contest.Distinct)},
 	{"in memory, the worst of all cases admitted, fixed-window", false, 1, overLocal, worstLocal(limiters.LocalFixed, contest.Distinct)},
-	{"in memory, the worst of all cases denied, token-bucket", false, 1, overLocal, worstLocal(limiters.LocalBucket, contest.Full)},
-	{"in memory, the worst of all cases denied, sliding-log", false, 1, overLocal, worstLocal(limiters.LocalLog, contest.Full)},
-	{"in memory, the worst of all cases denied, fixed-window", false, 1, overLocal, worstLocal(limiters.LocalFixed, contest.Full)},
+	{"in memory, the worst of all cases refused, token-bucket", false, 1, overLocal, worstLocal(limiters.LocalBucket, contest.Full)},
+	{"in memory, the worst of all cases refused, sliding-log", false, 1, overLocal, worstLocal(limiters.LocalLog, contest.Full)},
+	{"in memory, the worst of all cases refused, fixed-window", false, 1, overLocal, worstLocal(limiters.LocalFixed, contest.Full)},
 	{"what the generated wrapper adds in memory", false, 25, "ns", added},
 	{"allocs of the generated wrapper in memory", false, 0.01, "", localValue(localOne, limiters.LocalGenerated, contest.Allocs, 1)},
-	{"a denial known of Redis", false, 100, "ns", localValue(localFull, limiters.LocalRecalled, contest.PerOp, 1e9)},
-	{"allocs of a denial known of Redis", false, 0.01, "", localValue(localFull, limiters.LocalRecalled, contest.Allocs, 1)},
+	{"a refusal known of Redis", false, 100, "ns", localValue(localFull, limiters.LocalRecalled, contest.PerOp, 1e9)},
+	{"allocs of a refusal known of Redis", false, 0.01, "", localValue(localFull, limiters.LocalRecalled, contest.Allocs, 1)},
 }
 
 // reached reports whether a value is what the target wants.

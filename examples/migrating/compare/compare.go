@@ -32,7 +32,7 @@ type Compared struct {
 func (c *Compared) Send(ctx context.Context, to string) error {
 	newRefused := false
 	err := c.Next.Send(observe.WithRecorder(ctx, func(ev observe.DecisionEvent) {
-		newRefused = newRefused || ev.Verdict == observe.VerdictShadowDenied
+		newRefused = newRefused || ev.Verdict == observe.VerdictShadowRefused
 	}), to)
 	oldRefused := c.OldRefused(err)
 	switch {

@@ -120,8 +120,8 @@ func (s *RateLimitedService) Export(ctx context.Context, customer string) error 
 	return s.next.Export(ctx, customer)
 }
 
-// LogIn is limited to 5 per 15m for each #user (a denial blocks for 1h) and
-// to 50 per 15m for each #network (a denial blocks for 1h).
+// LogIn is limited to 5 per 15m for each #user (a refusal blocks for 1h) and
+// to 50 per 15m for each #network (a refusal blocks for 1h).
 func (s *RateLimitedService) LogIn(ctx context.Context, user, network, password string) error {
 	if s.limiter.Enabled() {
 		key := runtime.NewKey().AddString(user)

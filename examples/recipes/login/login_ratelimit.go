@@ -58,8 +58,8 @@ func NewRateLimitedAccounts(next Accounts, limiter *runtime.Limiter) *RateLimite
 }
 
 // LogIn is limited to 5 per 15m for each account(#user) (refunded if
-// !wrong(#err), a denial blocks for 1h) and to 50 per 15m for each
-// ratehttp.ClientIP(#ctx) (refunded if !wrong(#err), a denial blocks for
+// !wrong(#err), a refusal blocks for 1h) and to 50 per 15m for each
+// ratehttp.ClientIP(#ctx) (refunded if !wrong(#err), a refusal blocks for
 // 1h).
 func (s *RateLimitedAccounts) LogIn(ctx context.Context, user, password string) (string, error) {
 	if !s.limiter.Enabled() {

@@ -19,7 +19,7 @@ type Search interface {
 }
 
 // Count returns an observer that counts calls by rule and verdict: search.user.admitted,
-// and search.user.shadow_denied for those that an enforced limit would refuse.
+// and search.user.shadow_refused for those that an enforced limit would refuse.
 func Count(calls *expvar.Map) *observe.Observer {
 	return &observe.Observer{Decision: func(_ context.Context, ev observe.DecisionEvent) {
 		calls.Add(ev.Rule+"."+ev.Verdict.String(), 1)

@@ -21,9 +21,9 @@ type question struct {
 }
 
 type answer struct {
-	Refused                int
-	Admitted, ShadowDenied int64 // what Count has counted, of these calls
-	Strange                string
+	Refused                 int
+	Admitted, ShadowRefused int64 // what Count has counted, of these calls
+	Strange                 string
 }
 
 type search struct{}
@@ -51,7 +51,7 @@ func serve(client *redis.Client) (func(question) answer, *runtime.Limiter) {
 				a.Strange = err.Error()
 			}
 		}
-		a.Admitted, a.ShadowDenied = counted("admitted"), counted("shadow_denied")
+		a.Admitted, a.ShadowRefused = counted("admitted"), counted("shadow_refused")
 		return a
 	}, limiter
 }
@@ -69,7 +69,7 @@ func TestShadow(t *testing.T) {
 		for _, a := range replica.All(processes, question{user, 20}) {
 			sum.Refused += a.Refused
 			sum.Admitted += a.Admitted
-			sum.ShadowDenied += a.ShadowDenied
+			sum.ShadowRefused += a.ShadowRefused
 			sum.Strange += a.Strange
 		}
 		return sum
@@ -86,13 +86,13 @@ func TestShadow(t *testing.T) {
 			}
 		}
 	}
-	if got, want := together("ann"), (answer{Admitted: 5, ShadowDenied: 35}); got != want {
+	if got, want := together("ann"), (answer{Admitted: 5, ShadowRefused: 35}); got != want {
 		t.Errorf("in the shadow: %+v, want %+v", got, want)
 	}
 	const early = `["search.user", "probe"]`
 	client.HSet(t.Context(), "limits", early, `{"mode": "enforce"}`)
 	follow(true)
-	if got, want := together("dan"), (answer{Admitted: 5, ShadowDenied: 35}); got != want {
+	if got, want := together("dan"), (answer{Admitted: 5, ShadowRefused: 35}); got != want {
 		t.Errorf("enforced for another: %+v, want %+v", got, want)
 	}
 	client.HDel(t.Context(), "limits", early)
@@ -104,7 +104,7 @@ func TestShadow(t *testing.T) {
 	}
 	client.HDel(t.Context(), "limits", "search.user")
 	follow(false)
-	if got, want := together("cid"), (answer{Admitted: 5, ShadowDenied: 35}); got != want {
+	if got, want := together("cid"), (answer{Admitted: 5, ShadowRefused: 35}); got != want {
 		t.Errorf("in the shadow again: %+v, want %+v", got, want)
 	}
 }

@@ -18,7 +18,7 @@ const maxCached = 10_000
 //	NewRateLimitedEmployeeService(NewCache(directory, ttl), limiter)
 //
 // because the limit is about calls and not about reads of the directory. The other
-// way around, calls for a cached employee would have no limit, and a denied call
+// way around, calls for a cached employee would have no limit, and a refused call
 // would still look into the cache.
 type Cache struct {
 	next EmployeeService

@@ -211,7 +211,7 @@ func (s *Settings) Storage() string { return get[string](s, "storage") }
 // Burst returns the calls that a bucket admits at once, or 0 for the max.
 func (s *Settings) Burst() int64 { return get[int64](s, "burst") }
 
-// Block returns for how long a denied caller stays denied, or 0.
+// Block returns for how long a refused caller stays refused, or 0.
 func (s *Settings) Block() time.Duration { return get[time.Duration](s, "block") }
 
 // Lease returns for how long a process may admit by itself what it has charged

@@ -79,7 +79,7 @@ func limitDoc(l *model.Limit) string {
 		notes = append(notes, "held back for "+l.Hold.Source.Text)
 	}
 	if l.Rule.Block() > 0 {
-		notes = append(notes, "a denial blocks for "+l.Rule.BlockText())
+		notes = append(notes, "a refusal blocks for "+l.Rule.BlockText())
 	}
 	if l.Rule.Reserve() > 0 {
 		notes = append(notes, "reserved for "+l.Rule.ReserveText())

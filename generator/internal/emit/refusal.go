@@ -47,7 +47,7 @@ func (a *admission) refused() []jen.Code {
 // deny gives, or is answered over HTTP, or returns the error.
 func (a *admission) answer(l *model.Limit) []jen.Code {
 	if l.Deny != nil {
-		return a.denied(l.Deny)
+		return a.fallback(l.Deny)
 	}
 	if w, r := a.method.Handler(); w != nil {
 		err := jen.Id(a.names.params[a.method.Refusal])
@@ -66,9 +66,9 @@ func (a *admission) returnError() jen.Code {
 	return jen.Return(append(results, jen.Id(a.names.params[a.method.Refusal]))...)
 }
 
-// denied returns what a deny gives, or the error where the call of it cannot be
+// fallback returns what a deny gives, or the error where the call of it cannot be
 // evaluated.
-func (a *admission) denied(deny *expr.Expr) []jen.Code {
+func (a *admission) fallback(deny *expr.Expr) []jen.Code {
 	x := deny.Lower(expr.Facts{})
 	code := a.statements(x.Expr, x.Steps, func(*expr.Test) []jen.Code { return []jen.Code{a.returnError()} })
 	call := jen.Op(a.text(x.Expr, a.names))

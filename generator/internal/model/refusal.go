@@ -48,9 +48,9 @@ func (m *Method) canRefuse(own []*directive.Directive, shared []*Rule) bool {
 	if m.answers() {
 		return true
 	}
-	denies := func(s *directive.Settings) bool { return s.Expr("deny") != nil }
-	return slices.ContainsFunc(settingsIn(own), denies) ||
-		slices.ContainsFunc(shared, func(r *Rule) bool { return denies(r.Settings) && !r.LeavesOut(m.Name) })
+	refuses := func(s *directive.Settings) bool { return s.Expr("deny") != nil }
+	return slices.ContainsFunc(settingsIn(own), refuses) ||
+		slices.ContainsFunc(shared, func(r *Rule) bool { return refuses(r.Settings) && !r.LeavesOut(m.Name) })
 }
 
 // applyDeny finds what each limit of a method has a refused call return. That of a whole

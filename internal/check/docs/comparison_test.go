@@ -27,7 +27,7 @@ func TestCopiedFigures(t *testing.T) {
 		columns            []string
 	}{
 		{readme, callers, rate, "rategen sliding-log zset", []string{"64"}},
-		{readme, comparison, "| decisions", "rategen sliding-log zset", []string{"256 callers, 1,000 keys, all denied"}},
+		{readme, comparison, "| decisions", "rategen sliding-log zset", []string{"256 callers, 1,000 keys, all refused"}},
 		{page, comparison, "### Counts in memory", "rategen fixed-window", []string{"a decision"}},
 		{page, comparison, "### Counts in memory", "rategen sliding-counter", []string{"a decision"}},
 		{page, comparison, "### Counts in memory", "sethvargo/go-limiter", []string{"a decision"}},

@@ -106,7 +106,7 @@ func wrong(expr string) error {
 
 // values are those of labels that have few.
 var values = map[string][]string{
-	"verdict":   names(observe.VerdictAdmitted, observe.VerdictDenied, observe.VerdictShadowDenied, observe.VerdictUnavailable, observe.VerdictNotCharged),
+	"verdict":   names(observe.VerdictAdmitted, observe.VerdictRefused, observe.VerdictShadowRefused, observe.VerdictUnavailable, observe.VerdictNotCharged),
 	"source":    names(rule.SourceStore, rule.SourceRecalled, rule.SourceLocal, rule.SourceFailure, rule.SourceLease),
 	"algorithm": names(runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.TokenBucket, runtime.LeakyBucket, runtime.Concurrency),
 	"admitted":  {"true", "false"},

@@ -16,10 +16,10 @@ import (
 type fate uint8
 
 const (
-	admitted fate = iota
-	denied        // by a limit
-	refused       // because the store gave no answer
-	strange       // by an error that no call should see
+	admitted  fate = iota
+	refused        // by a limit
+	undecided      // because the store gave no answer
+	strange        // by an error that no call should see
 )
 
 func fateOf(err error) fate {
@@ -27,9 +27,9 @@ func fateOf(err error) fate {
 	case err == nil:
 		return admitted
 	case errors.Is(err, runtime.ErrLimited):
-		return denied
-	case errors.Is(err, runtime.ErrUnavailable):
 		return refused
+	case errors.Is(err, runtime.ErrUnavailable):
+		return undecided
 	}
 	return strange
 }
@@ -53,10 +53,10 @@ type Seen struct {
 	P50, P99, Max time.Duration
 	// Store, Local and Failure count them by who decided.
 	Store, Local, Failure int
-	// Admitted, Denied, Refused and Strange count by what became of those that
-	// the store did not decide: Refused is runtime.ErrUnavailable, and Strange
+	// Admitted, Refused, Undecided and Strange count by what became of those that
+	// the store did not decide: Undecided is runtime.ErrUnavailable, and Strange
 	// an error that nobody should see.
-	Admitted, Denied, Refused, Strange int
+	Admitted, Refused, Undecided, Strange int
 	// Classes counts the failures of the whole run by their error class.
 	Classes map[string]int
 	// Healthy is the most that the store admitted on one key in any window,
@@ -68,7 +68,7 @@ type Seen struct {
 	HealthyBound, AloneBound, Bound int64
 	// Back is the time from the end of the fault until no call was decided by
 	// the policy any more, for a window at least, and Enforced that until the
-	// store had denied a call on every key. They are -1 if that did not
+	// store had refused a call on every key. They are -1 if that did not
 	// happen.
 	Back, Enforced time.Duration
 }
@@ -127,10 +127,10 @@ func (s *Seen) count(r *record) {
 	switch r.fate {
 	case admitted:
 		s.Admitted++
-	case denied:
-		s.Denied++
 	case refused:
 		s.Refused++
+	case undecided:
+		s.Undecided++
 	default:
 		s.Strange++
 	}
@@ -155,14 +155,14 @@ func (v *view) back(t times) time.Duration {
 	return at
 }
 
-// enforced returns when, after back, the store had denied a call on every key,
+// enforced returns when, after back, the store had refused a call on every key,
 // or -1.
 func (v *view) enforced(back time.Duration) time.Duration {
 	missing := len(v.limits)
 	found := make([]bool, missing)
 	for i := range v.records {
 		r := &v.records[i]
-		if r.end >= back && r.source == rule.SourceStore && r.fate == denied && !found[r.key] {
+		if r.end >= back && r.source == rule.SourceStore && r.fate == refused && !found[r.key] {
 			found[r.key] = true
 			if missing--; missing == 0 && back >= 0 {
 				return r.end

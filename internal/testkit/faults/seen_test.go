@@ -33,7 +33,7 @@ func TestWorst(t *testing.T) {
 	}{
 		{"none", nil, 0},
 		{"as many as a window holds", full, 20},
-		{"and denials", slices.Concat(full, calls(5, 500*ms, rule.SourceStore, denied)), 20},
+		{"and refusals", slices.Concat(full, calls(5, 500*ms, rule.SourceStore, refused)), 20},
 		{"and one more in the window", slices.Concat(full, calls(1, window-2*ms, rule.SourceStore, admitted)), 21},
 		{"and one that ends when the window does", slices.Concat(full, calls(1, window-ms, rule.SourceStore, admitted)), 20},
 		{"and as many in the next", slices.Concat(full, calls(20, window, rule.SourceStore, admitted)), 20},
@@ -50,7 +50,7 @@ func TestComplaint(t *testing.T) {
 	const store, local, failure = rule.SourceStore, rule.SourceLocal, rule.SourceFailure
 	fault := func(failovers int64) Fault { return Fault{Failovers: failovers} }
 	t1 := times{begin: 1000 * ms, end: 1100 * ms, over: 1100 * ms, stop: 4000 * ms}
-	good := slices.Concat(calls(20, 1000*ms, store, admitted), calls(1, 3500*ms, store, denied))
+	good := slices.Concat(calls(20, 1000*ms, store, admitted), calls(1, 3500*ms, store, refused))
 	for _, test := range []struct {
 		name   string
 		policy runtime.FailurePolicy
@@ -67,7 +67,7 @@ func TestComplaint(t *testing.T) {
 		{"a local one as many again", runtime.FailLocal, fault(0), calls(20, 1050*ms, local, admitted), ""},
 		{"and no more", runtime.FailLocal, fault(0), calls(21, 1050*ms, local, admitted), "without the store 21 were admitted"},
 		{"another error", runtime.FailClosed, fault(0), calls(1, 1050*ms, failure, strange), "1 calls saw"},
-		{"the store stays away", runtime.FailClosed, fault(0), calls(2800, 1100*ms, failure, refused), "does not decide again"},
+		{"the store stays away", runtime.FailClosed, fault(0), calls(2800, 1100*ms, failure, undecided), "does not decide again"},
 	} {
 		v := view{policy: test.policy, limits: make([]runtime.Limit, 1)}
 		v.records = slices.Concat(good, test.more)
@@ -79,23 +79,23 @@ func TestComplaint(t *testing.T) {
 	v := view{policy: runtime.FailOpen, limits: make([]runtime.Limit, 2), records: good}
 	s := v.seen(fault(0), t1)
 	if got := s.Complaint(); !strings.Contains(got, "not enforced again") {
-		t.Errorf("a key on which nobody is denied: complaint %q", got)
+		t.Errorf("a key on which nobody is refused: complaint %q", got)
 	}
 }
 
-// TestMoments wants the times until the store decides and denies again.
+// TestMoments wants the times until the store decides and refuses again.
 func TestMoments(t *testing.T) {
 	v := view{policy: runtime.FailClosed, limits: make([]runtime.Limit, 1)}
-	v.records = append(v.records, calls(10, 1000*ms, rule.SourceFailure, refused)...)
-	v.records = append(v.records, calls(1, 1300*ms, rule.SourceStore, denied)...)
-	v.records = append(v.records, calls(1, 1499*ms, rule.SourceFailure, refused)...)
-	v.records = append(v.records, calls(1, 1699*ms, rule.SourceStore, denied)...)
-	v.records = append(v.records, calls(1, 3000*ms, rule.SourceFailure, refused)...) // another story
+	v.records = append(v.records, calls(10, 1000*ms, rule.SourceFailure, undecided)...)
+	v.records = append(v.records, calls(1, 1300*ms, rule.SourceStore, refused)...)
+	v.records = append(v.records, calls(1, 1499*ms, rule.SourceFailure, undecided)...)
+	v.records = append(v.records, calls(1, 1699*ms, rule.SourceStore, refused)...)
+	v.records = append(v.records, calls(1, 3000*ms, rule.SourceFailure, undecided)...) // another story
 	s := v.seen(Fault{}, times{begin: 900 * ms, end: 1005 * ms, over: 1010 * ms, stop: 4000 * ms})
 	if s.Back != 490*ms || s.Enforced != 690*ms {
 		t.Errorf("back after %v, enforced after %v, want 490ms and 690ms", s.Back, s.Enforced)
 	}
-	if s.Calls != 6 || s.Refused != 6 || s.Store != 0 || s.Max != ms {
+	if s.Calls != 6 || s.Undecided != 6 || s.Store != 0 || s.Max != ms {
 		t.Errorf("of the calls during the fault: %+v", s)
 	}
 }

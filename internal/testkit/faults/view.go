@@ -23,14 +23,14 @@ type view struct {
 	records  []record
 	classes  map[string]int
 	degraded time.Duration   // when the last call was not decided by the store
-	denied   []time.Duration // when the store last denied a call on each key
+	refused  []time.Duration // when the store last refused a call on each key
 }
 
 func newView(site *site, policy runtime.FailurePolicy, start time.Time) *view {
 	v := &view{policy: policy, start: start, classes: map[string]int{}}
 	for range processes {
-		// Every call is to need Redis, also one that was denied a moment ago.
-		store := site.connect(runtime.WithDenialMemory(0))
+		// Every call is to need Redis, also one that was refused a moment ago.
+		store := site.connect(runtime.WithRefusalMemory(0))
 		v.stores = append(v.stores, store)
 		v.limiters = append(v.limiters, runtime.New(store,
 			runtime.WithNamespace(policy.String()),
@@ -45,7 +45,7 @@ func newView(site *site, policy runtime.FailurePolicy, start time.Time) *view {
 			v.limits = append(v.limits, rule.Limit(runtime.NewKey().AddInt(int64(i))))
 		}
 	}
-	v.denied = make([]time.Duration, len(v.limits))
+	v.refused = make([]time.Duration, len(v.limits))
 	return v
 }
 
@@ -91,13 +91,13 @@ func (v *view) add(r record) {
 	switch {
 	case r.source != rule.SourceStore:
 		v.degraded = r.end
-	case r.fate == denied:
-		v.denied[r.key] = r.end
+	case r.fate == refused:
+		v.refused[r.key] = r.end
 	}
 }
 
 // settled reports whether the store has decided every call for a while, and
-// denied one on every key since: limits are enforced.
+// refused one on every key since: limits are enforced.
 func (v *view) settled(over, lasts time.Duration) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -109,7 +109,7 @@ func (v *view) settled(over, lasts time.Duration) bool {
 	if now < since+calm || now < over+lasts {
 		return false
 	}
-	for _, at := range v.denied {
+	for _, at := range v.refused {
 		if at < since {
 			return false
 		}

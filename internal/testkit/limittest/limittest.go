@@ -24,9 +24,9 @@ var (
 	Quiet = runtime.WithLogger(slog.New(slog.DiscardHandler))
 	// Closed makes every answer that the store did not give an error.
 	Closed = runtime.WithFailurePolicy(runtime.FailClosed)
-	// AtOnce has the store ask Redis about every call: denials are remembered by
+	// AtOnce has the store ask Redis about every call: refusals are remembered by
 	// the process's clock, which is not the one that a test moves.
-	AtOnce = runtime.WithDenialMemory(0)
+	AtOnce = runtime.WithRefusalMemory(0)
 	// Patient lets a store wait for longer than a busy machine takes.
 	Patient = runtime.WithTimeout(20 * time.Second)
 )
@@ -73,23 +73,23 @@ func Taken(t testing.TB, l *runtime.Limiter, limits ...runtime.Limit) runtime.De
 	return d
 }
 
-// Denied takes limits, which must have no room, and returns why.
-func Denied(t testing.TB, l *runtime.Limiter, limits ...runtime.Limit) (runtime.Decision, *runtime.LimitedError) {
+// Refused takes limits, which must have no room, and returns why.
+func Refused(t testing.TB, l *runtime.Limiter, limits ...runtime.Limit) (runtime.Decision, *runtime.LimitedError) {
 	t.Helper()
 	d, err := l.Take(context.Background(), limits...)
 	var limited *runtime.LimitedError
 	if !errors.As(err, &limited) || d.Allowed || d.Rule != limited.Rule || d.RetryAfter != limited.RetryAfter {
-		t.Fatalf("got %+v, %v, want a denial", d, err)
+		t.Fatalf("got %+v, %v, want a refusal", d, err)
 	}
 	return d, limited
 }
 
-// Blocked takes limits of which a block denies one, and returns the denial.
+// Blocked takes limits of which a block refuses one, and returns the refusal.
 func Blocked(t testing.TB, l *runtime.Limiter, limits ...runtime.Limit) *runtime.LimitedError {
 	t.Helper()
-	d, limited := Denied(t, l, limits...)
+	d, limited := Refused(t, l, limits...)
 	if !limited.Blocked || limited.Remaining != 0 || limited.RetryAfter <= 0 || !d.Blocked || d.Remaining != 0 || d.ResetAfter < d.RetryAfter {
-		t.Fatalf("%s: got %+v, %+v, want a denial by a block", d.Rule, d, limited)
+		t.Fatalf("%s: got %+v, %+v, want a refusal by a block", d.Rule, d, limited)
 	}
 	return limited
 }

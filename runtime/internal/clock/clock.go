@@ -1,6 +1,6 @@
 // Package clock reads the process's own clock. The engine measures by it how
 // long ago something was: when a call arrived, when a batch was sent, until when
-// a denial holds. It also tells what the clock of a server shows by now.
+// a refusal holds. It also tells what the clock of a server shows by now.
 package clock
 
 import (

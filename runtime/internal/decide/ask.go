@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
-	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/recall"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -98,15 +98,15 @@ func (c *Call) Waited() time.Duration {
 func (e *Engine) Known(ctx context.Context, c *Call) bool {
 	known := e.Local(ctx, c.Charges, c.Tries, &c.Try)
 	if known && !terms.Admitted(c.Tries) {
-		e.deny(c)
+		e.refuse(c)
 	}
 	return known
 }
 
-// deny gives units back that leases have admitted a call by, when the call is denied or was
+// refuse gives units back that leases have admitted a call by, when the call is refused or was
 // not decided. Limits in shadow mode have nothing to say of such a call, which they do not count:
-// what they have found depends on who has denied it.
-func (e *Engine) deny(c *Call) {
+// what they have found depends on who has refused it.
+func (e *Engine) refuse(c *Call) {
 	enforced := enforces(c.Tries)
 	for i := range c.Tries {
 		t := &c.Tries[i]
@@ -163,16 +163,16 @@ func (e *Engine) ask(ctx context.Context, calls []terms.Call) error {
 func (e *Engine) applyAnswer(ctx context.Context, c *Call, err error) error {
 	call := &c.storeCall[0]
 	call.Err = cmp.Or(err, call.Err)
-	if e.Denials != nil {
-		e.Denials.Release(call.Charges)
+	if e.Refusals != nil {
+		e.Refusals.Release(call.Charges)
 		if call.Err != nil && ctx.Err() == nil {
-			// A call that was denied before is denied until that time is over: a store
+			// A call that was refused before is refused until that time is over: a store
 			// without an answer admits nobody sooner.
-			e.Denials.Call(call, clock.Now(), denials.Unanswered)
+			e.Refusals.Call(call, clock.Now(), recall.Unanswered)
 		}
 	}
 	if err = call.Err; err != nil && ctx.Err() != nil && enforces(call.Charges) {
-		e.deny(c)
+		e.refuse(c)
 		return ctx.Err()
 	}
 	known := false
@@ -207,7 +207,7 @@ func (e *Engine) applyAnswer(ctx context.Context, c *Call, err error) error {
 		failed = e.fail(ctx, c, err)
 	}
 	if failed != nil || !terms.Admitted(c.Tries) {
-		e.deny(c)
+		e.refuse(c)
 	}
 	return failed
 }

@@ -12,7 +12,7 @@ import (
 type Try struct {
 	// Arrived is the instant at which it began.
 	Arrived time.Duration
-	// State is where the call is. In any but [Planned] it has waited: what was denied before says
+	// State is where the call is. In any but [Planned] it has waited: what was refused before says
 	// nothing about it.
 	State State
 	// Receipt is the decision's, on Page. Page is nil if it has none yet.
@@ -40,7 +40,7 @@ type Call struct {
 	Tries   []terms.Charge // what was found about each
 	// Operation is what is asked.
 	Operation Operation
-	// MayWait, of a call that waits elsewhere, has a denial be [meter.ErrNoRoom] if it is true. It may be nil.
+	// MayWait, of a call that waits elsewhere, has a refusal be [meter.ErrNoRoom] if it is true. It may be nil.
 	MayWait func() bool
 	// WaitedBefore is how long it had waited there before.
 	WaitedBefore time.Duration

@@ -212,7 +212,7 @@ func (c *Call) Waits() bool {
 	return false
 }
 
-// Tightest returns which charge of a call matters most to the caller: one that denies comes
+// Tightest returns which charge of a call matters most to the caller: one that refuses comes
 // before one that does not, and one in shadow mode comes last.
 func Tightest(tries []terms.Charge) (tightest int) {
 	for i := 1; i < len(tries); i++ {

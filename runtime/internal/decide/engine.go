@@ -2,7 +2,7 @@
 // of each charge is in a charge of package [terms], which is made anew at each try.
 //
 // The stages of a decision are those of [Engine.Local], in its order: charges that can never
-// be made, units of leases, remembered denials, and counts in this process. They keep nothing
+// be made, units of leases, remembered refusals, and counts in this process. They keep nothing
 // of their arguments, so that the lists of a lone call may be on its caller's stack. The store
 // decides the charges that the stages leave open, see [Engine.Ask]. It is handed those of a
 // [Call], which are on the heap. Such a call may wait, until its limits have room, in a line for
@@ -21,10 +21,10 @@ import (
 	"math"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/recall"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
@@ -39,8 +39,8 @@ type Engine struct {
 	Store terms.Store
 	// InProcess is Store if that counts in this process and is nothing else.
 	InProcess *memstate.Store
-	// Denials are denials of Store. Nil: Store is asked about every call.
-	Denials *denials.Memory
+	// Refusals are refusals of Store. Nil: Store is asked about every call.
+	Refusals *recall.Memory
 	// Leases are of units of Store's. Nil: there are none.
 	Leases *ledger.Leases
 	// Alone counts where Store gave no answer and a rule fails locally.
@@ -70,13 +70,13 @@ type Engine struct {
 func (e *Engine) Local(ctx context.Context, charges []Charge, tries []terms.Charge, t *Try) bool {
 	switch {
 	case Unsatisfiable(charges):
-		denyForever(charges, tries)
+		refuseForever(charges, tries)
 		return true
 	case ctx.Err() != nil:
 		return false
 	case e.Leases != nil && e.lease(charges, tries):
 		return true
-	case e.Denials != nil && t.State == Planned && e.Denials.Recall(tries, t.Arrived):
+	case e.Refusals != nil && t.State == Planned && e.Refusals.Recall(tries, t.Arrived):
 		markRecalled(tries)
 		return true
 	case e.InProcess == nil || len(tries) != 1: // to ask about several is as quick
@@ -90,8 +90,8 @@ func (e *Engine) Local(ctx context.Context, charges []Charge, tries []terms.Char
 	return ok
 }
 
-// denyForever denies a call of which a charge can never be made.
-func denyForever(charges []Charge, tries []terms.Charge) {
+// refuseForever refuses a call of which a charge can never be made.
+func refuseForever(charges []Charge, tries []terms.Charge) {
 	for i := range charges {
 		c := &tries[i].Result
 		c.Allowed = true
@@ -122,7 +122,7 @@ func (e *Engine) lease(charges []Charge, tries []terms.Charge) bool {
 	return held > 0 && held == len(charges)
 }
 
-// markRecalled sets the source of remembered denials. The other charges of the call keep none.
+// markRecalled sets the source of remembered refusals. The other charges of the call keep none.
 func markRecalled(tries []terms.Charge) {
 	for i := range tries {
 		if tries[i].Recalled {
@@ -159,13 +159,13 @@ func (c *Charge) By(try *terms.Charge) *plan.Plan {
 // share, if that has decided.
 func (c *Charge) Made(try *terms.Charge) int64 { return min(c.Cost, c.By(try).Capacity) }
 
-// enforces reports whether any of the charges may deny the call.
+// enforces reports whether any of the charges may refuse the call.
 func enforces(tries []terms.Charge) bool {
 	return len(tries) > 0 && !tries[0].Shadow // those in shadow mode stand behind the others
 }
 
 // Source returns who has decided a call as a whole: this process, if any charge was made
-// by it alone, or else who has decided the limits that may deny the call.
+// by it alone, or else who has decided the limits that may refuse the call.
 func Source(tries []terms.Charge) (source rule.Source) {
 	enforced := enforces(tries)
 	for i := range tries {

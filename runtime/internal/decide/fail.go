@@ -44,7 +44,7 @@ func (closedError) StatusCode() int { return 503 }
 // call was not decided. If it is nil only charges in shadow mode were not; they are admitted.
 func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 	gone := ctx.Err() != nil // no failure of the store
-	denied := isDenied(c.Tries)
+	refused := isRefused(c.Tries)
 	var closed error
 	alone := 0
 	for i := range c.Tries {
@@ -64,7 +64,7 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 			}
 			continue
 		}
-		if !denied || !t.Shadow {
+		if !refused || !t.Shadow {
 			e.Failed(ctx, p, policy, err)
 		}
 		switch {
@@ -88,8 +88,8 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 	return closed
 }
 
-// isDenied reports whether a limit that was decided denies a call.
-func isDenied(tries []terms.Charge) bool {
+// isRefused reports whether a limit that was decided refuses a call.
+func isRefused(tries []terms.Charge) bool {
 	for i := range tries {
 		if t := &tries[i]; t.Err == nil && !t.Allowed && !t.Shadow {
 			return true

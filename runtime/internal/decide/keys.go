@@ -35,7 +35,7 @@ func (e *Engine) Peek(ctx context.Context, each ...*Call) error {
 	}
 	for _, c := range each {
 		if Unsatisfiable(c.Charges) {
-			denyForever(c.Charges, c.Tries)
+			refuseForever(c.Charges, c.Tries)
 		}
 	}
 	return nil

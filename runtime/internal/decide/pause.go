@@ -64,15 +64,15 @@ func nextRoom(t *terms.Charge) time.Duration {
 	return min(t.MoreAfter, roomPause)
 }
 
-// A lack is the room that a denied call waits for.
+// A lack is the room that a refused call waits for.
 type lack struct {
 	charge int           // which has none for longest
 	pause  time.Duration // until the store is to be asked again
 	until  time.Duration // the instant until which the call may wait
 }
 
-// Pause returns how long a denied call waits before it is decided again if nobody tells it of room,
-// and whether every limit that denied it allows that wait. It returns 0 if the call waits for
+// Pause returns how long a refused call waits before it is decided again if nobody tells it of room,
+// and whether every limit that refused it allows that wait. It returns 0 if the call waits for
 // permits: nobody knows when they are returned.
 func (c *Call) Pause() (pause time.Duration, ok bool) {
 	w, ok := (*tried)(c).lack()
@@ -89,7 +89,7 @@ func (c *Call) Pause() (pause time.Duration, ok bool) {
 // lends reports whether what a call lacks is permits.
 func (c *tried) lends(w lack) bool { return c.Tries[w.charge].Algorithm.Is(algorithm.Lends) }
 
-// lack returns what a denied call lacks, and whether every limit that denied it allows to wait for
+// lack returns what a refused call lacks, and whether every limit that refused it allows to wait for
 // that. A queue has taken the wait into account already. Of permits nobody knows when they
 // are returned: they come last.
 func (c *tried) lack() (w lack, ok bool) {

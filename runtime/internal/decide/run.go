@@ -148,7 +148,7 @@ func (e *Engine) tryDue(ctx context.Context, c *Call, limits []rule.Limit, since
 		return fits, nil
 	}
 	if Unsatisfiable(c.Charges) {
-		denyForever(c.Charges, c.Tries)
+		refuseForever(c.Charges, c.Tries)
 		return refuses, nil
 	}
 	if err := e.Ask(ctx, c); err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
-	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/recall"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
@@ -27,7 +27,7 @@ type WaitEvent struct {
 }
 
 // joins has a call that arrives join those of this process that wait for the same room. It returns
-// false if there are none, or if a limit is known to deny the call for longer than it may wait.
+// false if there are none, or if a limit is known to refuse the call for longer than it may wait.
 func (e *Engine) joins(ctx context.Context, c *Call) bool {
 	if Unsatisfiable(c.Charges) || e.knownToRefuse(ctx, c) {
 		return false
@@ -45,13 +45,13 @@ func (e *Engine) joins(ctx context.Context, c *Call) bool {
 	return false
 }
 
-// knownToRefuse reports whether this process knows that a limit denies a call for longer than it may
+// knownToRefuse reports whether this process knows that a limit refuses a call for longer than it may
 // wait.
 func (e *Engine) knownToRefuse(ctx context.Context, c *Call) (known bool) {
 	calls := []terms.Call{{Charges: c.Tries, Arrived: c.Arrived}}
 	switch {
-	case e.Denials != nil:
-		known = e.Denials.Call(&calls[0], c.Arrived, denials.Rechecked)
+	case e.Refusals != nil:
+		known = e.Refusals.Call(&calls[0], c.Arrived, recall.Rechecked)
 	case e.InProcess != nil:
 		known = e.InProcess.Peek(ctx, calls) == nil && calls[0].Err == nil
 	}
@@ -62,7 +62,7 @@ func (e *Engine) knownToRefuse(ctx context.Context, c *Call) (known bool) {
 	return !waits
 }
 
-// join has a denied call join the line for what it lacks. It returns false if that is full.
+// join has a refused call join the line for what it lacks. It returns false if that is full.
 func (c *tried) join(w lack) bool {
 	o, t, now := &c.Charges[w.charge], &c.Tries[w.charge], clock.Now()
 	due, room := now+w.pause, now+t.RetryAfter

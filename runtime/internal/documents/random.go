@@ -174,7 +174,7 @@ func openReservations(t *trial) {
 		}
 	}
 	if r := t.must("take k"); r.Allowed || r.RetryAfter <= 59*time.Minute || r.RetryAfter > time.Hour {
-		t.Errorf("%+v, want it denied until the first lapses", r)
+		t.Errorf("%+v, want it refused until the first lapses", r)
 	}
 	t.must("settle last 1")
 	if r := t.must("take k"); !r.Allowed || r.Remaining != t.rule.Max-most-1 {
@@ -182,7 +182,7 @@ func openReservations(t *trial) {
 	}
 }
 
-// window wants a limit to be whole again when its only charge has left, and a denial to say when,
+// window wants a limit to be whole again when its only charge has left, and a refusal to say when,
 // as exactly as the time of both is known on a clock that runs.
 func window(t *trial) {
 	t.rule.Window = 200 * time.Millisecond
@@ -190,14 +190,14 @@ func window(t *trial) {
 		begin := t.Now()
 		reset := t.must("take k%d 10", try).ResetAfter.Microseconds()
 		charged, before := t.Now(), t.Now()
-		denied, after := t.must("take k%d 10", try), t.Now()
-		if denied.Allowed {
+		refused, after := t.must("take k%d 10", try), t.Now()
+		if refused.Allowed {
 			if after < begin+reset {
-				t.Fatalf("admitted at most %d µs after a whole window's cost: %+v", after-begin, denied)
+				t.Fatalf("admitted at most %d µs after a whole window's cost: %+v", after-begin, refused)
 			}
 			continue
 		}
-		for _, told := range []time.Duration{denied.RetryAfter, denied.ResetAfter} {
+		for _, told := range []time.Duration{refused.RetryAfter, refused.ResetAfter} {
 			if us := told.Microseconds(); us < begin+reset-after || us > charged+reset-before {
 				t.Errorf("told %d µs, want from %d to %d", us, begin+reset-after, charged+reset-before)
 			}
@@ -208,7 +208,7 @@ func window(t *trial) {
 		}
 		return
 	}
-	t.Error("no denial within a window in five tries")
+	t.Error("no refusal within a window in five tries")
 }
 
 func concurrent(t *trial) {

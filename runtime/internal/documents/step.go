@@ -251,7 +251,7 @@ func (t *trial) told(c rawstore.Charge, take bool, show []string) (text string) 
 		text = "blocked"
 		good = !r.Allowed && r.Remaining == 0 && r.At == 0 && r.RetryAfter > 0 && (r.ResetAfter >= r.RetryAfter || r.ResetAfter >= c.Rule.Block/2)
 	case !r.Allowed:
-		text = "denied with " + room
+		text = "refused with " + room
 		good = r.At == 0 && r.RetryAfter > 0 && r.Delay == 0
 	case c.Cost == 0:
 		text = room + " for free"

@@ -58,8 +58,8 @@ func (s *Sample) Key() []byte {
 	return nil
 }
 
-// Deny notes that a call with a key was denied: so the rule counts.
-func (s *Sample) Deny(key []byte) {
+// Refuse notes that a call with a key was refused: so the rule counts.
+func (s *Sample) Refuse(key []byte) {
 	s.note(key)
 	s.shared.Store(true)
 	s.kept.Store(true)

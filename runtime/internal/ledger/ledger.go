@@ -5,7 +5,7 @@
 // It is handed charges that a store has made. It promises that a charge is settled once at most;
 // that permits are renewed until they are given back, and that a return is repeated until the
 // store has certainly executed it; and that no call is admitted by units of a lease which the
-// store has not charged, nor after their time. It never denies a call, and never has one wait
+// store has not charged, nor after their time. It never refuses a call, and never has one wait
 // for a store, but for a call that asks for a settlement's errors.
 package ledger
 

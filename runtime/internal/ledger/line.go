@@ -107,7 +107,7 @@ func (l *Lines) JoinExisting(key []byte, max, cost int64, wait time.Duration) *T
 	return t
 }
 
-// Join returns the turn in the line for a key and a max of a call that the store has denied. The
+// Join returns the turn in the line for a key and a max of a call that the store has refused. The
 // turn that the call has, or nil, keeps its place if it is in that line, and otherwise passes. The
 // first one of the line asks the store again at an instant, and there is room at another one; 0:
 // that is not known. Join returns nil if the line is full.

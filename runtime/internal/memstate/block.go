@@ -51,16 +51,16 @@ func (e *entry) clear() {
 	e.forget()
 }
 
-// applyBlock denies a charge that was looked at, if a block is on.
+// applyBlock refuses a charge that was looked at, if a block is on.
 func (e *entry) applyBlock(clock int64, c *terms.Charge, v *view) {
 	if until := e.blockEnd(); until > v.time && !c.Shadow {
 		v.setBlock(clock, until)
 	}
 }
 
-// updateDenied updates the entry of a charge that is not made. If the limit has a block and denies
+// updateRefused updates the entry of a charge that is not made. If the limit has a block and refuses
 // this charge first, the block begins.
-func (e *entry) updateDenied(clock int64, c *terms.Charge, v *view) {
+func (e *entry) updateRefused(clock int64, c *terms.Charge, v *view) {
 	if !c.Allowed && !v.blocked && c.Block > 0 && !c.Shadow {
 		until := v.time + c.Block
 		e.setBlockEnd(until)

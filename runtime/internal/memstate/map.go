@@ -82,7 +82,7 @@ func (m *Map) Take(clock int64, c *terms.Charge) (page *terms.ReceiptPage, recei
 		p = s.charge(clock, hash, c, &v, e, m)
 		page, receipt = s.receipts.Issue()
 	case e != nil:
-		e.updateDenied(clock, c, &v)
+		e.updateRefused(clock, c, &v)
 	}
 	s.mu.Unlock() // A deferred unlock would take as long as the lock.
 	m.tell(c, p)
@@ -192,7 +192,7 @@ func (m *Map) decideAll(clock int64, charges []terms.Charge, commit bool) (confl
 				all = append(all, p)
 			}
 		case e != nil:
-			e.updateDenied(clock, c, &v)
+			e.updateRefused(clock, c, &v)
 		}
 	}
 	return -1, all

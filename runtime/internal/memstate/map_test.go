@@ -53,7 +53,7 @@ func TestEveryAlgorithmHasAState(t *testing.T) {
 			}
 		}
 		if r := decide(true); r.Allowed || r.RetryAfter <= 0 || r.At != 0 {
-			t.Errorf("algorithm %d: got %+v, want a denial", a, r)
+			t.Errorf("algorithm %d: got %+v, want a refusal", a, r)
 		}
 		c := chargeOf(a, "k")
 		c.Cost, c.At, c.Mark = 3, at, mark

@@ -36,7 +36,7 @@ type view struct {
 	time int64
 	// delay is how long the caller must wait for its turn once it is charged.
 	delay int64
-	// blocked says that a block denies the charge.
+	// blocked says that a block refuses the charge.
 	blocked bool
 
 	// mark is the mark of the charge, of a bucket.

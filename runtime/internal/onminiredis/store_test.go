@@ -25,8 +25,8 @@ func TestStore(t *testing.T) {
 		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 		t.Cleanup(func() { _ = client.Close() })
 		return documents.Subject{
-			// Every call is to ask Redis: denials are remembered by the process's clock.
-			Store: runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), runtime.WithDenialMemory(0)),
+			// Every call is to ask Redis: refusals are remembered by the process's clock.
+			Store: runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), runtime.WithRefusalMemory(0)),
 			Now:   func() int64 { return now.UnixMicro() },
 			Exact: true,
 			Slow:  true, // the interpreter of Lua is written in Go, and compiles the script for each call

@@ -80,7 +80,7 @@ func (n Numbers) Window() time.Duration {
 // Terms returns the terms of calls with a max, but for how long a call may wait in a queue.
 func (n Numbers) Terms(max int64) (t terms.Terms) {
 	r := n.Rule
-	t.Algorithm, t.Shadow, t.Window, t.Max = n.Counted(), !r.Mode.Denies(), n.Window().Microseconds(), max
+	t.Algorithm, t.Shadow, t.Window, t.Max = n.Counted(), !r.Mode.Refuses(), n.Window().Microseconds(), max
 	t.Param, t.More = n.params(max)
 	t.Block, t.Holds, t.Period = r.Block.Microseconds(), r.Hold, n.Period
 	t.Reserve, t.Debt, t.Keep = r.Reserve.Microseconds(), n.debt(), r.Keep
@@ -217,7 +217,7 @@ func (n Numbers) CheckSettled(reserved, settled int64) error {
 }
 
 // CheckCost returns an error if a cost could be admitted at a max, but at the price of too
-// much work for a store. A cost above max is no such error: it is denied before it comes to
+// much work for a store. A cost above max is no such error: it is refused before it comes to
 // a store.
 func (n Numbers) CheckCost(max, cost int64) error {
 	most := n.MostCost()

@@ -50,7 +50,7 @@ func TestNumbers(t *testing.T) {
 		if test.max == 0 {
 			test.max = 100
 		}
-		want := terms.Terms{Algorithm: test.algorithm, Shadow: !r.Mode.Denies(), Window: test.window, Max: test.max,
+		want := terms.Terms{Algorithm: test.algorithm, Shadow: !r.Mode.Refuses(), Window: test.window, Max: test.max,
 			Param: test.param, More: test.more, Block: r.Block.Microseconds(), Holds: r.Hold}
 		if got := n.Terms(test.max); got != want {
 			t.Errorf("%s: terms %+v, want %+v", name, got, want)
@@ -110,7 +110,7 @@ func TestCheck(t *testing.T) {
 	for name, ok := range map[string]bool{
 		"a log takes 250":            log.CheckCost(1000, 250) == nil,
 		"a log takes no 251":         log.CheckCost(1000, 251) != nil,
-		"what is denied is no work":  log.CheckCost(250, 251) == nil,
+		"what is refused is no work": log.CheckCost(250, 251) == nil,
 		"a counter takes all":        counter.CheckCost(spec.MaxCount, spec.MaxCount) == nil,
 		"nor do permits take 251":    permits.CheckCost(1000, 251) != nil,
 		"a log owes 250":             log.CheckSettled(3, 253) == nil,

@@ -175,7 +175,7 @@ func (s *OverrideSet) Unmet(u *Unmet) []string {
 
 // Next returns the set that follows when o are the overrides, which is s if they are the same.
 // The error names a known rule that they do not fit. A rule whose override is unchanged stays
-// what it is, and so do its remembered denials.
+// what it is, and so do its remembered refusals.
 func (s *OverrideSet) Next(o Overrides) (*OverrideSet, error) {
 	if s.Equal(&o) {
 		return s, nil

@@ -55,7 +55,7 @@ type Plan struct {
 	// Adapts reports that the load scales the max.
 	Adapts bool
 	// Plain is up to how long the parts of a key may be of a call that is decided on its
-	// caller's stack: one that does not wait and is denied if there is no room. It is -1 if
+	// caller's stack: one that does not wait and is refused if there is no room. It is -1 if
 	// there are no such calls.
 	Plain int
 
@@ -98,7 +98,7 @@ func (p *Plan) Correction(key []byte, charged, units, at, mark int64) (c terms.C
 // that share its limit. Its caller has set the fields before Terms, and Fail, Adapts and Err.
 func (p *Plan) Complete(replicas int64) *Plan {
 	n, r := p.Numbers, p.Numbers.Rule
-	p.Share, p.Wait, p.Terms.Shadow, p.Plain = p, r.Wait, !r.Mode.Denies(), -1
+	p.Share, p.Wait, p.Terms.Shadow, p.Plain = p, r.Wait, !r.Mode.Refuses(), -1
 	if n.plain().Name != "" { // all that a reset needs
 		p.Tag, p.Terms.Algorithm, p.Terms.Window = n.Tag(), n.Counted(), n.Window().Microseconds()
 	}

@@ -172,7 +172,7 @@ func Adapts(r *rule.Rule) bool { return r != nil && r.Adaptive != nil }
 // closed.
 func (s *Plans) policy(r *rule.Rule) rule.FailurePolicy {
 	policy := cmp.Or(r.Fail, s.Fail, rule.FailOpen)
-	if policy > rule.FailLocal || policy == rule.FailClosed && !r.Mode.Denies() {
+	if policy > rule.FailLocal || policy == rule.FailClosed && !r.Mode.Refuses() {
 		policy = rule.FailOpen
 	}
 	return policy

@@ -36,8 +36,8 @@ type batch struct {
 	callers    int        // of the waiters, those that are no returns
 	keys       []uint64   // hashes of what it makes busy, see batcher.isBusy
 
-	ctx    context.Context // from when it is sent until it is over
-	denied []*waiter       // see dropDenied
+	ctx     context.Context // from when it is sent until it is over
+	refused []*waiter       // see dropRefused
 
 	room   int64 // for more work
 	mixed  bool  // the groups are of several operations

@@ -59,7 +59,7 @@ func (b *batcher) collect(batch *batch, patience time.Duration) bool {
 		if n == 0 {
 			return false
 		}
-		n -= b.dropDenied(batch)
+		n -= b.dropRefused(batch)
 		taken := batch.load()
 		if taken < n {
 			b.putBack(batch, taken)
@@ -125,43 +125,43 @@ func (b *batcher) putBack(batch *batch, n int) {
 	b.startLingered(batch.sent)
 }
 
-// dropDenied takes those out of a batch that is about to be sent whose calls are
-// denied by what was learned since they arrived, and tells them. Redis need not
+// dropRefused takes those out of a batch that is about to be sent whose calls are
+// refused by what was learned since they arrived, and tells them. Redis need not
 // say so again. It returns how many they are.
-func (b *batcher) dropDenied(batch *batch) int {
-	m := b.cfg.Denials
+func (b *batcher) dropRefused(batch *batch) int {
+	m := b.cfg.Refusals
 	if m == nil || m.Empty() {
 		return 0
 	}
-	batch.denied = batch.denied[:0]
+	batch.refused = batch.refused[:0]
 	for _, w := range batch.waiters {
-		if w.op == script.Take && w.state.Load() == pending && m.DeniedSince(w.Calls, w.arrived) {
-			batch.denied = append(batch.denied, w)
+		if w.op == script.Take && w.state.Load() == pending && m.RefusedSince(w.Calls, w.arrived) {
+			batch.refused = append(batch.refused, w)
 		}
 	}
-	if len(batch.denied) == 0 {
+	if len(batch.refused) == 0 {
 		return 0
 	}
-	b.unregister(batch, batch.denied)
-	for i, w := range batch.denied {
+	b.unregister(batch, batch.refused)
+	for i, w := range batch.refused {
 		permission := w.permission // the waiter is its caller's once that is told
 		if w.finish(nil) {
 			b.breaker.Cancel(permission)
 		}
-		batch.denied[i] = nil
+		batch.refused[i] = nil
 	}
-	return len(batch.denied)
+	return len(batch.refused)
 }
 
 // unregister takes waiters out of a batch, which are in the order that they have
 // there. Only then may their callers be told, who use them again.
-func (b *batcher) unregister(batch *batch, denied []*waiter) {
+func (b *batcher) unregister(batch *batch, refused []*waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	stay := batch.waiters[:0]
 	for _, w := range batch.waiters {
-		if len(denied) > 0 && w == denied[0] {
-			denied = denied[1:]
+		if len(refused) > 0 && w == refused[0] {
+			refused = refused[1:]
 		} else {
 			stay = append(stay, w)
 		}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/recall"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/server"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -78,8 +78,8 @@ type Config struct {
 	// Timeout is a caller's budget.
 	Timeout time.Duration
 	Library script.Library
-	// Denials learns what Redis denies; nil: nobody does.
-	Denials *denials.Memory
+	// Refusals learns what Redis refuses; nil: nobody does.
+	Refusals *recall.Memory
 	// Sharding finds out whether no call may be decided, since keys are sharded; or nil.
 	Sharding *server.Sharding
 	// Undecided is called for calls that were not decided, and for charges that were not given

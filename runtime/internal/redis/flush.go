@@ -125,8 +125,8 @@ func (b *batcher) finish(batch *batch) bool {
 }
 
 // tell tells the callers of a group, which was answered at an instant, what became of their
-// calls. The denial memory learns it first: a caller that is told, and calls again, finds its
-// denial there.
+// calls. The refusal memory learns it first: a caller that is told, and calls again, finds its
+// refusal there.
 func (b *batcher) tell(batch *batch, g *group, answered time.Duration) {
 	for _, e := range g.executions {
 		step := b.clock.Learn(batch.clock, e.Clock, batch.sent)
@@ -134,7 +134,7 @@ func (b *batcher) tell(batch *batch, g *group, answered time.Duration) {
 			b.cfg.Stepped(b.address(), step)
 		}
 	}
-	m := b.cfg.Denials
+	m := b.cfg.Refusals
 	if m != nil && g.op == script.Take && g.learn(m, batch.sent, answered) {
 		m.Publish()
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/algorithm"
-	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/recall"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -155,9 +155,9 @@ func (g *group) err() error {
 	return g.executions[0].Err
 }
 
-// learn has a memory learn what the script has denied, which was sent at an instant and
+// learn has a memory learn what the script has refused, which was sent at an instant and
 // answered by another one, and reports whether that was anything.
-func (g *group) learn(m *denials.Memory, sent, answered time.Duration) (denied bool) {
+func (g *group) learn(m *recall.Memory, sent, answered time.Duration) (refused bool) {
 	for i := range g.calls {
 		call := &g.calls[i]
 		if call.Err != nil {
@@ -166,9 +166,9 @@ func (g *group) learn(m *denials.Memory, sent, answered time.Duration) (denied b
 		if g.outcomes[i].Admitted < g.times[i] && g.times[i] > 1 {
 			call.Charges[0].Allowed = false // the last of them was not; share tells them apart
 		}
-		denied = m.Learn(call, sent, answered) || denied
+		refused = m.Learn(call, sent, answered) || refused
 	}
-	return denied
+	return refused
 }
 
 // finish tells everybody in the group what became of their calls. It returns
@@ -206,7 +206,7 @@ func (g *group) share(call *terms.Call, p place) {
 		if ahead > 0 || c.Remaining > 0 {
 			c.MoreAfter = 0
 		} else {
-			c.MoreAfter = max(c.MoreAfter, c.RetryAfter) // of the next one, which was denied
+			c.MoreAfter = max(c.MoreAfter, c.RetryAfter) // of the next one, which was refused
 		}
 		c.Allowed, c.Blocked, c.RetryAfter = true, false, 0
 		c.Remaining += ahead * c.Cost

@@ -14,7 +14,7 @@ import (
 // resetKey removes a key. A server that does not respond keeps no other's keys from
 // being reset.
 func (r *Router) resetKey(ctx context.Context, key []byte) error {
-	defer r.forgetDenial(key)
+	defer r.forgetRefusal(key)
 	slot := r.slot(key)
 	b, err := r.batcher(ctx, key, slot)
 	if err != nil {

@@ -25,8 +25,8 @@ func (b *batcher) Return(c *terms.Charge, slot int, done terms.Returned) bool {
 	if !w.permission.Probe() {
 		w.idleUntil = w.arrived + min(idleTime, b.cfg.Timeout/10)
 	}
-	if b.cfg.Denials != nil {
-		b.cfg.Denials.Forget(c.Key)
+	if b.cfg.Refusals != nil {
+		b.cfg.Refusals.Forget(c.Key)
 	}
 	_, ok := b.join(w)
 	return ok

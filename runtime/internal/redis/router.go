@@ -39,7 +39,7 @@ type Router struct {
 	watch    watch
 }
 
-// Take implements [terms.Store]. The memory of denials was asked before.
+// Take implements [terms.Store]. The memory of refusals was asked before.
 func (r *Router) Take(ctx context.Context, calls []terms.Call) error {
 	return r.decideAll(ctx, script.Take, calls)
 }
@@ -103,14 +103,14 @@ func (r *Router) decideAll(ctx context.Context, op script.Operation, calls []ter
 func (r *Router) sharded() bool { return r.cfg.Sharding != nil && r.cfg.Sharding.Found.Load() }
 
 // decide executes calls of a caller that arrived at an instant, and fills in their results.
-// The error is non-nil if none was executed. A settlement also makes the denial memory forget
+// The error is non-nil if none was executed. A settlement also makes the refusal memory forget
 // the keys.
 func (r *Router) decide(ctx context.Context, op script.Operation, calls []terms.Call, arrived time.Duration) error {
 	if len(calls) == 0 {
 		return nil
 	}
 	if op == script.Settle {
-		defer r.forgetDenials(calls)
+		defer r.forgetRefusals(calls)
 	}
 	if r.only != nil {
 		return r.only.share(ctx, op, 0, calls, arrived)
@@ -225,17 +225,17 @@ func (r *Router) count(err error, calls int) {
 	r.doubt(err)
 }
 
-// forgetDenials has the denial memory forget the keys of calls.
-func (r *Router) forgetDenials(calls []terms.Call) {
+// forgetRefusals has the refusal memory forget the keys of calls.
+func (r *Router) forgetRefusals(calls []terms.Call) {
 	for i := range calls {
 		for j := range calls[i].Charges {
-			r.forgetDenial(calls[i].Charges[j].Key)
+			r.forgetRefusal(calls[i].Charges[j].Key)
 		}
 	}
 }
 
-func (r *Router) forgetDenial(key []byte) {
-	if r.cfg.Denials != nil {
-		r.cfg.Denials.Forget(key)
+func (r *Router) forgetRefusal(key []byte) {
+	if r.cfg.Refusals != nil {
+		r.cfg.Refusals.Forget(key)
 	}
 }

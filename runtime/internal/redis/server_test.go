@@ -15,8 +15,8 @@ import (
 
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
-	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/goredis"
+	"github.com/rategen/rategen/runtime/internal/recall"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -170,7 +170,7 @@ func newSubject(tb testing.TB, s *fakeServer) *subject {
 // quiet returns what a batcher under test has, which reports nothing but panics.
 func quiet(tb testing.TB) *Config {
 	return &Config{
-		Timeout: timeout, Denials: denials.New(time.Second),
+		Timeout: timeout, Refusals: recall.New(time.Second),
 		Undecided: func(error, int) {}, Changed: func(string, bool) {}, Stepped: func(string, time.Duration) {},
 		Panicked: func(value any) { tb.Errorf("panic: %v", value) },
 	}

@@ -37,7 +37,7 @@ func (r *Router) Renew(ctx context.Context, calls []terms.Call) error {
 func (r *Router) Hold(ctx context.Context, charges []terms.Charge) error {
 	err := r.decideEach(ctx, script.Hold, charges)
 	for i := range charges {
-		r.forgetDenial(charges[i].Key)
+		r.forgetRefusal(charges[i].Key)
 	}
 	return err
 }
@@ -78,6 +78,6 @@ func (r *Router) resetLapsing(ctx context.Context, c *terms.Charge) error {
 	plain.Cost = 0
 	calls := []terms.Call{{Charges: []terms.Charge{plain}}}
 	err := r.decideAll(ctx, script.Renew, calls)
-	r.forgetDenial(c.Key)
+	r.forgetRefusal(c.Key)
 	return cmp.Or(err, calls[0].Err)
 }

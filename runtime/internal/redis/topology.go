@@ -32,8 +32,8 @@ func New(client rediswire.Client, cfg *Config) *Router {
 		r.seed = maphash.MakeSeed()
 		r.ready.Store(true)
 	}
-	if cfg.Denials != nil {
-		cfg.Denials.Parts()
+	if cfg.Refusals != nil {
+		cfg.Refusals.Parts()
 	}
 	return r
 }

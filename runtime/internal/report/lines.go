@@ -44,7 +44,7 @@ var (
 	NotRenewed  = warning("not_renewed", "what calls hold was not renewed by its store")
 	BreakerOpen = warning("breaker_open", "rate limit store not responding: circuit breaker open")
 	SteppedBack = warning("clock_stepped_back",
-		"the clock of the rate limit store stepped back: keys may deny calls for up to a window, and those used more than a window ahead count anew")
+		"the clock of the rate limit store stepped back: keys may refuse calls for up to a window, and those used more than a window ahead count anew")
 	SteppedForward = warning("clock_stepped_forward",
 		"the clock of the rate limit store stepped forward, or this machine was suspended: what counts leaves its window as much sooner, so that keys may admit what they admit at worst once more")
 	ShortOfMemory = warning("short_of_memory", "redis is short of memory")

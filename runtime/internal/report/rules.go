@@ -25,7 +25,7 @@ type Lines struct {
 	overruled  findings.List // by rule and route
 	rules      bounded.Map[*rule.Rule, ruleLines]
 	otherRules ruleLines                 // of the rules beyond the map's bound
-	recentRule atomic.Pointer[ruleLines] // of the last denial's line: found quickly in a flood
+	recentRule atomic.Pointer[ruleLines] // of the last refusal's line: found quickly in a flood
 
 	steps, renewals Throttle // of clocks that stepped back, and of permits that were not renewed
 	classes         sync.Map // class of what was not decided -> *Throttle
@@ -38,7 +38,7 @@ type ruleLines struct {
 	unsettled, held Throttle
 	// a line was written
 	emptyPart, invalidKey, sharedKey atomic.Bool
-	denied                           StripedThrottle
+	refused                          StripedThrottle
 }
 
 // Known returns how many rules were written about, at most.
@@ -121,23 +121,23 @@ func (l *Lines) SharedKey(shadow, other *rule.Rule) {
 	}
 }
 
-// DenialDue reports whether [Lines.Denied] may be called for a rule's denial of a call that
+// RefusalDue reports whether [Lines.Refused] may be called for a rule's refusal of a call that
 // arrived at an instant, and how many were left out since the last time. Stripe is that of a
 // [StripedThrottle].
-func (l *Lines) DenialDue(r *rule.Rule, arrived time.Duration, stripe uint32) (skipped int64, due bool) {
-	return l.ruleLines(r).denied.Due(arrived, stripe)
+func (l *Lines) RefusalDue(r *rule.Rule, arrived time.Duration, stripe uint32) (skipped int64, due bool) {
+	return l.ruleLines(r).refused.Due(arrived, stripe)
 }
 
-// A Denial is what the log says of one.
-type Denial struct {
+// A Refusal is what the log says of one.
+type Refusal struct {
 	Mode, Source string
 	Limit, Cost  int64
 	RetryAfter   time.Duration // the largest one: never
 	Blocked      bool
 }
 
-// Denied says that a rule has denied a call.
-func (l *Lines) Denied(r *rule.Rule, skipped int64, d Denial) {
+// Refused says that a rule has refused a call.
+func (l *Lines) Refused(r *rule.Rule, skipped int64, d Refusal) {
 	l.recentRule.Store(l.ruleLines(r))
 	after := slog.Duration("retry_after", d.RetryAfter)
 	if d.RetryAfter == math.MaxInt64 {

@@ -46,7 +46,7 @@ func writes(calls map[string]int) (n int) {
 	return n
 }
 
-// TestBlockWrites wants a block to be written once, by the denial that begins it,
+// TestBlockWrites wants a block to be written once, by the refusal that begins it,
 // and to cost callers who are not blocked neither a command nor an argument.
 func TestBlockWrites(t *testing.T) {
 	client := ownRedis(t)
@@ -71,9 +71,9 @@ func TestBlockWrites(t *testing.T) {
 			}
 			return calls, args
 		}
-		denies := func(cost int64) map[string]int {
+		refuses := func(cost int64) map[string]int {
 			return executedBy(t, client, func() {
-				if d, _ := denied(t, limiter, blocking.Limit(nil).WithCost(cost)); !d.Blocked {
+				if d, _ := refused(t, limiter, blocking.Limit(nil).WithCost(cost)); !d.Blocked {
 					t.Errorf("%s: cost %d: got %+v", name, cost, d)
 				}
 			})
@@ -87,12 +87,12 @@ func TestBlockWrites(t *testing.T) {
 		same(t, name+": commands of an admitted call", without, with)
 		equal(t, name+": arguments", most, least)
 		// The write itself, and the expiry.
-		if first := denies(6); writes(first) != 2 || first["pexpire"] != 1 {
-			t.Errorf("%s: the denial that blocks executes %v", name, first)
+		if first := refuses(6); writes(first) != 2 || first["pexpire"] != 1 {
+			t.Errorf("%s: the refusal that blocks executes %v", name, first)
 		}
 		state := client.Dump(t.Context(), onlyKey(t, client, blocking.Prefix)).Val()
 		for _, cost := range []int64{6, 1, 10} {
-			equal(t, name+": writes of a blocked call", writes(denies(cost)), 0)
+			equal(t, name+": writes of a blocked call", writes(refuses(cost)), 0)
 		}
 		if d, err := limiter.Peek(t.Context(), blocking.Limit(nil)); err != nil || !d.Blocked {
 			t.Errorf("%s: peek: got %+v, %v", name, d, err)
@@ -133,7 +133,7 @@ func TestBlockExpiry(t *testing.T) {
 	}
 }
 
-// TestBlockWithoutMemory wants a Redis that refuses writes to deny all the same.
+// TestBlockWithoutMemory wants a Redis that refuses writes to refuse all the same.
 func TestBlockWithoutMemory(t *testing.T) {
 	client := ownRedis(t)
 	limiter := newLimiter(client)
@@ -150,7 +150,7 @@ func TestBlockWithoutMemory(t *testing.T) {
 			for _, limits := range [][]runtime.Limit{{rule.Limit(nil)}, {other.Limit(nil), rule.Limit(nil)}} {
 				d, err := limiter.Take(t.Context(), limits...)
 				if !errors.Is(err, runtime.ErrLimited) || d.Blocked != blocked || d.RetryAfter <= 0 || d.Rule != rule.Name {
-					t.Errorf("%s: got %+v, %v, want a denial, blocked %v", name, d, err, blocked)
+					t.Errorf("%s: got %+v, %v, want a refusal, blocked %v", name, d, err, blocked)
 				}
 			}
 		}

@@ -72,7 +72,7 @@ func TestRaisedMember(t *testing.T) {
 }
 
 // TestRaisedWindow raises a window while a key is in use, and wants the key to outlive what the
-// longer window counts: after a charge, and after a denial of a key that expires too early.
+// longer window counts: after a charge, and after a refusal of a key that expires too early.
 func TestRaisedWindow(t *testing.T) {
 	t.Parallel()
 	only := func(r *runtime.Rule) bool { return !layered(r) } // whose keys name the window
@@ -106,7 +106,7 @@ func onlyKey(t *testing.T, client *redis.Client, prefix string) string {
 }
 
 // TestExpiry wants every key to expire, at most a window and a second after its last charge. A
-// key that has lost its expiry gets one by the next call, be it admitted or denied.
+// key that has lost its expiry gets one by the next call, be it admitted or refused.
 func TestExpiry(t *testing.T) {
 	client := ownRedis(t)
 	limiter := newLimiter(client)
@@ -136,8 +136,8 @@ func TestExpiry(t *testing.T) {
 			expires("admitted")
 			taken(t, limiter, limit.WithCost(100))
 			expires("admitted again")
-			denied(t, limiter, limit.WithCost(most))
-			expires("denied")
+			refused(t, limiter, limit.WithCost(most))
+			expires("refused")
 			client.Persist(t.Context(), onlyKey(t, client, r.Prefix))
 			taken(t, limiter, limit.WithCost(some))
 			// A log may leave its expiry alone for up to 0.8 seconds.
@@ -146,8 +146,8 @@ func TestExpiry(t *testing.T) {
 			}
 			expires("healed by an admitted call")
 			client.Persist(t.Context(), onlyKey(t, client, r.Prefix))
-			denied(t, limiter, limit.WithCost(most))
-			expires("healed by a denied call")
+			refused(t, limiter, limit.WithCost(most))
+			expires("healed by a refused call")
 			between(t, "healed to expire when its events have left, in", lives(), 2*time.Second, longest)
 		})
 	}
@@ -204,8 +204,8 @@ func TestKeptKeys(t *testing.T) {
 				d = taken(t, limiter, limit.WithCost(3))
 				settled(t, limiter, d, 3)
 				client.Persist(ctx, key)
-				denied(t, limiter, limit)
-				lives("denied", d)
+				refused(t, limiter, limit)
+				lives("refused", d)
 				if reserve == 0 {
 					equal(t, r.Name+": bytes", client.StrLen(ctx, key).Val(), map[bool]int64{false: 37, true: 51}[keep > 0])
 				}

@@ -1,9 +1,9 @@
 package script_test
 
 var takeMutations = []scriptMutation{
-	{"take: shadow denies", "", "(limit.shadow or not limit.retry)", "(not limit.retry)", bySuite("zset", "shadow")},
+	{"take: shadow refuses", "", "(limit.shadow or not limit.retry)", "(not limit.retry)", bySuite("zset", "shadow")},
 	{"take: shadow charged without room", "", "if admitted and not limit.retry and", "if admitted and", bySuite("zset", "shadow")},
-	{"take: charged despite a denial", "", "if admitted and not limit.retry and", "if not limit.retry and", bySuite("zset", "all-or-none")},
+	{"take: charged despite a refusal", "", "if admitted and not limit.retry and", "if not limit.retry and", bySuite("zset", "all-or-none")},
 	{"take: written before all is checked", "", "admitted = admitted and", "if not limit.retry then limit.charge() end\nadmitted = admitted and", bySuite("zset", "all-or-none")},
 	{"take: more than there is room for", "", "math.floor(room / cost)", "times", "^TestSharedTrips$"},
 	{"take: one charge for several calls", "", "cost = cost * allowed", "", "^TestSharedTrips$"},

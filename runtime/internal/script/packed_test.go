@@ -29,7 +29,7 @@ func packedRule(max int64) *runtime.Rule {
 
 // TestPackedRead has calls find a log of 10,000 events, and wants no more than a
 // little of it to be read and written, wherever in the ring its edges are, whether
-// the call is admitted or denied.
+// the call is admitted or refused.
 func TestPackedRead(t *testing.T) {
 	t.Parallel()
 	const events, most = 10_000, 700 // bytes; those of the log are 70,000

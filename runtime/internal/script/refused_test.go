@@ -43,7 +43,7 @@ func (s *keyState) take(cost int64) rawstore.Charge {
 	s.Helper()
 	c := must(s.T, s.Store, take, []rawstore.Call{{Charges: []rawstore.Charge{s.charge(cost)}}})
 	if !c.Allowed {
-		s.Fatalf("%s is denied: %+v", s.key, c.Result)
+		s.Fatalf("%s is refused: %+v", s.key, c.Result)
 	}
 	return c
 }

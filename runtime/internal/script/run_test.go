@@ -205,7 +205,7 @@ func together(server *redistest.Server, n int, call func(i int)) {
 
 // TestSharedTrips has many callers of one key be decided together, and wants them to be
 // told what they would be one after the other: those that there is room for are admitted,
-// and the others denied, or blocked for as long as the key then lives.
+// and the others refused, or blocked for as long as the key then lives.
 func TestSharedTrips(t *testing.T) {
 	t.Parallel()
 	const callers, cost, most = 60, 2, 51

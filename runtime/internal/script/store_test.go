@@ -24,7 +24,7 @@ import (
 // What stores and limiters are asked most often, and how.
 var (
 	quiet, closed, key, blocked                = limittest.Quiet, limittest.Closed, limittest.Key, limittest.Blocked
-	taken, denied, settled, refunded           = limittest.Taken, limittest.Denied, limittest.Settled, limittest.Refunded
+	taken, refused, settled, refunded          = limittest.Taken, limittest.Refused, limittest.Settled, limittest.Refunded
 	left, wantLeft, passing, ok, eventually    = limittest.Left, limittest.WantLeft, limittest.Passing, limittest.OK, limittest.Eventually
 	single, chargeOf, try, must, settledCharge = storetest.Single, storetest.ChargeOf, storetest.Try, storetest.Must, storetest.Settled
 	take, peek, renew                          = storetest.Take, storetest.Peek, storetest.Renew
@@ -67,7 +67,7 @@ func mutated(text string) string {
 }
 
 // newStore returns a store that waits for longer than a busy machine takes, and remembers no
-// denials. TestMutations changes its scripts.
+// refusals. TestMutations changes its scripts.
 func newStore(client redis.UniversalClient, changes ...func(*redisengine.Config)) runtime.Store {
 	cfg := &redisengine.Config{
 		Timeout: 20 * time.Second, Beside: time.Minute,

@@ -18,7 +18,7 @@ type Call struct {
 	Err error
 	// Arrived is the instant at which the call reached the limiter; 0: unknown.
 	Arrived time.Duration
-	// Again marks a call that has waited: what was denied before says nothing about
+	// Again marks a call that has waited: what was refused before says nothing about
 	// it, as long as Redis answers.
 	Again bool
 	// Previous is the number, from 1 on, of the last call before this one in a batch that
@@ -45,7 +45,7 @@ func (c *Call) Enforced() int {
 	return len(c.Charges)
 }
 
-// Admitted reports whether every limit that may deny a call with some charges has room.
+// Admitted reports whether every limit that may refuse a call with some charges has room.
 func Admitted(charges []Charge) bool {
 	for i := range charges {
 		if !charges[i].Allowed && !charges[i].Shadow {
@@ -77,7 +77,7 @@ type Charge struct {
 	// Wait is how long the call may still wait for room. A queue is told by its Terms.
 	Wait time.Duration
 	// Deferred marks a charge beside a queue. To take makes it if the call's turn is now.
-	// Otherwise it denies the call only if it would at its turn, and is made then.
+	// Otherwise it refuses the call only if it would at its turn, and is made then.
 	Deferred bool
 	// Label names the charge's rule. It may be nil.
 	Label *Label
@@ -88,8 +88,8 @@ type Charge struct {
 	Err error
 	// Source is who has decided the charge. Stores do not set it.
 	Source rule.Source
-	// Rechecks marks a charge that finds out whether a denial still holds, see
-	// package denials.
+	// Rechecks marks a charge that finds out whether a refusal still holds, see
+	// package refusals.
 	Rechecks bool
 }
 
@@ -155,9 +155,9 @@ type Result struct {
 	// drained: 0 if nothing had since the bucket was last empty, and more from then
 	// on; in a queue the time of the charge. It is 0 for other algorithms.
 	Mark int64
-	// Recalled reports that an earlier denial was repeated, see package denials.
+	// Recalled reports that an earlier refusal was repeated, see package refusals.
 	Recalled bool
-	// Blocked reports that a block denies the charge. To take begins it where a limit
+	// Blocked reports that a block refuses the charge. To take begins it where a limit
 	// that enforces has no room for a charge; to peek begins none. RetryAfter is then
 	// its rest or, if the limit has no room for longer, the time until it has;
 	// Remaining is 0.
@@ -165,7 +165,7 @@ type Result struct {
 }
 
 // AwaitsTurn reports whether a charge is made at its call's turn, which comes after a time. If it is,
-// and does not deny the call, it is allowed. Permits may be back by then.
+// and does not refuse the call, it is allowed. Permits may be back by then.
 func (c *Charge) AwaitsTurn(turn time.Duration) bool {
 	if !c.Deferred || turn <= 0 {
 		return false

@@ -18,7 +18,7 @@ import (
 // limit. Times are in microseconds.
 type Terms struct {
 	Algorithm algorithm.Algorithm
-	// Shadow marks a limit that is counted and denies nobody.
+	// Shadow marks a limit that is counted and refuses nobody.
 	Shadow bool
 	// Window is the time that Max refers to.
 	Window int64
@@ -31,7 +31,7 @@ type Terms struct {
 	// More is how many fine buckets make a coarse one of a LayeredCounter; how
 	// long a call may wait in a Queue; -1 for other buckets.
 	More int64
-	// Block is for how long a denied caller stays denied; 0: no longer than the
+	// Block is for how long a refused caller stays refused; 0: no longer than the
 	// limit has no room. In shadow mode it says only that the key may hold a block.
 	Block int64
 	// Holds says that the key may be held, which is a block for everybody.

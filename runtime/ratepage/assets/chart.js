@@ -51,7 +51,7 @@ export function areaChart(label) {
 const bars = 60;
 
 // sparkline returns a chart of one rule and a function that draws its last
-// seconds, each [admitted, denied, undecided], which stand on top of each other.
+// seconds, each [admitted, refused, undecided], which stand on top of each other.
 export function sparkline() {
   const paths = ["a", "d", "u"].map((name) => svg("path", { class: name }));
   const base = svg("path", { class: "base", d: `M0 27.5H${bars * 4}` });

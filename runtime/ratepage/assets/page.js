@@ -9,7 +9,7 @@ import * as tiles from "./tiles.js";
 import * as rules from "./rules.js";
 import * as lookup from "./lookup.js";
 import * as store from "./store.js";
-import * as denied from "./denied.js";
+import * as refused from "./refused.js";
 import * as processes from "./processes.js";
 import * as overrides from "./overrides.js";
 import * as findings from "./findings.js";
@@ -71,7 +71,7 @@ function apply(frame) {
     overrides.load();
     lookup.refresh();
   }
-  if (frame.denied_keys) denied.set(frame.denied_keys, keys);
+  if (frame.refused_keys) refused.set(frame.refused_keys, keys);
 }
 
 function begin(state) {
@@ -99,7 +99,7 @@ let asking = null; // a timer: what processes have told changes without a frame
 
 function ask() {
   processes.load();
-  denied.load();
+  refused.load();
 }
 
 function leave() {

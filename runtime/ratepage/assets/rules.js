@@ -12,7 +12,7 @@ const recent = 10; // seconds that a rate is the mean of, which rules are sorted
 
 let rules = [];
 let shown = page;
-let calls = new Map(); // name -> seconds of [admitted, denied, shadow, undecided]
+let calls = new Map(); // name -> seconds of [admitted, refused, shadow, undecided]
 let waits = new Map(); // name -> what its calls wait for now
 let rows = new Map(); // rule -> its row
 let sorted = 0;
@@ -74,7 +74,7 @@ function matches(rule) {
   const text = $("filter").value.trim().toLowerCase();
   if (text && !rule.name.toLowerCase().includes(text) && !rule.source.toLowerCase().includes(text)) return false;
   switch ($("show").value) {
-    case "denied": return refused(rule, recent) > 0;
+    case "refused": return refused(rule, recent) > 0;
     case "undecided": return mean(rule.name, 3, recent) > 0;
     case "changed": return rule.overridden || rule.overridden_keys > 0 || rule.factor !== 1;
     case "shadow": return rule.mode === "shadow" || !rule.enabled;

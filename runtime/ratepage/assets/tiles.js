@@ -5,7 +5,7 @@ import { areaChart } from "./chart.js";
 
 const columns = [
   ["admitted", "Admitted"],
-  ["denied", "Refused"],
+  ["refused", "Refused"],
   ["shadow", "Over, in shadow"],
   ["undecided", "Undecided"],
 ];

@@ -64,16 +64,16 @@ func (r *Redis) Keys() []string { return r.server.Keys() }
 
 // Store returns a store on a client of its own, both closed when the test ends. It
 // asks Redis about every call, since by the process's clock it could not tell when a
-// denial is over, and it waits 30 s for an answer. A store that the code under test
+// refusal is over, and it waits 30 s for an answer. A store that the code under test
 // makes itself needs the same:
 //
-//	runtime.NewRedisStore(client, runtime.WithDenialMemory(0), runtime.WithTimeout(30*time.Second))
+//	runtime.NewRedisStore(client, runtime.WithRefusalMemory(0), runtime.WithTimeout(30*time.Second))
 func (r *Redis) Store(opts ...runtime.RedisOption) *runtime.RedisStore {
 	client := redis.NewClient(runtime.TuneRedis(&redis.Options{
 		Addr: r.Addr(), DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
 	}))
 	store := runtime.NewRedisStore(client, append([]runtime.RedisOption{
-		runtime.WithDenialMemory(0), runtime.WithTimeout(patience),
+		runtime.WithRefusalMemory(0), runtime.WithTimeout(patience),
 	}, opts...)...)
 	r.t.Cleanup(func() {
 		_ = store.Close()

@@ -1,4 +1,4 @@
-package denials
+package recall
 
 import (
 	"strconv"
@@ -10,7 +10,7 @@ import (
 )
 
 func add(t *table, key string, until, asked time.Duration) {
-	t.add([]byte(key), &denial{freshEnd: until, fitTime: until}, asked)
+	t.add([]byte(key), &refusal{freshEnd: until, fitTime: until}, asked)
 }
 
 // TestTableIsBounded adds more keys than there is room for, and wants those
@@ -33,10 +33,10 @@ func TestTableIsBounded(t *testing.T) {
 		}
 	}
 	if alive < n/1000*99/100 {
-		t.Errorf("%d of %d long denials are left", alive, n/1000)
+		t.Errorf("%d of %d long refusals are left", alive, n/1000)
 	}
 	if slots := table.size(); slots > shards*shardSlots/4 {
-		t.Errorf("%d slots for %d denials that are fresh at a time", slots, n/1000)
+		t.Errorf("%d slots for %d refusals that are fresh at a time", slots, n/1000)
 	}
 
 	table = &New(time.Hour).table
@@ -50,7 +50,7 @@ func TestTableIsBounded(t *testing.T) {
 		}
 	}
 	if slots := table.size(); slots != shards*shardSlots || found < slots*9/10 || found > slots {
-		t.Errorf("%d denials found in %d slots", found, slots)
+		t.Errorf("%d refusals found in %d slots", found, slots)
 	}
 }
 
@@ -62,11 +62,11 @@ func TestStaleStay(t *testing.T) {
 	table := &New(time.Second).table
 	for i := range n {
 		asked := time.Duration(i+1) * time.Second
-		table.add([]byte(strconv.Itoa(i)), &denial{freshEnd: asked + time.Second, fitTime: 3 * n * time.Second}, asked)
+		table.add([]byte(strconv.Itoa(i)), &refusal{freshEnd: asked + time.Second, fitTime: 3 * n * time.Second}, asked)
 	}
 	for i := range n {
 		if table.find([]byte(strconv.Itoa(i))) == nil {
-			t.Fatalf("denial %d of %d is gone", i, n)
+			t.Fatalf("refusal %d of %d is gone", i, n)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (t *table) size() int {
 	return n
 }
 
-// TestTableForgets changes the same keys from many goroutines. A denial from
+// TestTableForgets changes the same keys from many goroutines. A refusal from
 // before a key was forgotten must not come back, and what is found must be
 // whole.
 func TestTableForgets(t *testing.T) {
@@ -97,10 +97,10 @@ func TestTableForgets(t *testing.T) {
 				asked := clock.Now()
 				for k := range keys {
 					key := strconv.Itoa(k)
-					table.add([]byte(key), &denial{cost: int64(k), remaining: int64(-k), freshEnd: asked + time.Hour, fitTime: asked + time.Hour}, asked)
+					table.add([]byte(key), &refusal{cost: int64(k), remaining: int64(-k), freshEnd: asked + time.Hour, fitTime: asked + time.Hour}, asked)
 					if r := table.find([]byte(key)); r != nil {
-						n := r.denials[0]
-						if r.key != key || n.cost != int64(k) || n.remaining != -n.cost || len(r.denials) != 1 {
+						n := r.refusals[0]
+						if r.key != key || n.cost != int64(k) || n.remaining != -n.cost || len(r.refusals) != 1 {
 							t.Errorf("key %s: found %+v", key, r)
 						}
 					}
@@ -124,23 +124,23 @@ func TestTableForgets(t *testing.T) {
 	}
 }
 
-// TestRecordIsBounded adds denials of many costs to one key, and wants the
+// TestRecordIsBounded adds refusals of many costs to one key, and wants the
 // newest few, and of each cost the newest.
 func TestRecordIsBounded(t *testing.T) {
 	t.Parallel()
 	table := &New(time.Hour).table
 	for round := range 3 {
 		for cost := range int64(10) {
-			table.add([]byte("k"), &denial{cost: cost, remaining: int64(round), freshEnd: time.Hour, fitTime: time.Hour}, 1)
+			table.add([]byte("k"), &refusal{cost: cost, remaining: int64(round), freshEnd: time.Hour, fitTime: time.Hour}, 1)
 		}
 	}
 	r := table.find([]byte("k"))
-	if len(r.denials) != maxCosts {
-		t.Fatalf("%d denials, want %d", len(r.denials), maxCosts)
+	if len(r.refusals) != maxCosts {
+		t.Fatalf("%d refusals, want %d", len(r.refusals), maxCosts)
 	}
-	for i, n := range r.denials {
+	for i, n := range r.refusals {
 		if n.cost != int64(9-i) || n.remaining != 2 {
-			t.Errorf("denial %d: got %+v", i, n)
+			t.Errorf("refusal %d: got %+v", i, n)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package denials
+package recall
 
 import (
 	"testing"
@@ -16,15 +16,15 @@ func call(cost, max int64) *terms.Call {
 	}}}
 }
 
-// learn has a memory learn that calls of a cost were denied.
+// learn has a memory learn that calls of a cost were refused.
 func learn(m *Memory, cost int64, retry time.Duration) {
 	c := call(cost, 10)
 	c.Charges[0].RetryAfter, c.Charges[0].ResetAfter = retry, retry+time.Second
 	m.Learn(c, clock.Now(), clock.Now())
 }
 
-// TestCosts wants a denial to answer calls of its own cost alone, with the exact
-// RetryAfter of that cost, whatever other costs were denied.
+// TestCosts wants a refusal to answer calls of its own cost alone, with the exact
+// RetryAfter of that cost, whatever other costs were refused.
 func TestCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(time.Hour)
@@ -43,19 +43,19 @@ func TestCosts(t *testing.T) {
 			}
 		}
 		if c := call(3, 11); m.Recall(c.Charges, clock.Now()) {
-			t.Error("a denial answers a call with another max")
+			t.Error("a refusal answers a call with another max")
 		}
 		time.Sleep(2 * time.Second)
 		if m.Recall(call(3, 10).Charges, clock.Now()) {
-			t.Error("a denial holds although its time is over")
+			t.Error("a refusal holds although its time is over")
 		}
 		if !m.Recall(call(4, 10).Charges, clock.Now()) {
-			t.Error("another denial of the key does not hold")
+			t.Error("another refusal of the key does not hold")
 		}
 	})
 }
 
-// TestTold wants a denial to hold for as long as it does from when Redis was asked, and callers
+// TestTold wants a refusal to hold for as long as it does from when Redis was asked, and callers
 // to be told what it takes from when Redis has answered.
 func TestTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestTold(t *testing.T) {
 	})
 }
 
-// TestUnanswered wants denials to answer calls of higher costs too while Redis
+// TestUnanswered wants refusals to answer calls of higher costs too while Redis
 // does not respond, with what is known of their RetryAfter.
 func TestUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestUnanswered(t *testing.T) {
 	})
 }
 
-// TestPart wants a denial to be trusted for a moment only where calls are charged in parts.
+// TestPart wants a refusal to be trusted for a moment only where calls are charged in parts.
 func TestPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(time.Hour)
@@ -104,7 +104,7 @@ func TestPart(t *testing.T) {
 		c.Charges[0].RetryAfter = time.Minute
 		m.Learn(c, clock.Now(), clock.Now())
 		if !m.Recall(call(1, 10).Charges, clock.Now()) {
-			t.Fatal("the denial is not known")
+			t.Fatal("the refusal is not known")
 		}
 		time.Sleep(partTime)
 		asking := call(1, 10)
@@ -121,7 +121,7 @@ func TestPart(t *testing.T) {
 	})
 }
 
-// TestRefuted wants an admission to end the denials that it shows not to hold.
+// TestRefuted wants an admission to end the refusals that it shows not to hold.
 func TestRefuted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(time.Millisecond)
@@ -132,13 +132,13 @@ func TestRefuted(t *testing.T) {
 			admitted.Charges[0].Allowed = true
 			m.Learn(admitted, clock.Now(), clock.Now())
 			if known := m.Call(call(cost, 10), clock.Now(), Unanswered); known != (cost == 5) {
-				t.Errorf("cost 3 was admitted: cost %d is denied: %v", cost, known)
+				t.Errorf("cost 3 was admitted: cost %d is refused: %v", cost, known)
 			}
 		}
 	})
 }
 
-// TestBlocked wants the denial by a block to answer with the rest of the block and
+// TestBlocked wants the refusal by a block to answer with the rest of the block and
 // nothing left, and to be trusted also where calls are charged in parts.
 func TestBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestBlocked(t *testing.T) {
 			r := &c.Charges[0].Result
 			r.Blocked, r.Remaining, r.RetryAfter, r.ResetAfter = true, 1, time.Minute, time.Minute
 			if !m.Learn(c, clock.Now(), clock.Now()) {
-				t.Error("a block is no denial")
+				t.Error("a block is no refusal")
 			}
 			for passed := time.Duration(0); passed < time.Minute; passed += 20 * time.Second {
 				again := call(2, 10)
@@ -174,7 +174,7 @@ func TestBlocked(t *testing.T) {
 			m.Learn(c, clock.Now()+1, clock.Now()+1)
 			ghost.Charges[0].Shadow = true
 			if m.Recall(ghost.Charges, clock.Now()) {
-				t.Error("a block denies a shadow")
+				t.Error("a block refuses a shadow")
 			}
 		}
 	})

@@ -1,4 +1,4 @@
-package denials
+package recall
 
 import (
 	"runtime"
@@ -8,7 +8,7 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// A Lookup says which denials may answer a charge.
+// A Lookup says which refusals may answer a charge.
 type Lookup uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	Fresh Lookup = iota
 	// Rechecked ones may too: stale ones that another call rechecks.
 	Rechecked
-	// Rechecking is Rechecked, and the charge rechecks a stale denial that no other
+	// Rechecking is Rechecked, and the charge rechecks a stale refusal that no other
 	// call rechecks. It must then be released.
 	Rechecking
 	// Unanswered: all that still hold may, also those of a lower cost, since
@@ -24,8 +24,8 @@ const (
 	Unanswered
 )
 
-// Call reports whether a call is known to be denied, and then fills in its results. A charge
-// without a denial gets the result of one that has room. A charge that is decided already
+// Call reports whether a call is known to be refused, and then fills in its results. A charge
+// without a refusal gets the result of one that has room. A charge that is decided already
 // keeps its result.
 func (m *Memory) Call(call *terms.Call, now time.Duration, lookup Lookup) bool {
 	known := m.lookUp(call.Charges, now, lookup)
@@ -41,7 +41,7 @@ func (m *Memory) lookUp(charges []terms.Charge, now time.Duration, lookup Lookup
 		if c.Source != rule.SourceNone {
 			continue
 		}
-		if !(c.Deferred && lookup != Unanswered) && m.denies(c, now, lookup) {
+		if !(c.Deferred && lookup != Unanswered) && m.refuses(c, now, lookup) {
 			known = true
 		} else {
 			c.Result, c.Err = terms.Result{Allowed: true, Remaining: c.Max}, nil
@@ -50,8 +50,8 @@ func (m *Memory) lookUp(charges []terms.Charge, now time.Duration, lookup Lookup
 	return known
 }
 
-// denies reports whether a charge is known to be denied, and then fills in its result.
-func (m *Memory) denies(c *terms.Charge, now time.Duration, lookup Lookup) bool {
+// refuses reports whether a charge is known to be refused, and then fills in its result.
+func (m *Memory) refuses(c *terms.Charge, now time.Duration, lookup Lookup) bool {
 	c.Rechecks = false
 	if c.Shadow {
 		return false
@@ -72,7 +72,7 @@ func (m *Memory) denies(c *terms.Charge, now time.Duration, lookup Lookup) bool 
 				return false
 			}
 		}
-		runtime.Gosched() // a flood of denied calls must not keep the rechecking one from its answer
+		runtime.Gosched() // a flood of refused calls must not keep the rechecking one from its answer
 	}
 	r := &c.Result // set in place, since a copy waits for what was just written
 	r.Allowed, r.Recalled, r.Blocked = false, true, n.blocked
@@ -81,14 +81,14 @@ func (m *Memory) denies(c *terms.Charge, now time.Duration, lookup Lookup) bool 
 	return true
 }
 
-// find returns the denial that may answer a charge, or nil.
-func (m *Memory) find(c *terms.Charge, now time.Duration, lookup Lookup) *denial {
+// find returns the refusal that may answer a charge, or nil.
+func (m *Memory) find(c *terms.Charge, now time.Duration, lookup Lookup) *refusal {
 	r := m.table.find(c.Key)
 	if r == nil {
 		return nil
 	}
-	var cheaper *denial
-	for _, n := range r.denials {
+	var cheaper *refusal
+	for _, n := range r.refusals {
 		switch {
 		case now >= n.fitTime:
 		case n.cost == c.Cost && n.terms == c.Terms:
@@ -100,9 +100,9 @@ func (m *Memory) find(c *terms.Charge, now time.Duration, lookup Lookup) *denial
 	return cheaper
 }
 
-// coversCost reports whether a charge that is not equal to the denied one cannot
+// coversCost reports whether a charge that is not equal to the refused one cannot
 // fit either.
-func (n *denial) coversCost(c *terms.Charge) bool {
+func (n *refusal) coversCost(c *terms.Charge) bool {
 	t := c.Terms
 	t.Max, t.Param = n.terms.Max, n.terms.Param
 	return t == n.terms && c.Cost >= n.cost && c.Max <= n.terms.Max && c.Param <= n.terms.Param

@@ -19,14 +19,14 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// remembering returns a limiter that trusts denials for a time, and fails open.
+// remembering returns a limiter that trusts refusals for a time, and fails open.
 func remembering(client redis.UniversalClient, trust time.Duration, opts ...runtime.RedisOption) *runtime.Limiter {
-	return runtime.New(runtime.NewRedisStore(client, append([]runtime.RedisOption{patient, runtime.WithDenialMemory(trust)}, opts...)...), quiet)
+	return runtime.New(runtime.NewRedisStore(client, append([]runtime.RedisOption{patient, runtime.WithRefusalMemory(trust)}, opts...)...), quiet)
 }
 
-// TestDenialMemory shows that a caller over its limit costs no trips, that only what is sure to
-// be denied is, and that what this process changes itself is seen at once.
-func TestDenialMemory(t *testing.T) {
+// TestRefusalMemory shows that a caller over its limit costs no trips, that only what is sure to
+// be refused is, and that what this process changes itself is seen at once.
+func TestRefusalMemory(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	count, limiter := counting(client), remembering(client, time.Hour)
@@ -35,31 +35,31 @@ func TestDenialMemory(t *testing.T) {
 
 	first := taken(t, limiter, limit.WithCost(4))
 	taken(t, limiter, limit.WithCost(4))
-	deniedBy(t, limiter, rule.SourceStore, limit.WithCost(5)) // which tells nothing of the time until a higher cost fits
-	denial, _ := deniedBy(t, limiter, rule.SourceStore, limit.WithCost(7))
+	refusedBy(t, limiter, rule.SourceStore, limit.WithCost(5)) // which tells nothing of the time until a higher cost fits
+	refusal, _ := refusedBy(t, limiter, rule.SourceStore, limit.WithCost(7))
 	count.sent()
 	for range 1000 {
-		again, _ := deniedBy(t, limiter, rule.SourceRecalled, limit.WithCost(7))
-		if again.Remaining != 2 || again.RetryAfter <= 0 || again.RetryAfter > denial.RetryAfter || again.ResetAfter > denial.ResetAfter {
-			t.Fatalf("got %+v; want no more than %+v", again, denial)
+		again, _ := refusedBy(t, limiter, rule.SourceRecalled, limit.WithCost(7))
+		if again.Remaining != 2 || again.RetryAfter <= 0 || again.RetryAfter > refusal.RetryAfter || again.ResetAfter > refusal.ResetAfter {
+			t.Fatalf("got %+v; want no more than %+v", again, refusal)
 		}
 	}
-	equal(t, "trips for 1000 denials", count.scripts(), 0)
+	equal(t, "trips for 1000 refusals", count.scripts(), 0)
 
-	taken(t, limiter, limit.WithCost(2))             // cheaper than what was denied
+	taken(t, limiter, limit.WithCost(2))             // cheaper than what was refused
 	taken(t, limiter, limit.WithCost(5).WithMax(20)) // under a higher max
 	taken(t, limiter, r.Limit(key("b")))
 	refunded(t, limiter, first)
-	denied(t, limiter, limit) // 11 of 10 are charged
+	refused(t, limiter, limit) // 11 of 10 are charged
 	ok(t, limiter.Reset(t.Context(), limit))
 	taken(t, limiter, limit.WithCost(10))
 }
 
-// TestDenialObeyed has trips take long now and not at the next try, and callers wait for exactly
+// TestRefusalObeyed has trips take long now and not at the next try, and callers wait for exactly
 // as long as they are told, by Redis or from memory, or have the limiter wait. All must find
-// room, for else who is punctual is denied, and by a block for long. What is told of when the
+// room, for else who is punctual is refused, and by a block for long. What is told of when the
 // limit is whole again is as sure.
-func TestDenialObeyed(t *testing.T) {
+func TestRefusalObeyed(t *testing.T) {
 	t.Parallel()
 	const window = 2 * time.Second // during whose first half a busy machine makes three calls
 	server := redistest.Start(t)
@@ -87,10 +87,10 @@ func TestDenialObeyed(t *testing.T) {
 					taken(t, limiter, limit)
 					there.Store(int64(away[0]))
 					back.Store(int64(away[1]))
-					told, _ := deniedBy(t, limiter, rule.SourceStore, limit)
+					told, _ := refusedBy(t, limiter, rule.SourceStore, limit)
 					there.Store(0)
 					back.Store(0)
-					again, _ := deniedBy(t, limiter, rule.SourceRecalled, limit)
+					again, _ := refusedBy(t, limiter, rule.SourceRecalled, limit)
 					if again.RetryAfter > told.RetryAfter {
 						t.Errorf("told %v by Redis, and %v from memory", told.RetryAfter, again.RetryAfter)
 					}
@@ -111,9 +111,9 @@ func TestDenialObeyed(t *testing.T) {
 	}
 }
 
-// TestDenialOutlastsRedis shows that a caller over its limit is not let through
+// TestRefusalOutlastsRedis shows that a caller over its limit is not let through
 // because Redis went away, before its time has come.
-func TestDenialOutlastsRedis(t *testing.T) {
+func TestRefusalOutlastsRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	limiter := remembering(server.Client(t), time.Millisecond, runtime.WithTimeout(time.Second))
@@ -122,17 +122,17 @@ func TestDenialOutlastsRedis(t *testing.T) {
 	var limited *runtime.LimitedError
 	for _, r := range []*runtime.Rule{long, short} {
 		takenBy(t, limiter, rule.SourceStore, r.Limit(nil))
-		_, limited = deniedBy(t, limiter, rule.SourceStore, r.Limit(nil))
+		_, limited = refusedBy(t, limiter, rule.SourceStore, r.Limit(nil))
 	}
 	back := time.Now().Add(limited.RetryAfter)
 	server.Kill()
 
 	for range 20 { // the breaker opens meanwhile
-		deniedBy(t, limiter, rule.SourceRecalled, long.Limit(nil))
+		refusedBy(t, limiter, rule.SourceRecalled, long.Limit(nil))
 		takenBy(t, limiter, rule.SourceFailure, long.Limit(key("another")))
 	}
 	for _, o := range limiter.TakeEach(t.Context(), long.Limit(nil), long.Limit(key("another"))) {
-		if denied := o.Source == rule.SourceRecalled; denied != errors.Is(o.Err, runtime.ErrLimited) || !denied && o.Source != rule.SourceFailure {
+		if refused := o.Source == rule.SourceRecalled; refused != errors.Is(o.Err, runtime.ErrLimited) || !refused && o.Source != rule.SourceFailure {
 			t.Errorf("each: got %+v", o)
 		}
 	}
@@ -140,16 +140,16 @@ func TestDenialOutlastsRedis(t *testing.T) {
 	takenBy(t, limiter, rule.SourceFailure, short.Limit(nil))
 }
 
-// TestDenialsOfEach has Redis fail for a call of its own, or for all.
-func TestDenialsOfEach(t *testing.T) {
+// TestRefusalsOfEach has Redis fail for a call of its own, or for all.
+func TestRefusalsOfEach(t *testing.T) {
 	t.Parallel()
 	t.Run("killed", func(t *testing.T) {
 		server := redistest.Start(t)
-		testDenialsOfEach(t, server.Client(t), 300, server.Kill)
+		testRefusalsOfEach(t, server.Client(t), 300, server.Kill)
 	})
 	t.Run("another's value", func(t *testing.T) {
 		client := redistest.Start(t).Client(t)
-		testDenialsOfEach(t, client, 3, func() {
+		testRefusalsOfEach(t, client, 3, func() {
 			for i := range 3 {
 				ok(t, client.Set(t.Context(), fmt.Sprint("each:", i), "x", 0).Err())
 			}
@@ -157,9 +157,9 @@ func TestDenialsOfEach(t *testing.T) {
 	})
 }
 
-// testDenialsOfEach has callers who are over their limits come several at a time while Redis
+// testRefusalsOfEach has callers who are over their limits come several at a time while Redis
 // fails for the first of them: as one by one, they are let through no sooner for it.
-func testDenialsOfEach(t *testing.T, client redis.UniversalClient, failing int, fail func()) {
+func testRefusalsOfEach(t *testing.T, client redis.UniversalClient, failing int, fail func()) {
 	const callers, trust = 300, 500 * time.Millisecond // more than a batch takes
 	limits := make([]runtime.Limit, callers)
 	for i := range limits {
@@ -167,7 +167,7 @@ func testDenialsOfEach(t *testing.T, client redis.UniversalClient, failing int, 
 	}
 	limiter := remembering(client, trust, runtime.WithTimeout(200*time.Millisecond))
 	admitted := func(o runtime.Outcome) bool { return !errors.Is(o.Err, runtime.ErrLimited) }
-	eventually(t, "Redis denies all callers", func() bool { // on a busy machine a call may find no answer in time
+	eventually(t, "Redis refuses all callers", func() bool { // on a busy machine a call may find no answer in time
 		return !slices.ContainsFunc(limiter.TakeEach(t.Context(), limits...), admitted)
 	})
 	time.Sleep(trust)
@@ -178,19 +178,19 @@ func testDenialsOfEach(t *testing.T, client redis.UniversalClient, failing int, 
 				t.Fatalf("round %d, caller %d: got %+v, %v", round, i, o.Decision, o.Err)
 			}
 		}
-		denied(t, limiter, limits[round])
+		refused(t, limiter, limits[round])
 	}
 }
 
-// TestDenialOvertakes has calls on a key wait while others on it are under way, and wants them
-// to be denied by what these are told: without a trip, unless they cost less.
-func TestDenialOvertakes(t *testing.T) {
+// TestRefusalOvertakes has calls on a key wait while others on it are under way, and wants them
+// to be refused by what these are told: without a trip, unless they cost less.
+func TestRefusalOvertakes(t *testing.T) {
 	t.Parallel()
 	const crowd = 60
 	server := redistest.Start(t)
 	client := server.Client(t)
 	count := counting(client)
-	store := runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(time.Hour), runtime.Linger(time.Hour))
+	store := runtime.NewRedisStore(client, patient, runtime.WithRefusalMemory(time.Hour), runtime.Linger(time.Hour))
 	limiter, limit := runtime.New(store, quiet), perHour(10).Limit(nil)
 	taken(t, limiter, limit.WithCost(8))
 	count.sent()
@@ -225,20 +225,20 @@ func TestDenialOvertakes(t *testing.T) {
 	server.Resume()
 	wait.Wait()
 	if asked.Load() > 2 || asked.Load()+recalled.Load() != crowd+2 || admitted.Load() != 1 {
-		t.Errorf("%d asked, %d denied from memory, %d admitted; want at most 2, %d in all, and 1", asked.Load(), recalled.Load(), admitted.Load(), crowd+2)
+		t.Errorf("%d asked, %d refused from memory, %d admitted; want at most 2, %d in all, and 1", asked.Load(), recalled.Load(), admitted.Load(), crowd+2)
 	}
 	if trips := count.scripts(); trips > 3 {
 		t.Errorf("%d trips, want at most 3", trips)
 	}
 }
 
-// TestDenialRenewedAgain has the call that asks whether a denial still holds
+// TestRefusalRenewedAgain has the call that asks whether a refusal still holds
 // get no answer, and wants another one to ask later.
-func TestDenialRenewedAgain(t *testing.T) {
+func TestRefusalRenewedAgain(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := redistest.Start(t)
-	store := runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(400*time.Millisecond), runtime.WithDenialMemory(time.Millisecond))
+	store := runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(400*time.Millisecond), runtime.WithRefusalMemory(time.Millisecond))
 	limiter, limit := runtime.New(store, quiet, closed), perHour(1).Limit(nil)
 	source := func(ctx context.Context) rule.Source {
 		d, err := limiter.Take(ctx, limit)
@@ -247,11 +247,11 @@ func TestDenialRenewedAgain(t *testing.T) {
 		}
 		return d.Source // or that of a failure, on a machine so busy that the first call takes too long
 	}
-	eventually(t, "Redis has denied the call", func() bool {
+	eventually(t, "Redis has refused the call", func() bool {
 		return source(ctx) == rule.SourceStore && source(ctx) == rule.SourceRecalled
 	})
 	server.Pause()
-	time.Sleep(2 * time.Millisecond) // the denial is no longer trusted
+	time.Sleep(2 * time.Millisecond) // the refusal is no longer trusted
 	gone, cancel := context.WithCancel(ctx)
 	time.AfterFunc(10*time.Millisecond, cancel)
 	for range 3 {

@@ -68,7 +68,7 @@ func refusals(opts ...runtime.Option) map[refusal]func(context.Context) error {
 
 // Every refusal takes the form that the application wants, and a listener of the
 // context learns the true reason.
-func TestDenied(t *testing.T) {
+func TestRefused(t *testing.T) {
 	t.Parallel()
 	formed := &domainError{"too many"}
 	var received []error
@@ -96,22 +96,22 @@ func TestDenied(t *testing.T) {
 }
 
 // No function of the application's admits a call that the limiter refused.
-func TestDeniedNeverAdmits(t *testing.T) {
+func TestRefusedNeverAdmits(t *testing.T) {
 	t.Parallel()
 	var panics recorder[observe.PanicEvent]
 	for name, form := range map[string]func(context.Context, error) error{
 		"nil":   func(context.Context, error) error { return nil },
-		"panic": func(context.Context, error) error { panic("denied") },
+		"panic": func(context.Context, error) error { panic("refused") },
 	} {
 		for want, call := range refusals(runtime.WithRefusalError(form), observing(observe.Observer{Panic: panics.add})) {
 			wantError(t, name+", "+want.way, call(t.Context()), want.error)
 		}
 	}
-	same(t, "panics", map[string]bool{"denied": true}, counted(&panics))
+	same(t, "panics", map[string]bool{"refused": true}, counted(&panics))
 }
 
 // A caller that gives up is not refused, and an admitted call concerns nobody.
-func TestDeniedConcernsRefusalsOnly(t *testing.T) {
+func TestRefusedConcernsRefusalsOnly(t *testing.T) {
 	t.Parallel()
 	limiter := inMemory(runtime.WithRefusalError(func(_ context.Context, err error) error {
 		t.Error("called for", err)
@@ -174,7 +174,7 @@ func TestExceeded(t *testing.T) {
 		shadowed := 0
 		l := inMemory(observing(observe.Observer{
 			Decision: func(_ context.Context, ev observe.DecisionEvent) {
-				if ev.Verdict == observe.VerdictShadowDenied {
+				if ev.Verdict == observe.VerdictShadowRefused {
 					shadowed++
 				}
 			},
@@ -224,7 +224,7 @@ func TestExceeded(t *testing.T) {
 		if runtime.Exceeded(t.Context()) != nil || runtime.Exceeded(wrapper.WithExceeded(t.Context())) != nil {
 			t.Error("exceeded without a call")
 		}
-		equal(t, "denials that only count", shadowed, 2+2+1+2+3)
+		equal(t, "refusals that only count", shadowed, 2+2+1+2+3)
 		time.Sleep(2 * time.Minute)
 		equal(t, "exceeded in the end", names(take(t.Context(), rules...)), "")
 	})

@@ -11,37 +11,37 @@ let drawn = "";
 export function set(view, keys) {
   now = view;
   shown = keys;
-  $("denied-since").hidden = keys === "off";
-  if ($("denied-since").value === "") draw();
+  $("refused-since").hidden = keys === "off";
+  if ($("refused-since").value === "") draw();
 }
 
 function draw() {
   if (shown === "off") {
-    setText($("denied-span"), "");
-    $("denied").replaceChildren(el("p", { class: "empty" }, "Keys are not counted: the program turns that on by ", el("code", {}, "ratepage.WithKeys"), "."));
+    setText($("refused-span"), "");
+    $("refused").replaceChildren(el("p", { class: "empty" }, "Keys are not counted: the program turns that on by ", el("code", {}, "ratepage.WithKeys"), "."));
     return;
   }
-  setText($("denied-span"), `In the last ${duration(now.span_ms)} to ${duration(2 * now.span_ms)}`);
+  setText($("refused-span"), `In the last ${duration(now.span_ms)} to ${duration(2 * now.span_ms)}`);
   list(now.keys.slice(0, 10), (k) => (k.over > 0 ? `≤ ${count(k.count)}` : count(k.count)), () => null);
 }
 
 // load shows what all processes have told Redis of the span that was chosen.
 export async function load() {
-  const since = $("denied-since").value;
-  if (since === "" || $("denied-since").hidden) return draw();
+  const since = $("refused-since").value;
+  if (since === "" || $("refused-since").hidden) return draw();
   try {
     const view = await get("api/refused", { since });
-    if (since !== $("denied-since").value) return;
-    setText($("denied-span"), `Processes tell each minute${view.others ? `; ${count(view.others)} refusals of other keys` : ""}`);
+    if (since !== $("refused-since").value) return;
+    setText($("refused-span"), `Processes tell each minute${view.others ? `; ${count(view.others)} refusals of other keys` : ""}`);
     list(view.keys, (k) => count(k.count), (k) => `${clock(k.from)} to ${clock(k.to)}`);
   } catch (err) {
-    $("denied").replaceChildren(el("p", { class: "bad" }, err.message));
+    $("refused").replaceChildren(el("p", { class: "bad" }, err.message));
   }
 }
 
 function list(keys, counted, when) {
-  const box = $("denied");
-  const text = JSON.stringify([shown, $("denied-since").value, keys]);
+  const box = $("refused");
+  const text = JSON.stringify([shown, $("refused-since").value, keys]);
   if (text === drawn) return; // a button in it may have the focus
   drawn = text;
   if (keys.length === 0) {
@@ -49,11 +49,11 @@ function list(keys, counted, when) {
     return;
   }
   const most = keys[0].count;
-  box.replaceChildren(el("ol", { class: "denied" }, ...keys.map((k) => el("li", {},
+  box.replaceChildren(el("ol", { class: "refused" }, ...keys.map((k) => el("li", {},
     shown === "plain" ? el("button", { class: "name", type: "button", onclick: () => ask(k.rule, k.key) }, k.key || "(no key)") : el("code", {}, k.key || "(no key)"),
     el("span", { class: "count" }, counted(k)),
     el("span", { class: "place" }, breakable(k.rule), when(k) && `, ${when(k)}`),
     bar(k.count / most)))));
 }
 
-$("denied-since").addEventListener("change", load);
+$("refused-since").addEventListener("change", load);

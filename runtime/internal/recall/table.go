@@ -1,4 +1,4 @@
-package denials
+package recall
 
 import (
 	"hash/maphash"
@@ -18,7 +18,7 @@ const (
 )
 
 // A table finds records by their keys. A lookup takes no lock, since the table
-// is made for floods of denied calls: slots point to records that never change.
+// is made for floods of refused calls: slots point to records that never change.
 // A change of a slot takes a lock, and comes after a trip to Redis.
 type table struct {
 	seed   maphash.Seed
@@ -35,16 +35,16 @@ type shard struct {
 
 type slot = atomic.Pointer[record]
 
-// A record holds the denials of one key. It never changes.
+// A record holds the refusals of one key. It never changes.
 type record struct {
-	hash      uint64
-	key       string
-	freshEnd  time.Duration // of the denial that is fresh for longest
-	denialEnd time.Duration // until when any denial does, at the longest
-	denials   []*denial
+	hash       uint64
+	key        string
+	freshEnd   time.Duration // of the refusal that is fresh for longest
+	refusalEnd time.Duration // until when any refusal does, at the longest
+	refusals   []*refusal
 }
 
-// find returns the denials of a key, or nil.
+// find returns the refusals of a key, or nil.
 func (t *table) find(key []byte) *record {
 	hash := maphash.Bytes(t.seed, key)
 	slots := t.shards[hash%shards].slots.Load()
@@ -71,11 +71,11 @@ func slotSet(slots []slot, hash uint64) *[setSize]slot {
 // the same one.
 func place(hash, i uint64) uint64 { return (hash/shards + i) % setSize }
 
-// add adds a denial, for which Redis was asked at an instant, to those of its
+// add adds a refusal, for which Redis was asked at an instant, to those of its
 // key. If the set of the key has no free slot, nor one of a record that does not hold
 // any more, the shard grows. If it cannot, the record takes the slot of the first that is
 // not fresh any more. Add does nothing if a key of the shard was forgotten since.
-func (t *table) add(key []byte, n *denial, asked time.Duration) {
+func (t *table) add(key []byte, n *refusal, asked time.Duration) {
 	hash := maphash.Bytes(t.seed, key)
 	s := &t.shards[hash%shards]
 	s.mu.Lock()
@@ -91,14 +91,14 @@ func (t *table) add(key []byte, n *denial, asked time.Duration) {
 		}
 		victim := s.victim(*slots, hash, string(key), asked)
 		old := victim.Load()
-		if old != nil && old.denialEnd > asked && old.key != string(key) && len(*slots) < shardSlots {
+		if old != nil && old.refusalEnd > asked && old.key != string(key) && len(*slots) < shardSlots {
 			s.grow(2 * len(*slots))
 			continue
 		}
 		if old != nil && old.key != string(key) {
 			old = nil
 		}
-		victim.Store(old.withDenial(hash, string(key), n, asked))
+		victim.Store(old.withRefusal(hash, string(key), n, asked))
 		if !t.used.Load() {
 			t.used.Store(true)
 		}
@@ -106,17 +106,17 @@ func (t *table) add(key []byte, n *denial, asked time.Duration) {
 	}
 }
 
-// withDenial returns the record of a key with one more denial. It leaves out those
+// withRefusal returns the record of a key with one more refusal. It leaves out those
 // that do not hold any more, and the oldest if there are too many.
-func (r *record) withDenial(hash uint64, key string, n *denial, now time.Duration) *record {
-	next := &record{hash: hash, key: key, freshEnd: n.freshEnd, denialEnd: n.fitTime, denials: []*denial{n}}
+func (r *record) withRefusal(hash uint64, key string, n *refusal, now time.Duration) *record {
+	next := &record{hash: hash, key: key, freshEnd: n.freshEnd, refusalEnd: n.fitTime, refusals: []*refusal{n}}
 	if r == nil {
 		return next
 	}
-	for _, old := range r.denials {
-		if len(next.denials) < maxCosts && old.fitTime > now && (old.cost != n.cost || old.terms != n.terms) {
-			next.denials = append(next.denials, old)
-			next.freshEnd, next.denialEnd = max(next.freshEnd, old.freshEnd), max(next.denialEnd, old.fitTime)
+	for _, old := range r.refusals {
+		if len(next.refusals) < maxCosts && old.fitTime > now && (old.cost != n.cost || old.terms != n.terms) {
+			next.refusals = append(next.refusals, old)
+			next.freshEnd, next.refusalEnd = max(next.freshEnd, old.freshEnd), max(next.refusalEnd, old.fitTime)
 		}
 	}
 	return next
@@ -135,7 +135,7 @@ func (s *shard) victim(slots []slot, hash uint64, key string, now time.Duration)
 			if old.hash == hash && old.key == key {
 				return slot
 			}
-			if old.denialEnd > now {
+			if old.refusalEnd > now {
 				until = max(now, old.freshEnd)
 			}
 		}
@@ -170,7 +170,7 @@ func (t *table) drop(r *record) {
 	}
 }
 
-// forget removes the record of a key, and keeps denials from being added for
+// forget removes the record of a key, and keeps refusals from being added for
 // which Redis was asked before now.
 func (t *table) forget(key []byte, now time.Duration) {
 	hash := maphash.Bytes(t.seed, key)

@@ -1,15 +1,15 @@
-// Package denials remembers which calls Redis has denied, and until when. Until
+// Package recall remembers which calls Redis has refused, and until when. Until
 // then an equal call on the same key cannot be admitted, unless somebody gives
 // back what was charged, so Redis need not be asked.
 //
-// A denial answers calls of the same cost and terms, so that its RetryAfter is exact. It is
-// fresh for at most the time that the memory trusts denials. Then it is stale: one call
-// rechecks it by asking Redis, and other calls are still denied by it until the answer comes.
+// A refusal answers calls of the same cost and terms, so that its RetryAfter is exact. It is
+// fresh for at most the time that the memory trusts refusals. Then it is stale: one call
+// rechecks it by asking Redis, and other calls are still refused by it until the answer comes.
 //
-// A denial holds for times that count from before Redis was asked, and so are never later than
+// A refusal holds for times that count from before Redis was asked, and so are never later than
 // Redis's own. What callers are told counts from the answer, and so is never sooner: who waits
 // for that long finds room, however long either trip takes. In between Redis is asked.
-package denials
+package recall
 
 import (
 	"hash/maphash"
@@ -22,26 +22,26 @@ import (
 )
 
 const (
-	// maxCosts is how many denials a key may have, by cost and terms.
+	// maxCosts is how many refusals a key may have, by cost and terms.
 	maxCosts = 4
-	// partTime bounds the trust in a denial where calls may be charged in parts.
+	// partTime bounds the trust in a refusal where calls may be charged in parts.
 	partTime = 50 * time.Millisecond
-	// permitTime bounds the trust in a denial for lack of permits: another
+	// permitTime bounds the trust in a refusal for lack of permits: another
 	// process may return one at any time.
 	permitTime = 50 * time.Millisecond
 )
 
-// A Memory remembers denials. It is safe for concurrent use.
+// A Memory remembers refusals. It is safe for concurrent use.
 type Memory struct {
 	trust      time.Duration
 	parts      bool         // see Parts
-	newestTime atomic.Int64 // instant at which the newest denial was added
+	newestTime atomic.Int64 // instant at which the newest refusal was added
 	table      table
 }
 
-// A denial holds for charges of its terms and cost before an instant. But for
+// A refusal holds for charges of its terms and cost before an instant. But for
 // rechecking it never changes.
-type denial struct {
+type refusal struct {
 	terms      terms.Terms
 	cost       int64
 	remaining  int64
@@ -53,20 +53,20 @@ type denial struct {
 	rechecking atomic.Bool // a call asks whether it still holds
 }
 
-// New returns an empty memory that trusts a denial for at most trust.
+// New returns an empty memory that trusts a refusal for at most trust.
 func New(trust time.Duration) *Memory {
 	return &Memory{trust: trust, table: table{seed: maphash.MakeSeed()}}
 }
 
-// Parts says that calls may be charged in parts. A call may then be denied because of a part
-// that another process gives back in a moment, so denials are trusted for a moment only. It
+// Parts says that calls may be charged in parts. A call may then be refused because of a part
+// that another process gives back in a moment, so refusals are trusted for a moment only. It
 // must be called before the memory is used.
 func (m *Memory) Parts() { m.parts = true }
 
-// Empty reports whether no denial was ever added.
+// Empty reports whether no refusal was ever added.
 func (m *Memory) Empty() bool { return !m.table.used.Load() }
 
-// Recall reports whether charges are denied without asking Redis, and then fills
+// Recall reports whether charges are refused without asking Redis, and then fills
 // in their results. Otherwise they must be released when Redis was asked.
 func (m *Memory) Recall(charges []terms.Charge, now time.Duration) bool {
 	if m.Empty() {
@@ -81,7 +81,7 @@ func (m *Memory) Recall(charges []terms.Charge, now time.Duration) bool {
 	return true
 }
 
-// Release lets another call recheck the denials that charges were to recheck. If Redis answered
+// Release lets another call recheck the refusals that charges were to recheck. If Redis answered
 // they are replaced or gone.
 func (m *Memory) Release(charges []terms.Charge) {
 	for i := range charges {
@@ -96,10 +96,10 @@ func (m *Memory) Release(charges []terms.Charge) {
 	}
 }
 
-// Learn remembers the denials of a call that Redis was asked about at one instant and has
-// answered by another, and forgets denials that no longer hold. It reports whether there is a
-// denial; the caller then calls Publish. Denials of queues are not remembered, since their times depend on who waits.
-func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (denied bool) {
+// Learn remembers the refusals of a call that Redis was asked about at one instant and has
+// answered by another, and forgets refusals that no longer hold. It reports whether there is a
+// refusal; the caller then calls Publish. Refusals of queues are not remembered, since their times depend on who waits.
+func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (refused bool) {
 	for i := range call.Charges {
 		c := &call.Charges[i]
 		trust, remaining := m.trust, c.Remaining
@@ -114,8 +114,8 @@ func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (denied 
 		switch {
 		case c.Shadow || !c.Algorithm.Is(algorithm.Repeats) || c.Deferred && c.Allowed && c.At == 0:
 		case !c.Allowed:
-			denied = true
-			m.table.add(c.Key, &denial{
+			refused = true
+			m.table.add(c.Key, &refusal{
 				terms: c.Terms, cost: c.Cost, remaining: remaining, blocked: c.Blocked,
 				fitTime: asked + c.RetryAfter, certainFit: answered + c.RetryAfter, resetTime: answered + c.ResetAfter,
 				freshEnd: asked + min(c.RetryAfter, trust),
@@ -126,13 +126,13 @@ func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (denied 
 			}
 		}
 	}
-	return denied
+	return refused
 }
 
-// isRefuted reports whether an admitted charge shows that a denial, which was
+// isRefuted reports whether an admitted charge shows that a refusal, which was
 // stale when Redis was asked, does not hold.
 func (r *record) isRefuted(c *terms.Charge, asked time.Duration) bool {
-	for _, n := range r.denials {
+	for _, n := range r.refusals {
 		if n.freshEnd <= asked && n.cost <= c.Cost && n.terms == c.Terms {
 			return true
 		}
@@ -151,11 +151,11 @@ func (m *Memory) Publish() {
 	}
 }
 
-// DeniedSince reports whether all calls of a caller that arrived at an instant
-// are denied by fresh denials of which some were learned since, and then fills
+// RefusedSince reports whether all calls of a caller that arrived at an instant
+// are refused by fresh refusals of which some were learned since, and then fills
 // in their results. Stale ones do not count: the caller may be the one that
 // rechecks them.
-func (m *Memory) DeniedSince(calls []terms.Call, arrived time.Duration) bool {
+func (m *Memory) RefusedSince(calls []terms.Call, arrived time.Duration) bool {
 	if m.newestTime.Load() < int64(arrived) {
 		return false
 	}
@@ -168,5 +168,5 @@ func (m *Memory) DeniedSince(calls []terms.Call, arrived time.Duration) bool {
 	return len(calls) > 0
 }
 
-// Forget removes the denials of a key, and those that Redis is about to answer.
+// Forget removes the refusals of a key, and those that Redis is about to answer.
 func (m *Memory) Forget(key []byte) { m.table.forget(key, clock.Now()) }
