@@ -9,7 +9,7 @@
 --         lives; how long refusals are kept, in seconds; how many callers a minute has at most; the
 --         rules, or "" if they should be there; its calls, or "" if it tells none; then for each caller
 --         who was refused: the rule, a tab and the key, and a tab and the max if the call brought one,
---         and how often. "" is all others
+--         and how often. "" is all others. ! before the rule: it was in shadow mode, and refused nobody
 -- reply   1 if the rules are not there, or else 0; the time, as TIME returns it
 -- state   field process: its report, or its calls. Of who lives: a member for each process, with the second of its
 --         last sign. Of the refusals: a member for each minute, with the minute since 1970 as its
@@ -51,7 +51,8 @@ if #ARGV > 7 then
     local rank, ranks = {}, {}
     for _, caller in ipairs(callers) do
       local rule = string.match(caller, '^[^\t]*')
-      ranks[rule] = (ranks[rule] or 0) + 1
+      local first = string.sub(rule, 1, 1) == '!' and most or 0 -- behind who was refused
+      ranks[rule] = (ranks[rule] or first) + 1
       rank[caller] = ranks[rule]
     end
     table.sort(callers, function(a, b)
@@ -65,7 +66,7 @@ if #ARGV > 7 then
   for i, caller in ipairs(callers) do
     if i <= most then
       lines[#lines + 1] = string.format('%s\t%.0f\n', caller, counts[caller])
-    else
+    elseif string.sub(caller, 1, 1) ~= '!' then
       counts[''] = (counts[''] or 0) + counts[caller]
     end
   end

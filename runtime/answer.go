@@ -67,18 +67,20 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 	if l.refused.calls != nil && d.Source != rule.SourceProcess {
 		l.refused.countCalls(charges, tries, arrived, d.Allowed)
 	}
+	shadowed := false
 	for i := range tries {
 		if s := charges[i].Plan.Sample; s != nil && !s.Done.Load() {
 			l.recordSample(&charges[i], &tries[i], arrived)
 		}
 		if tries[i].Shadow && !tries[i].Allowed {
+			shadowed = true
 			l.events.reportShadowRefusal(ctx, &charges[i], &tries[i], d.Source, arrived)
 		}
 	}
+	if (shadowed || !d.Allowed) && l.refused.counter != nil && d.Source != rule.SourceProcess {
+		l.refused.count(charges, tries, d.Allowed)
+	}
 	if !d.Allowed {
-		if l.refused.counter != nil && d.Source != rule.SourceProcess {
-			l.refused.count(charges, tries)
-		}
 		return l.events.refuse(&charges[tightest], d, arrived)
 	}
 	return nil

@@ -144,15 +144,20 @@ func (r *refused) countCalls(charges []decide.Charge, tries []terms.Charge, arri
 	}
 }
 
-// count counts the keys of all limits of a refused call that had no room.
-func (r *refused) count(charges []decide.Charge, tries []terms.Charge) {
+// count counts the keys of all limits that had no room for a call: of those in shadow mode also if it was
+// not refused.
+func (r *refused) count(charges []decide.Charge, tries []terms.Charge, admitted bool) {
 	for i := range tries {
-		p := charges[i].Plan
-		if parts := p.Parts(charges[i].Key); parts != nil && !tries[i].Allowed && !tries[i].Shadow {
-			most := int64(-1)
-			if p.Declared.Max == 0 {
-				most = p.Max
-			}
+		p, most := charges[i].Plan, int64(-1)
+		switch {
+		case tries[i].Allowed || admitted && !tries[i].Shadow:
+			continue
+		case tries[i].Shadow:
+			most = callers.Shadowed
+		case p.Declared.Max == 0:
+			most = p.Max
+		}
+		if parts := p.Parts(charges[i].Key); parts != nil {
 			r.counter.Add(p.Name, parts, most)
 		}
 	}

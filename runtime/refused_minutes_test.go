@@ -166,6 +166,37 @@ func TestRefusedBounds(t *testing.T) {
 	}
 }
 
+// TestRefusedInShadow counts whom limits in shadow mode would have refused, beside whom others refuse and never
+// in their place.
+func TestRefusedInShadow(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store := runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(5*time.Second), runtime.WithRefusalMemory(0))
+	shadow := &runtime.Rule{Name: "!shadow", Prefix: "shadow:", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
+	enforced := &runtime.Rule{Name: "!enforced", Prefix: "enforced:", Window: time.Hour, Max: 2}
+	l := runtime.New(store, quiet)
+	l.Register(shadow, enforced)
+	for i := range 130 {
+		for range 4 {
+			_, _ = l.Take(t.Context(), enforced.Limit(key(fmt.Sprint(i%90))), shadow.Limit(key(fmt.Sprint(i))))
+		}
+	}
+	l.Report()
+	found, err := bridge.StoreOf(store).RefusedMinutes(t.Context(), "", time.Unix(0, 0))
+	ok(t, err)
+	ok(t, l.Close())
+	told := map[string]int{}
+	for _, m := range found {
+		told[fmt.Sprint(m.Rule, " ", m.Shadow)]++
+		if m.Rule == "!shadow" && m.Count != 1 && m.Count != 3 || m.Rule == "" {
+			t.Errorf("%+v", m)
+		}
+	}
+	if len(told) != 2 || told["!enforced false"] != 90 || told["!shadow true"] != 10 {
+		t.Errorf("%v", told)
+	}
+}
+
 // TestRefusedLater has a report fail, and wants what it tells in the next one.
 func TestRefusedLater(t *testing.T) {
 	t.Parallel()

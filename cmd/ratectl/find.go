@@ -26,7 +26,7 @@ func (f foundKey) row() []string {
 	}
 	refused := "-"
 	if r := f.Refused; r != nil {
-		refused = fmt.Sprintf("%d, last %v", r.Refused, r.Last())
+		refused = fmt.Sprintf("%s, last %v", timesOf(r), r.Last())
 	}
 	return append(append([]string{f.Rule}, stateRow(f.State)...), refused, cmp.Or(strings.Join(says, "; "), "-"))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,27 @@ func refusedRow(c *operate.RefusedCaller) []string {
 	for i, s := range c.Spans {
 		spans[i] = s.String()
 	}
-	return rowOf(c.Rule, c.Key, c.Refused, strings.Join(spans, ", "))
+	return rowOf(c.Rule, c.Key, timesOf(c), strings.Join(spans, ", "))
+}
+
+// timesOf says how often a caller was refused, or would have been.
+func timesOf(c *operate.RefusedCaller) string {
+	if c.Shadow {
+		return fmt.Sprintf("%d in shadow", c.Refused)
+	}
+	return fmt.Sprint(c.Refused)
+}
+
+// drawn returns numbers as bars, of which the highest is that of the greatest.
+func drawn(bars []int64) string {
+	most, text := slices.Max(bars), make([]rune, len(bars))
+	for i, n := range bars {
+		text[i] = '.'
+		if n > 0 {
+			text[i] = []rune("▁▂▃▄▅▆▇█")[(n*8-1)/most]
+		}
+	}
+	return string(text)
 }
 
 // A pastCommand is one that looks back.
@@ -58,7 +79,7 @@ func (c *refusedCommand) about() about {
 	return about{
 		name: "refused", args: "[KEY]", short: "look back: which callers were refused, and when", needs: prints | needRedis, max: 1,
 		long: "Lists the callers that all processes have refused in the time -since, the most refused first, or those with KEY in their keys: how often, and in which minutes, by the clock of Redis. A process tells each minute, so refusals may be of the minute before. Of each minute Redis keeps the 100 callers that were refused most; " +
-			"the refusals of all others are told as a number.",
+			"the refusals of all others are told as a number. Of limits in shadow mode it lists whom they would have refused. The bars are of each minute, or hour of more than two.",
 		flags: []cli.Flag{duration(&c.since, "since", time.Hour, "how `long` to look back"), duration(&c.until, "until", 0, "how `long` ago to end"), limitFlag(&c.limit), c.secretFlag()},
 	}
 }
@@ -95,6 +116,8 @@ func (c *refusedCommand) run(ctx context.Context, args []string) error {
 	if err := printEach(&c.printer, "RULE KEY REFUSED WHEN", shown, refusedRow); err != nil {
 		return err
 	}
+	bars, step := refused.Bars(callers, c.since, c.until)
+	c.printf("%s %s from %s on, of up to %d", drawn(bars), map[bool]string{true: "an hour", false: "a minute"}[step == time.Hour], from, slices.Max(bars))
 	if len(shown) < len(callers) {
 		c.logger().Printf("these are the first %d of %d callers, see -limit", len(shown), len(callers))
 	}

@@ -52,7 +52,7 @@ func TestRefused(t *testing.T) {
 		return from + "/" + to
 	}
 	others := `ratectl: and 56 refusals since \S+Z of callers of whom nothing else is told: .*\n`
-	b.run("refused").wants(t, 0, `RULE +KEY +REFUSED +WHEN\nlogin.user +acme +83 +`+span(long)+", "+span(last)+`\nlogin% +%hidden-\w{32} +9 +`+span(last)+`\nmodel.tokens +acme:%3A%3A1 +8 +`+span(long)+`\n`, others)
+	b.run("refused").wants(t, 0, `RULE +KEY +REFUSED +WHEN\nlogin.user +acme +83 +`+span(long)+", "+span(last)+`\nlogin% +%hidden-\w{32} +9 +`+span(last)+`\nmodel.tokens +acme:%3A%3A1 +8 +`+span(long)+`\n\.+█████\.███\.+█\.+ a minute from \S+Z on, of up to 1[12]\n`, others)
 	b.run("refused", "-since", "25m").wants(t, 0, `RULE.*\nlogin% +%hidden-\w{32} +9 .*\nlogin.user +acme +3 .*`, "")
 	b.run("refused", "-since", "59m", "-until", "40m").wants(t, 0, `RULE.*\nlogin.user +acme +80 .*\nmodel.tokens +acme:%3A%3A1 +8 .*`, others)
 	b.run("refused", "-since", "1h", "-until", "1h").wants(t, 2, "", ".*for -until a shorter one.*")
@@ -63,6 +63,10 @@ func TestRefused(t *testing.T) {
 	b.run("refused", "eve").wants(t, 3, "", `.*no refusal is told for a key with "eve" since .* of all callers 3 are; .*`)
 	b.env["RATECTL_REFUSED_SECRET"] = "pepper"
 	b.run("refused", "eve").wants(t, 0, `RULE.*\nlogin% +%hidden-\w{32} +9 .*`, others)
+
+	b.tellRefused(t, now, 200, "!model.all\tann\t12", "model.all\tann\t2", "!login.user\tacme\t4")
+	b.run("refused", "-since", "4h", "ann").wants(t, 0, `RULE.*\nmodel.all +ann +2 .*\nmodel.all +ann +12 in shadow .*\n\.+█\.+ an hour from \S+ on, of up to 14\n`, others)
+	b.run("refused", "-since", "4h", "-o", "json", "ann").wants(t, 0, `.*"refused":12,"shadow":true,.*`, others)
 
 	// A caller for whom nothing is counted any more is found by what was refused.
 	b.take(t, 6, "login", 0, "acme")

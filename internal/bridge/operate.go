@@ -136,8 +136,8 @@ type ProcessRule struct {
 // Limiters tell it with their reports, see [Process], so it may be of the minute before. Redis keeps,
 // of each minute, the 100 callers that were refused most: whom each rule refuses most goes before the
 // next ones of any. A process finds these by 1,024 counters. The first 128 refusals of a caller are
-// counted one by one, and after these one of 32, as 32. Refusals of limits in shadow mode, of
-// the process cap and of failure policies are not counted.
+// counted one by one, and after these one of 32, as 32. Refusals of the process cap and of failure
+// policies are not counted. What limits in shadow mode would have refused stands behind all others.
 type RefusedMinute struct {
 	// Start is the beginning of the minute, by the clock of Redis.
 	Start time.Time
@@ -147,6 +147,8 @@ type RefusedMinute struct {
 	// Max is that of the calls, of a rule whose calls bring their own, and below 0 of others.
 	Max   int64
 	Count int64
+	// Shadow says that the limit was in shadow mode, and refused nobody.
+	Shadow bool
 }
 
 // KeepRefusals is for how long Redis keeps what limiters have refused, without runtime.WithRefusals.

@@ -50,7 +50,9 @@ func (c *Core) Find(ctx context.Context, text string, entries []Override, most i
 	c.asked = refused.Brought()
 	byKey := make(map[[2]string]*RefusedCaller, len(refused.Callers))
 	for _, r := range refused.Callers {
-		byKey[[2]string{r.Rule, r.Text}] = r
+		if at := [2]string{r.Rule, r.Text}; byKey[at] == nil || !r.Shadow {
+			byKey[at] = r
+		}
 	}
 	found, of := look.found, make(map[string][]Override) // rules
 	for _, e := range entries {
@@ -89,7 +91,7 @@ func (c *Core) Find(ctx context.Context, text string, entries []Override, most i
 
 // refusals is how often the key was refused in the last day.
 func (k *FoundKey) refusals() int64 {
-	if k.Refused == nil {
+	if k.Refused == nil || k.Refused.Shadow {
 		return 0
 	}
 	return k.Refused.Refused

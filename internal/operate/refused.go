@@ -22,9 +22,11 @@ type RefusedCaller struct {
 	Rule    string `json:"rule"`
 	Key     string `json:"key"`
 	Refused int64  `json:"refused"`
-	Max     *int64 `json:"max,omitempty"` // of the last call, if calls bring their own
-	Spans   []Span `json:"spans"`         // in the order of time
-	Text    string `json:"-"`             // the key as processes tell it
+	Shadow  bool   `json:"shadow,omitempty"` // the limit was in shadow mode: it would have refused so many
+	Max     *int64 `json:"max,omitempty"`    // of the last call, if calls bring their own
+	Spans   []Span `json:"spans"`            // in the order of time
+	Text    string `json:"-"`                // the key as processes tell it
+	minutes []bridge.RefusedMinute
 }
 
 // A Span is minutes that follow each other.
@@ -68,16 +70,17 @@ func (c *Core) Refused(ctx context.Context, since, until time.Duration) (Refusal
 
 // RefusalsOf returns the callers that were refused in minutes, which are in the order of time.
 func RefusalsOf(minutes []bridge.RefusedMinute) (r Refusals) {
-	index := map[[2]string]*RefusedCaller{}
+	index := map[bridge.RefusedMinute]*RefusedCaller{}
 	for _, m := range minutes {
 		if m.Rule == "" {
 			r.Others += m.Count
 			continue
 		}
-		of := index[[2]string{m.Rule, m.Key}]
+		id := bridge.RefusedMinute{Rule: m.Rule, Key: m.Key, Shadow: m.Shadow}
+		of := index[id]
 		if of == nil {
-			of = &RefusedCaller{Rule: m.Rule, Key: KeyText(m.Key), Text: m.Key}
-			index[[2]string{m.Rule, m.Key}], r.Callers = of, append(r.Callers, of)
+			of = &RefusedCaller{Rule: m.Rule, Key: KeyText(m.Key), Text: m.Key, Shadow: m.Shadow}
+			index[id], r.Callers = of, append(r.Callers, of)
 		}
 		of.add(m)
 	}
@@ -104,14 +107,34 @@ func (c *RefusedCaller) add(m bridge.RefusedMinute) {
 	if n := len(c.Spans); n == 0 || m.Start.Sub(c.Spans[n-1].End) > spanGap {
 		c.Spans = append(c.Spans, Span{Start: m.Start.UTC()})
 	}
+	c.minutes = append(c.minutes, m)
 	last := &c.Spans[len(c.Spans)-1]
 	last.End, last.Refused = m.Start.UTC().Add(time.Minute), last.Refused+m.Count
 }
 
-// MostRefused orders callers: those first that were refused most.
+// Bars returns how often callers were refused in each minute, or hour of more than two, from a time before now
+// on, up to another one. Of limits in shadow mode they are those that would have been refused.
+func (r Refusals) Bars(callers []*RefusedCaller, since, until time.Duration) (bars []int64, step time.Duration) {
+	step = time.Minute
+	if since-until > 2*time.Hour {
+		step = time.Hour
+	}
+	from := r.Now.Add(-since).Truncate(step)
+	bars = make([]int64, r.Now.Add(-until).Sub(from)/step+1)
+	for _, c := range callers {
+		for _, m := range c.minutes {
+			if at := m.Start.Sub(from) / step; at >= 0 && int(at) < len(bars) {
+				bars[at] += m.Count
+			}
+		}
+	}
+	return bars, step
+}
+
+// MostRefused orders callers: those first that were refused, and of these those that were most.
 func MostRefused(callers []*RefusedCaller) {
 	slices.SortStableFunc(callers, func(a, b *RefusedCaller) int {
-		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(TrueFirst(b.Shadow, a.Shadow), cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
 	})
 }
 

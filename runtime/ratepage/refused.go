@@ -60,6 +60,9 @@ func (p *Page) refused(ctx context.Context, since time.Time) ([]byte, error) {
 			return nil, err
 		}
 		for _, m := range minutes {
+			if m.Shadow { // which has refused nobody
+				continue
+			}
 			count := m.Count
 			m.Count = 0
 			counts[m] = max(counts[m], count)

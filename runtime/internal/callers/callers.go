@@ -17,11 +17,15 @@ import (
 // A Caller is how often calls with a key of a rule were counted.
 type Caller struct {
 	Rule, Key string
-	// Max is that of the last of the calls, if calls bring their own, or else below 0.
+	// Max is that of the last of the calls, if calls bring their own, or else below 0: [Shadowed], if the
+	// limit was in shadow mode and refused nobody.
 	Max int64
 	// Count is at most by Over too high.
 	Count, Over uint64
 }
+
+// Shadowed is the Max of a caller whom a limit in shadow mode would have refused.
+const Shadowed = -2
 
 const (
 	// each is how many refusals of a key are counted one by one.
@@ -98,7 +102,8 @@ func (c *Counter) Return(all []Caller) {
 
 // Most returns the n refusals that matter most, and how many refusals there are beside them. The
 // keys that each rule refuses most go before the next ones of any, so that an attack on one rule
-// hides no caller of another. What may be too high of a count is among the others.
+// hides no caller of another; those that limits in shadow mode would have refused are behind all of these, and
+// no others. What may be too high of a count is among the others.
 func Most(all []Caller, n int) (most []Caller, others uint64) {
 	slices.SortFunc(all, Compare)
 	rank := map[string]int{} // of the next key of each rule
@@ -108,15 +113,25 @@ func Most(all []Caller, n int) (most []Caller, others uint64) {
 	}
 	list := make([]ranked, len(all))
 	for i, r := range all {
-		list[i] = ranked{r, rank[r.Rule]}
-		rank[r.Rule]++
+		of, first := r.Rule, 0
+		if r.Max == Shadowed { // behind who was refused
+			of, first = "\x00"+r.Rule, n
+		}
+		list[i] = ranked{r, first + rank[of]}
+		rank[of]++
 	}
 	slices.SortStableFunc(list, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
 	for i, r := range list {
-		if sure := r.Count - r.Over; i < n && sure > 0 {
+		sure := r.Count - r.Over
+		told := i < n && sure > 0
+		if told {
 			most = append(most, Caller{Rule: r.Rule, Key: r.Key, Max: r.Max, Count: sure})
+		}
+		switch {
+		case r.Max == Shadowed:
+		case told:
 			others += r.Over
-		} else {
+		default:
 			others += r.Count
 		}
 	}

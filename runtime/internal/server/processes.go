@@ -75,7 +75,9 @@ func (r *Report) send(ctx context.Context, client rediswire.Client, namespace, r
 	most, others := callers.Most(r.Refused, MaxRefused)
 	for _, c := range most {
 		caller := url.PathEscape(c.Rule) + "\t" + r.Hidden(c.Key)
-		if c.Max >= 0 {
+		if c.Max == callers.Shadowed {
+			caller = "!" + caller
+		} else if c.Max >= 0 {
 			caller += "\t" + strconv.FormatInt(c.Max, 10)
 		}
 		args = append(args, caller, strconv.FormatUint(c.Count, 10))

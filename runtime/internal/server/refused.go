@@ -18,6 +18,7 @@ type RefusedMinute struct {
 	Rule, Key string
 	Max       int64 // of the calls, if they brought their own, or else below 0
 	Count     int64
+	Shadow    bool // the limit was in shadow mode, and refused nobody
 }
 
 // Refused returns what processes of a namespace have refused, from the minute of a time on, in the
@@ -43,6 +44,7 @@ func Refused(ctx context.Context, client rediswire.Client, namespace string, sin
 			caller, count, _ := cutLast(strings.TrimSuffix(line, "\n"), "\t")
 			rule, key, _ := strings.Cut(caller, "\t")
 			key, most, brought := strings.Cut(key, "\t")
+			rule, shadow := strings.CutPrefix(rule, "!")
 			name, _ := url.PathUnescape(rule)
 			n, err := strconv.ParseInt(count, 10, 64)
 			m := int64(-1)
@@ -50,7 +52,7 @@ func Refused(ctx context.Context, client rediswire.Client, namespace string, sin
 				m, err = strconv.ParseInt(most, 10, 64)
 			}
 			if err == nil {
-				all = append(all, RefusedMinute{time.Unix(60*at, 0), name, key, m, n})
+				all = append(all, RefusedMinute{time.Unix(60*at, 0), name, key, m, n, shadow})
 			}
 		}
 	}
