@@ -65,7 +65,8 @@ func CallsOf(processes []bridge.Process) (c Calls) {
 // Remedy says what has Redis asked less often about the keys of a rule.
 func Remedy(r *runtime.Rule) string {
 	leased := *r
-	if leased.Lease = min(time.Second, r.Window/10).Truncate(time.Millisecond); leased.Max == 0 {
+	leased.Lease = min(time.Second, r.Window/10).Truncate(time.Millisecond)
+	if leased.Max == 0 {
 		leased.Max = 1
 	}
 	switch {

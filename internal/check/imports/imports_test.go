@@ -82,7 +82,7 @@ func TestOneWay(t *testing.T) {
 // import those that stand behind it, and what has no place here.
 func TestLayers(t *testing.T) {
 	t.Parallel()
-	layers := []string{"decide", "ledger", "redis", "memstate", "script", "plan", "refusals", "terms"}
+	layers := []string{"decide", "ledger", "redis", "memstate", "script", "plan", "recall", "terms"}
 	all := imports(t)
 	for i, layer := range layers {
 		from := "runtime/internal/" + layer

@@ -74,7 +74,8 @@ func Read(t *testing.T, pattern string) (all []*Scenario) {
 			at := 0 // the number of the scenario's first line in the file
 			_, _ = fmt.Sscanf(d.Pos[strings.LastIndexByte(d.Pos, ':')+1:], "%d", &at)
 			for i, text := range strings.Split(strings.TrimSuffix(d.Expected, "\n"), "\n") {
-				if names, answer, _ := strings.Cut(text, ": "); strings.HasPrefix(text, indent) {
+				names, answer, _ := strings.Cut(text, ": ")
+				if strings.HasPrefix(text, indent) {
 					l := s.Lines[len(s.Lines)-1]
 					l.told = append(l.told, told{strings.Split(names[len(indent):], ", "), answer})
 					l.text += "\n" + text

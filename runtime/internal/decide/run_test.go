@@ -132,7 +132,8 @@ func newMachine(t *testing.T, answers []answer) *machine {
 		Lines: &ledger.Lines{Most: 8}, Switch: &m.off, Closed: m.closed, Log: new(report.Lines),
 		Failed: func(context.Context, *plan.Plan, rule.FailurePolicy, error) {},
 		Waits: func(_ context.Context, ev WaitEvent) {
-			if m.waiting--; ev.Waiting {
+			m.waiting--
+			if ev.Waiting {
 				m.waiting += 2
 			}
 		},

@@ -138,7 +138,8 @@ func leaversOfALine(t *trial) {
 				}
 				last, line = line[0].start, line[1:]
 			}
-			switch n := len(line); {
+			n := len(line)
+			switch {
 			case n > 0 && random.IntN(2) == 0:
 				i := n - 1 - int(random.ExpFloat64())
 				if i < 0 {

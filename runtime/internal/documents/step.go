@@ -134,7 +134,8 @@ func (t *trial) do(text string) string {
 		return t.ask(verb, rest)
 	case "settle", "refund":
 		c := t.charged(words[0])
-		if c.Settled = 0; verb == "settle" {
+		c.Settled = 0
+		if verb == "settle" {
 			c.Settled = t.number(words[1])
 			words = words[1:]
 		}
@@ -144,7 +145,8 @@ func (t *trial) do(text string) string {
 		return t.renew(store, words)
 	case "hold", "release":
 		c := t.charge(words[0])
-		if c.Wait = 0; verb == "hold" {
+		c.Wait = 0
+		if verb == "hold" {
 			c.Wait = t.duration(words[1])
 		}
 		return wrong(store.Hold(ctx, []rawstore.Charge{c}))

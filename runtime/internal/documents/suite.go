@@ -163,7 +163,8 @@ func Rules() []runtime.Rule {
 	}
 	for i := range rules {
 		// So long that no test on a real clock sees it move.
-		if rules[i].Max = 10; !isCalendar(&rules[i]) {
+		rules[i].Max = 10
+		if !isCalendar(&rules[i]) {
 			rules[i].Window = 10 * time.Hour
 		}
 	}
