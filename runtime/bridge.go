@@ -18,6 +18,7 @@ func init() {
 		return s
 	}
 	bridge.WithExceeded = withExceeded
+	bridge.RecordBackend = recordBackend
 	bridge.NewRedisStore = func(client rediswire.Client, opts any) any {
 		return newRedisStore(client, opts.([]RedisOption)...)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/rategen/rategen/runtime/internal/recording"
 	"github.com/rategen/rategen/runtime/observe"
@@ -29,16 +30,26 @@ func (l *Limiter) refusalError(ctx context.Context, err error) error {
 	if l.onRefusal != nil {
 		returned = l.form(ctx, err)
 	}
+	l.events.record(ctx, err, returned)
+	return returned
+}
+
+// record tells the recorders of a context of a refusal, and of the error that the caller received.
+func (e *events) record(ctx context.Context, err, returned error) {
 	recorders := recording.Functions[*recording.Refusals[observe.Refusal]](ctx)
 	if recorders == nil {
-		return returned
+		return
 	}
-	call := newRefusedCall(l.events, err)
+	call := newRefusedCall(e, err)
 	for r := recorders; r != nil; r = r.Outer {
 		r.Func.Standing.Add(&call.Refused)
-		notify(l.events, "recorder", r.Func.Record, observe.Refusal{Err: err, Returned: returned, RefusedCall: call})
+		notify(e, "recorder", r.Func.Record, observe.Refusal{Err: err, Returned: returned, RefusedCall: call})
 	}
-	return returned
+}
+
+// recordBackend records that a backend has refused a call with an error.
+func recordBackend(ctx context.Context, r *Rule, after time.Duration, returned error) {
+	noEvents.record(ctx, &LimitedError{Rule: r.Name, RetryAfter: after, rule: r}, returned)
 }
 
 // form returns the form that the application has for a refusal. It is never nil.

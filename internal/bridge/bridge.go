@@ -25,6 +25,8 @@ var (
 	// WithExceeded returns a context in which a runtime.Limiter keeps the limits in soft mode that
 	// have no room for the call.
 	WithExceeded func(context.Context) context.Context
+	// RecordBackend is wrapper.RecordBackend, by a rule that the refusal is told of.
+	RecordBackend func(ctx context.Context, r *rule.Rule, after time.Duration, returned error)
 	// NewRedisStore returns a *runtime.RedisStore on a client. The options are a []runtime.RedisOption.
 	NewRedisStore func(client rediswire.Client, opts any) any
 )

@@ -21,6 +21,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
 	"github.com/rategen/rategen/runtime/raterpc"
+	"github.com/rategen/rategen/runtime/wrapper"
 )
 
 // DialOptions has the calls of a client keep to the limits of its peers, see package
@@ -41,52 +42,89 @@ func DialOptions(t *rateclient.Transport) []grpc.DialOption {
 	}
 }
 
+// BackendOptions has a server in front of a backend, such as one over HTTP or a grpc-gateway, answer
+// a call that the backend refuses as it answers refusals of its own, with the backend's time: what is
+// called under the context of a request of ratehttp, an adapter or an interceptor of this module is
+// recorded there. RESOURCE_EXHAUSTED is a refusal of the client, and UNAVAILABLE one of this
+// service, if they name a time, see [raterpc.ReadAnswer].
+func BackendOptions() []grpc.DialOption {
+	none := func(context.Context, *grpc.ClientConn, string) (*rateclient.Call, error) { return nil, nil }
+	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(unaryClient(none)), grpc.WithChainStreamInterceptor(streamClient(none))}
+}
+
 // UnaryClientInterceptor returns the interceptor of unary calls.
 func UnaryClientInterceptor(t *rateclient.Transport) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		call, err := t.Admit(request(ctx, cc, method))
-		if err != nil {
-			return notMade(err)
-		}
-		var header, trailer metadata.MD
-		err = invoker(ctx, method, req, reply, cc, append(opts[:len(opts):len(opts)], grpc.Header(&header), grpc.Trailer(&trailer))...)
-		answered(ctx, call, err, header, trailer)
-		return err
-	}
+	return unaryClient(admit(t))
 }
 
 // StreamClientInterceptor returns the interceptor of streams. Limits are charged when a
 // stream begins.
 func StreamClientInterceptor(t *rateclient.Transport) grpc.StreamClientInterceptor {
-	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return streamClient(admit(t))
+}
+
+// An admission has the limits of its peer admit a call, and returns nil if there are none.
+type admission func(ctx context.Context, cc *grpc.ClientConn, method string) (*rateclient.Call, error)
+
+func admit(t *rateclient.Transport) admission {
+	return func(ctx context.Context, cc *grpc.ClientConn, method string) (*rateclient.Call, error) {
 		call, err := t.Admit(request(ctx, cc, method))
 		if err != nil {
 			return nil, notMade(err)
+		}
+		return call, nil
+	}
+}
+
+func unaryClient(admit admission) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		peer, err := admit(ctx, cc, method)
+		if err != nil {
+			return err
+		}
+		var header, trailer metadata.MD
+		err = invoker(ctx, method, req, reply, cc, append(opts[:len(opts):len(opts)], grpc.Header(&header), grpc.Trailer(&trailer))...)
+		call{method, peer}.answered(ctx, err, header, trailer)
+		return err
+	}
+}
+
+// A call is one that went out to a method.
+type call struct {
+	method string
+	peer   *rateclient.Call // nil: it has no limits here
+}
+
+func streamClient(admit admission) grpc.StreamClientInterceptor {
+	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		peer, err := admit(ctx, cc, method)
+		if err != nil {
+			return nil, err
 		}
 		stream, err := streamer(ctx, desc, cc, method, opts...)
 		if err != nil {
 			return nil, err
 		}
-		return &clientStream{ClientStream: stream, call: call}, nil
+		return &clientStream{ClientStream: stream, call: call{method, peer}}, nil
 	}
 }
 
 // A clientStream looks at how a stream begins and ends.
 type clientStream struct {
 	grpc.ClientStream
-	call     *rateclient.Call
-	answered bool // RecvMsg is not called by two goroutines at once
+	call
+	begun bool // RecvMsg is not called by two goroutines at once
 }
 
 func (s *clientStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
-	if failed := err != nil && err != io.EOF; failed || !s.answered {
-		s.answered = true
+	if failed := err != nil && err != io.EOF; failed || !s.begun {
+		s.begun = true
 		header, _ := s.Header()
 		if failed {
-			answered(s.Context(), s.call, err, header, s.Trailer())
+			s.answered(s.Context(), err, header, s.Trailer())
 		} else {
-			answered(s.Context(), s.call, nil, header, nil)
+			s.answered(s.Context(), nil, header, nil)
 		}
 	}
 	return err
@@ -134,8 +172,8 @@ func hostOf(target string) string {
 }
 
 // answered has a call obey what its peer has answered, if the peer has: each answer has metadata, and
-// a status without any was made here.
-func answered(ctx context.Context, call *rateclient.Call, err error, header, trailer metadata.MD) {
+// a status without any was made here. The refusal of a peer without limits here is recorded.
+func (c call) answered(ctx context.Context, err error, header, trailer metadata.MD) {
 	s, ok := status.FromError(err)
 	if !ok || len(header)+len(trailer) == 0 {
 		return
@@ -150,7 +188,13 @@ func answered(ctx context.Context, call *rateclient.Call, err error, header, tra
 	for name, values := range metadata.Join(header, trailer) {
 		fields[http.CanonicalHeaderKey(name)] = values
 	}
-	call.Answered(ctx, raterpc.ReadAnswer(uint32(s.Code()), s.Message(), details, fields))
+	a := raterpc.ReadAnswer(uint32(s.Code()), s.Message(), details, fields)
+	if c.peer != nil {
+		c.peer.Answered(ctx, a)
+	} else if a.Refused {
+		name := strings.ReplaceAll(strings.TrimPrefix(c.method, "/"), "/", ".")
+		wrapper.RecordBackend(ctx, name, s.Code() == codes.Unavailable, a.HoldOff, err)
+	}
 }
 
 // A notMadeError is the error of a call that was not made.

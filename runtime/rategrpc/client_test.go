@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +24,7 @@ import (
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateclient"
 	"github.com/rategen/rategen/runtime/rategrpc"
+	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
 // outgoing returns the options of a client with a limit of its own, for one method or
@@ -259,5 +262,69 @@ func TestClientTargets(t *testing.T) {
 			t.Errorf("%s is not the peer %s: %v", target, host, err)
 		}
 		_ = cc.Close()
+	}
+}
+
+// A server over HTTP answers what its backend refuses as a refusal of its own, with the backend's
+// time, unless its handler says something better.
+func TestBackendOptions(t *testing.T) {
+	details := func(code codes.Code, after time.Duration) error {
+		s, err := status.New(code, "full").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
+		limittest.OK(t, err)
+		return s.Err()
+	}
+	var answer error
+	client := dial(t, &service{
+		unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			return &pb.SimpleResponse{}, answer
+		},
+		server: func(*pb.StreamingOutputCallRequest, pb.TestService_StreamingOutputCallServer) error {
+			return answer
+		},
+	}, nil, rategrpc.BackendOptions()...)
+	calls := map[string]func(context.Context) error{
+		"unary": func(ctx context.Context) error {
+			_, err := client.UnaryCall(ctx, &pb.SimpleRequest{})
+			return err
+		},
+		"stream": func(ctx context.Context) error {
+			s, err := client.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{})
+			if err == nil {
+				_, err = s.Recv()
+			}
+			return err
+		},
+	}
+	full, away := details(codes.ResourceExhausted, 1200*time.Millisecond), details(codes.Unavailable, time.Minute)
+	for _, c := range []struct {
+		backend error
+		writes  int // 0: what ratehttp.Error says
+		status  int
+		after   string
+	}{
+		{full, 500, 429, "2"}, {full, 429, 429, "2"}, {full, 503, 503, "2"}, {full, 404, 404, ""}, {full, 0, 429, "2"},
+		{away, 500, 503, "60"}, {away, 0, 503, "60"},
+		{details(codes.ResourceExhausted, 0), 500, 500, ""}, {details(codes.ResourceExhausted, -time.Second), 500, 500, ""},
+		{status.Error(codes.ResourceExhausted, "too large"), 500, 500, ""}, {status.Error(codes.ResourceExhausted, "too large"), 0, 502, ""},
+		{status.Error(codes.Unavailable, "away"), 500, 500, ""}, {details(codes.Internal, time.Minute), 500, 500, ""},
+	} {
+		for name, do := range calls {
+			answer = c.backend
+			w := httptest.NewRecorder()
+			ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				err := do(r.Context())
+				if c.writes > 0 {
+					w.WriteHeader(c.writes)
+				} else if !ratehttp.Error(w, r, err) {
+					w.WriteHeader(http.StatusBadGateway)
+				}
+			})).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+			if w.Code != c.status || w.Header().Get("Retry-After") != c.after {
+				t.Errorf("%s, %v, %d: %d with Retry-After %q, want %d with %q", name, c.backend, c.writes, w.Code, w.Header().Get("Retry-After"), c.status, c.after)
+			}
+			if err := do(t.Context()); status.Code(err) != status.Code(c.backend) {
+				t.Errorf("%s, %v: under no request %v", name, c.backend, err)
+			}
+		}
 	}
 }

@@ -34,6 +34,16 @@ func HoldOff(ctx context.Context, l *runtime.Limiter, limit runtime.Limit, d tim
 // passes it on to the method, which asks [runtime.Exceeded].
 func WithExceeded(ctx context.Context) context.Context { return bridge.WithExceeded(ctx) }
 
+// RecordBackend has middleware know, by observe.WithRefusalRecorder, that a backend has refused a call
+// under a context: err, which the caller received, is answered as a refusal by a limit of that name,
+// with the time after which the backend admits the call. An outgoing one is by a limit on the
+// program itself, see [rule.Rule.Outgoing]. A time of 0 or less records nothing.
+func RecordBackend(ctx context.Context, name string, outgoing bool, after time.Duration, err error) {
+	if after > 0 {
+		bridge.RecordBackend(ctx, &runtime.Rule{Name: name, Outgoing: outgoing}, after, err)
+	}
+}
+
 // NewRedisStore returns a store on a client that is not go-redis. It is for modules that bring
 // one. Programs call their functions.
 func NewRedisStore(client rediswire.Client, opts ...runtime.RedisOption) *runtime.RedisStore {
