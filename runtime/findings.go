@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/algorithm"
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/report"
@@ -42,6 +43,26 @@ func (l *Limiter) ownFindings() []observe.Finding {
 	l.removeFindings(report.NothingCharged, (*findings.Sample).Charged)
 	l.removeFindings(report.AllRefunded, (*findings.Sample).Kept)
 	return findingsOf(l.events.log.Lists[0])
+}
+
+func (l lent) Found() (all []bridge.Found) {
+	l.ownFindings() // by which some are over
+	for _, list := range []*findings.List{l.events.log.Lists[0], &findings.Process} {
+		for _, f := range append(list.All(), list.Past()...) {
+			all = append(all, bridge.Found{Finding: observe.Finding{Code: f.Code, Rule: f.Rule, Detail: f.Detail, Text: f.Text, Help: f.Help, Since: f.Since},
+				Until: f.Until, Times: f.Times, Severe: f.Severe})
+		}
+	}
+	return all
+}
+
+// callsOf returns how many calls there were of each rule, about.
+func (l *Limiter) callsOf() map[string]int64 {
+	calls := make(map[string]int64)
+	for rule, s := range l.plans.Samples.All() {
+		calls[rule.Name] += s.Calls.Load()
+	}
+	return calls
 }
 
 func findingsOf(list *findings.List) (all []observe.Finding) {

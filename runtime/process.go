@@ -208,7 +208,7 @@ func (l *Limiter) report() {
 	}
 	rules = rules[:min(len(rules), bridge.MaxReported)]
 	p := bridge.Process{Name: l.reports.name, Host: hostName(), Build: buildName(), At: time.Now(), Behind: time.Duration(l.reports.ahead.Load()),
-		Overrides: l.reports.source, Findings: bridge.GroupFindings(l.Findings()), Called: make([]byte, (len(rules)+7)/8)}
+		Overrides: l.reports.source, Findings: bridge.GroupFindings(lent{l}.Found(), l.callsOf()), Called: make([]byte, (len(rules)+7)/8)}
 	if o := l.plans.Overrides(); o != nil {
 		p.Version = o.Version()
 	}

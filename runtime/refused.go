@@ -60,6 +60,8 @@ func (l lent) RefusedMinutes(ctx context.Context, since time.Time) ([]bridge.Ref
 	return lentStore{l.redis}.RefusedMinutes(ctx, l.plans.Namespace, since)
 }
 
+func (l lent) ToldKey(key string) string { return l.refused.hidden(key) }
+
 // refused counts which callers a limiter refuses, and all its calls, for its reports.
 type refused struct {
 	set     bool // kept was
@@ -137,8 +139,15 @@ func (r *refused) countCalls(charges []decide.Charge, tries []terms.Charge, arri
 		case !admitted: // by another limit
 			continue
 		}
-		if n := r.calls.Count(outcome, arrived); n > 0 && t.Source == rule.SourceStore {
-			p := charges[i].Plan
+		n := r.calls.Count(outcome, arrived)
+		if n == 0 {
+			continue
+		}
+		p := charges[i].Plan
+		if p.Sample != nil {
+			p.Sample.Calls.Add(n)
+		}
+		if t.Source == rule.SourceStore {
 			r.calls.Ask(p.Name, p.Parts(charges[i].Key), n)
 		}
 	}

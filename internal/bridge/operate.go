@@ -15,6 +15,10 @@ type Operator interface {
 	// store than Redis has none.
 	Processes(context.Context) ([]Process, error)
 	RefusedMinutes(ctx context.Context, since time.Time) ([]RefusedMinute, error)
+	// ToldKey returns a key as reports have it: see runtime.WithRefusals.
+	ToldKey(key string) string
+	// Found returns what Findings of the limiter has, and what is over.
+	Found() []Found
 	// KeysOf returns the keys of a rule for a survey. Their Expiry, by the overrides in force, cuts
 	// no key's window short; it may empty a bucket early whose max is lower for some calls than the
 	// rule's.

@@ -62,6 +62,9 @@ func CallsOf(processes []bridge.Process) (c Calls) {
 	return c
 }
 
+// hot is from how many calls a second on a key is worth a remedy.
+const hot = 10_000
+
 // Remedy says what has Redis asked less often about the keys of a rule.
 func Remedy(r *runtime.Rule) string {
 	leased := *r

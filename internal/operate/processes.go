@@ -168,8 +168,8 @@ func (d Difference) String() string {
 type Survey struct {
 	Processes []bridge.Process
 	Differ    []Difference
-	Missing   []string // rules that no process has constructed
-	Findings  []Finding
+	Missing   []string         // rules that no process has constructed
+	Findings  []Finding        // the worst first, and what is over last
 	Apart     []bridge.Process // whose clocks are far from that of Redis
 }
 
@@ -177,6 +177,7 @@ type Survey struct {
 type Finding struct {
 	bridge.FindingGroup
 	Processes int // in how many
+	calls     float64
 }
 
 // clocksApart is how far clocks may be apart.
@@ -188,7 +189,11 @@ func Apart(behind time.Duration) bool { return behind.Abs() > clocksApart }
 // SurveyOf compares what processes report, of which silent ones are left out. If one has more rules than
 // it reports, it is not known which of those with some names are missing.
 func SurveyOf(processes []bridge.Process, names []string) (s Survey) {
-	terms, cut, groups := map[string]map[string][]string{}, false, map[string]*Finding{}
+	type of struct {
+		code string
+		over bool
+	}
+	terms, cut, groups, all := map[string]map[string][]string{}, false, map[of]*Finding{}, 0.0
 	for _, p := range processes {
 		if p.Silent {
 			continue
@@ -204,16 +209,27 @@ func SurveyOf(processes []bridge.Process, names []string) (s Survey) {
 			}
 			terms[r.Name][r.Terms] = append(terms[r.Name][r.Terms], strings.TrimSpace(cmp.Or(p.Host, p.Name)+" "+p.Build))
 		}
+		calls := 0.0 // a second
+		for _, n := range p.Calls.Decided {
+			calls += float64(n) / max(p.Calls.Seconds, 1)
+		}
+		all += calls
 		for _, g := range p.Findings {
-			f := groups[g.Code]
+			is := of{g.Code, !g.Until.IsZero()}
+			f := groups[is]
 			if f == nil {
 				f = &Finding{FindingGroup: g}
-				groups[g.Code] = f
+				f.Times = 0
+				groups[is] = f
 			}
 			f.Processes++
-			f.Count = max(f.Count, g.Count)
+			f.calls += g.Share * calls
+			f.Count, f.Times = max(f.Count, g.Count), f.Times+g.Times
 			if g.Since.Before(f.Since) {
 				f.Since = g.Since
+			}
+			if g.Until.After(f.Until) {
+				f.Until = g.Until
 			}
 		}
 	}
@@ -234,12 +250,26 @@ func SurveyOf(processes []bridge.Process, names []string) (s Survey) {
 		s.Differ = append(s.Differ, d)
 	}
 	for _, f := range groups {
+		if all > 0 {
+			f.Share = f.calls / all
+		}
 		s.Findings = append(s.Findings, *f)
 	}
 	slices.SortFunc(s.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(b.Processes, a.Processes), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Code, b.Code))
+		return cmp.Or(bridge.WorstFirst(a.FindingGroup, b.FindingGroup), cmp.Compare(b.Processes, a.Processes), cmp.Compare(a.Code, b.Code))
 	})
 	return s
+}
+
+// State says how bad the finding is, as a [Check] does. What is over is ok.
+func (f Finding) State() string {
+	switch {
+	case !f.Until.IsZero():
+		return "ok"
+	case f.Severe:
+		return "bad"
+	}
+	return "warn"
 }
 
 // About says what the finding is about, and in how many processes.
@@ -247,7 +277,8 @@ func (f Finding) About(processes int) string {
 	return fmt.Sprintf("%s (in %d of %d)", FindingText(f.FindingGroup), f.Processes, processes)
 }
 
-// FindingText says a group of findings in one line: its code, the first three, and since when.
+// FindingText says a group of findings in one line: its code, the first three, the share of calls that they
+// touch, and from when to when.
 func FindingText(g bridge.FindingGroup) string {
 	text := g.Code
 	first := strings.Join(g.First[:min(len(g.First), 3)], ", ")
@@ -256,5 +287,13 @@ func FindingText(g bridge.FindingGroup) string {
 	} else if first != "" {
 		text += " " + first
 	}
-	return fmt.Sprintf("%s: %s%s", text, g.Text, since(g.Since))
+	text += ": " + g.Text
+	if g.Share > 0 {
+		text += fmt.Sprintf(", of rules with %.0f%% of all calls", max(1, 100*g.Share))
+	}
+	text += since(g.Since)
+	if !g.Until.IsZero() {
+		text += " until " + g.Until.UTC().Format(time.RFC3339)
+	}
+	return text
 }

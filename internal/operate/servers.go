@@ -199,7 +199,12 @@ func (d *doctor) examineProcesses(ctx context.Context) {
 		say("warn", "deploy one version everywhere", "and %d more rules differ", more)
 	}
 	for _, f := range s.Findings {
-		say("warn", f.Help, "%s", f.About(len(s.Processes)))
+		say(f.State(), f.Help, "%s", f.About(len(s.Processes)))
+	}
+	for _, k := range CallsOf(processes).Keys {
+		if n := slices.IndexFunc(d.Rules, func(r Rule) bool { return r.Name == k.Rule }); k.PerSecond >= hot && n >= 0 {
+			d.say("calls", "warn", "", Remedy(d.Rules[n].Rule), "Redis is asked %.0f times a second about %s of rule %s, %.0f%% of all", k.PerSecond, k.Key, k.Rule, 100*k.Share)
+		}
 	}
 	if !slices.ContainsFunc(d.found, func(f Check) bool { return f.Check == "processes" && f.State != "ok" }) {
 		say("ok", "", "%d report, and all that they declare is in force, as far as they know", len(processes))

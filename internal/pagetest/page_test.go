@@ -22,7 +22,7 @@ func TestPage(t *testing.T) {
 	}
 
 	b.open(p.url, 1280, 900)
-	b.wait("the stream", `document.getElementById("link").dataset.state === "live"`)
+	b.wait("the stream", `["live", "doubt"].includes(document.getElementById("link").dataset.state)`)
 	b.wait("all rules", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr").length === %d`, len(rules)))
 	if title := eval[string](b, "document.title"); title != "Rate limits" {
 		t.Errorf("title %q", title)

@@ -40,6 +40,17 @@ type counts struct {
 
 func newCounts() counts { return counts{ratetally.New(), make(map[ratetally.Rule][columns]uint64)} }
 
+// calls returns how many decisions there were of each rule, at the last sample.
+func (c *counts) calls() map[string]int64 {
+	calls := make(map[string]int64, len(c.last))
+	for declared, n := range c.last {
+		for _, made := range n {
+			calls[declared.Label()] += int64(made)
+		}
+	}
+	return calls
+}
+
 // sample returns the calls of each rule since the last sample, and those of all
 // since the program started.
 func (c *counts) sample() (rows []row, totals [columns]uint64) {

@@ -26,8 +26,8 @@
 //   - GET api/state: totals and points of calls (columns names them), redis, history,
 //     refused_keys, and the actions that are offered.
 //   - GET api/overrides: entries with what each says and its expiry, and history.
-//   - GET api/processes: which report to Redis, and which of them have in force what the
-//     editor's hash says.
+//   - GET api/processes: which report to Redis, by machine and version, and which of them have
+//     in force what the editor's hash says; the calls of all, and the keys Redis is asked about most.
 //   - GET api/refused?since=1h, 3h or 24h: the keys that all processes have refused most, see
 //     [bridge.RefusedMinute], and the number of other refusals.
 //   - GET api/stream: server-sent events: a state, the rules, then each second a frame:
@@ -35,7 +35,7 @@
 //     changed.
 //   - GET api/keys?rule=R&key=K: limits, each with allowed, blocked, blocked_by (rule,
 //     override, or peer: see [runtime.Limiter.Hold]), limit, remaining, retry_after_ms
-//     (null: never) and reset_after_ms; with max=N where calls bring it.
+//     (null: never), reset_after_ms and held_by, of permits; with max=N where calls bring it.
 //   - POST api/actions: a body {"action": "reset", "rule": "R", "key": "K"}, with max and
 //     window_ms for override and override_key, change for undo; for_ms or "endless": true, and why.
 //

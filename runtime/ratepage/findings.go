@@ -4,37 +4,44 @@ import (
 	"slices"
 
 	"github.com/rategen/rategen/internal/bridge"
-	"github.com/rategen/rategen/runtime/observe"
 )
 
-// maxFindings is how many findings are shown, each of a code of its own.
+// maxFindings is how many findings are shown, each of a code of its own, and how many that are over.
 const maxFindings = 10
 
 // A findingsView is what is declared and does not hold.
 type findingsView struct {
-	Findings []bridge.FindingGroup `json:"findings"`
+	Findings []bridge.FindingGroup `json:"findings"`       // the worst first
+	Over     []bridge.FindingGroup `json:"over,omitempty"` // the last one first
 	More     int                   `json:"more,omitempty"` // codes that are left out
 }
 
-// findings returns what the limiters have found. What belongs to none is in the list of each.
-func (p *Page) findings() findingsView {
+// findings returns what the limiters have found, which touches calls of rules. What belongs to none is in
+// the list of each.
+func (p *Page) findings(calls map[string]int64) (v findingsView) {
 	p.attached.Lock()
 	limiters := slices.Clone(p.limiters)
 	if last := p.last.Value(); last != nil {
 		limiters = append(limiters, last)
 	}
 	p.attached.Unlock()
-	var all []observe.Finding
-	told := map[observe.Finding]bool{}
+	var all []bridge.Found
+	told := map[bridge.Found]bool{}
 	for _, l := range limiters {
-		for _, f := range l.Findings() {
+		for _, f := range bridge.LimiterOf(l).Found() {
+			f.Times = 0 // which changes all the time, and is not shown
 			if !told[f] {
 				all = append(all, f)
 			}
 			told[f] = true
 		}
 	}
-	groups := bridge.GroupFindings(all)
-	shown := groups[:min(len(groups), maxFindings)]
-	return findingsView{shown, len(groups) - len(shown)}
+	groups := bridge.GroupFindings(all, calls)
+	over := slices.IndexFunc(groups, func(g bridge.FindingGroup) bool { return !g.Until.IsZero() })
+	if over < 0 {
+		over = len(groups)
+	}
+	v.Findings = groups[:min(over, maxFindings)]
+	v.More, v.Over = over-len(v.Findings), groups[over:min(len(groups), over+maxFindings)]
+	return v
 }

@@ -1,6 +1,8 @@
 package ratepage
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
@@ -40,7 +44,7 @@ func (f *namedRule) usageLimit(key *runtime.Key, brought map[[2]string]int64) (l
 	if !byCall(f.Rule) {
 		return limit, f.Rule.Max
 	}
-	most, is := brought[[2]string{f.Rule.Name, key.String()}]
+	most, is := brought[[2]string{f.Rule.Name, bridge.LimiterOf(f.limiter).ToldKey(key.String())}]
 	if !is {
 		most = rule.MaxLog
 	}
@@ -83,6 +87,10 @@ type limitView struct {
 	// the limit is whole again. RetryMS is null if no call ever is.
 	RetryMS *float64 `json:"retry_after_ms"`
 	ResetMS float64  `json:"reset_after_ms"`
+	// Permits says that the limit is of calls at a time: RetryMS is when it has room at the latest, unless
+	// those who hold permits renew them. Holders are who they are, the first one first.
+	Permits bool             `json:"permits,omitempty"`
+	Holders []operate.Holder `json:"held_by,omitempty"`
 }
 
 // serveKey answers with what is left for the key of a rule. It charges nothing.
@@ -114,6 +122,7 @@ func (p *Page) serveKey(w http.ResponseWriter, r *http.Request) {
 	v.Key = keyText(key.String())
 	if v.Rule == "" {
 		p.findKey(r.Context(), &v, key)
+		p.nameHolders(r.Context(), &v, key)
 		writeJSON(w, http.StatusOK, encode(v))
 		return
 	}
@@ -134,7 +143,24 @@ func (p *Page) serveKey(w http.ResponseWriter, r *http.Request) {
 		}
 		v.Limits = append(v.Limits, limitViewOf(&f, asked, usages))
 	}
+	p.nameHolders(r.Context(), &v, key)
 	writeJSON(w, http.StatusOK, encode(v))
+}
+
+// nameHolders says of limits of permits whose calls hold them. Without the right to read that, nobody is named.
+func (p *Page) nameHolders(ctx context.Context, v *keyView, key *runtime.Key) {
+	if !slices.ContainsFunc(v.Limits, func(l limitView) bool { return l.Permits && l.Used > 0 }) {
+		return
+	}
+	processes, _ := p.reports(ctx)
+	for i := range v.Limits {
+		l := &v.Limits[i]
+		for _, f := range p.named(cmp.Or(l.Rule, v.Rule)) {
+			if l.Permits && f.Rule.Source == l.Source {
+				l.Holders = operate.HoldersOf(processes, f.Rule.Name, key.String(), bridge.LimiterOf(f.limiter).ToldKey(key.String()))
+			}
+		}
+	}
 }
 
 // limitViewOf shows what is left for a key whose calls ask for a max. Without a usage it has
@@ -146,7 +172,7 @@ func limitViewOf(f *namedRule, asked int64, usages []runtime.Usage) limitView {
 	u := &usages[0]
 	v := limitView{
 		Source: f.Rule.Source, Counted: true, Allowed: u.RetryAfter == 0 || !u.Mode.Refuses(), Shadow: !u.Mode.Refuses(),
-		Limit: u.Limit, Used: u.Limit - u.Remaining, Remaining: u.Remaining, WindowMS: milliseconds(u.Window), ResetMS: milliseconds(u.ResetAfter),
+		Permits: f.Rule.Algorithm == runtime.Concurrency, Limit: u.Limit, Used: u.Limit - u.Remaining, Remaining: u.Remaining, WindowMS: milliseconds(u.Window), ResetMS: milliseconds(u.ResetAfter),
 	}
 	if u.Period != rule.NoPeriod {
 		v.Period = u.Period.String()
@@ -193,11 +219,7 @@ func (p *Page) refusedKeys(now time.Time) hotKeysView {
 		return v
 	}
 	for _, k := range p.keys.top(maxRefused, now) {
-		text := keyText(k.Key)
-		if !p.plain {
-			text = maskKey(text)
-		}
-		v.Keys = append(v.Keys, hotKeyView{k.Rule, text, k.Count, k.Over})
+		v.Keys = append(v.Keys, hotKeyView{k.Rule, p.shownKey(keyText(k.Key)), k.Count, k.Over})
 	}
 	return v
 }
@@ -222,6 +244,14 @@ func (p *Page) keysShown() string {
 		return "plain"
 	}
 	return "masked"
+}
+
+// shownKey returns a key as the page shows it: masked, unless keys are shown as they are.
+func (p *Page) shownKey(key string) string {
+	if p.plain {
+		return key
+	}
+	return maskKey(key)
 }
 
 // maskKey returns a key with the first and the last character of each part, so

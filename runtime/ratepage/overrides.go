@@ -131,8 +131,5 @@ func (p *Page) patternOf(t override.Target) *string {
 	if !t.Keys {
 		return nil
 	}
-	if p.plain {
-		return &t.Pattern
-	}
-	return new(maskKey(t.Pattern))
+	return new(p.shownKey(t.Pattern))
 }

@@ -3,7 +3,7 @@ package ratepage
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -13,37 +13,54 @@ import (
 )
 
 const (
-	// maxProcesses is how many processes are shown.
-	maxProcesses = 50
+	// maxMachines is how many machines are shown, each with one version of a program.
+	maxMachines = 50
+	// maxHot is how many of the keys are shown that Redis is asked about most.
+	maxHot = 10
 	// reportsAge is for how long what processes have told Redis serves all viewers.
 	reportsAge = 2 * time.Second
 )
 
-// A processesView is what the processes that report to Redis have in force.
+// A processesView is what the processes that report to Redis have in force, and the calls of all of them.
 type processesView struct {
-	Processes []processView `json:"processes"`      // those first in which the overrides are not in force
-	More      int           `json:"more,omitempty"` // that are left out
-	Count     int           `json:"count"`
+	Machines []machineView `json:"machines"`       // the worst first
+	More     int           `json:"more,omitempty"` // that are left out
+	Count    int           `json:"count"`          // processes that give signs of life
 	// Follow is how many follow the hash that the page edits, and InForce how many of these have in
 	// force what it says now. Without an editor both are 0.
-	Follow  int    `json:"follow"`
-	InForce int    `json:"in_force"`
-	Hash    string `json:"hash,omitempty"` // as processes name it; empty: the page has no editor
-	// Differ says which rules processes have in several forms, and which have which.
-	Differ []string `json:"differ,omitempty"`
+	Follow  int              `json:"follow"`
+	InForce int              `json:"in_force"`
+	Hash    string           `json:"hash,omitempty"`   // as processes name it; empty: the page has no editor
+	Differ  []differenceView `json:"differ,omitempty"` // the rules that processes have in several forms
+	Calls   operate.Calls    `json:"calls"`
 }
 
-// A processView is the last report of a process.
-type processView struct {
-	Name      string    `json:"name"`
-	At        time.Time `json:"at"`
-	Overrides string    `json:"overrides"` // where they come from; empty: there are none
-	InForce   bool      `json:"in_force"`  // what the hash says
-	Findings  int       `json:"findings"`  // that it has
-	Build     string    `json:"build,omitempty"`
-	Silent    bool      `json:"silent,omitempty"` // it gives no sign of life any more
-	// BehindMS is how far its clock is from that of Redis, if that is far.
-	BehindMS float64 `json:"behind_ms,omitempty"`
+// A differenceView is a rule that processes have in several forms.
+type differenceView struct {
+	Rule   string `json:"rule"`
+	Limits string `json:"limits"` // as in "15 in 10s or 30 in 10s"
+	Text   string `json:"text"`   // which processes have which
+}
+
+// A machineView is the processes of one version of a program on one machine.
+type machineView struct {
+	Host    string `json:"host"`
+	Build   string `json:"build,omitempty"`
+	Count   int    `json:"count"`            // that give signs of life
+	Silent  int    `json:"silent,omitempty"` // and that do so no more
+	InForce int    `json:"in_force"`         // in how many is what the hash says
+	Lag     int    `json:"lag,omitempty"`    // and in how many, that follow it, it is not
+	// Others are what the others follow.
+	Others   []string  `json:"others,omitempty"`
+	Findings int       `json:"findings,omitempty"` // that they have
+	BehindMS float64   `json:"behind_ms,omitempty"`
+	At       time.Time `json:"at"` // the last sign of life
+}
+
+// worse orders machines: those with silent processes first, then those that lag or follow nothing.
+func (m *machineView) worse(o *machineView) int {
+	return cmp.Or(cmp.Compare(o.Silent, m.Silent), cmp.Compare(o.Lag, m.Lag), cmp.Compare(len(o.Others), len(m.Others)),
+		cmp.Compare(o.Findings, m.Findings), cmp.Compare(m.Host, o.Host), cmp.Compare(m.Build, o.Build))
 }
 
 // A sourceEditor is an editor of what processes follow, as [override.Editor] is.
@@ -52,58 +69,108 @@ type sourceEditor interface {
 	Version(context.Context) (string, error)
 }
 
-// serveProcesses answers with the processes that report to Redis.
-func (p *Page) serveProcesses(w http.ResponseWriter, r *http.Request) {
-	p.processesCache.serve(w, r, reportsAge, p.processes)
-}
-
-func (p *Page) processes(ctx context.Context, _ time.Time) ([]byte, error) {
-	v, version, known := processesView{Processes: []processView{}}, "", map[string]bool{}
-	if p.actions != nil {
-		if editor, is := p.actions.editor.(sourceEditor); is {
-			v.Hash = editor.Source()
-			version, _ = editor.Version(ctx) // what is rejected is in force nowhere
-		}
-	}
-	var all []bridge.Process
+// reports returns what processes have told Redis. Limiters may share a namespace.
+func (p *Page) reports(ctx context.Context) ([]bridge.Process, error) {
+	known := make(map[string]bridge.Process)
 	for _, l := range p.all() {
 		reports, err := bridge.LimiterOf(l).Processes(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range reports {
-			if known[r.Name] { // limiters may share a namespace
-				continue
-			}
-			known[r.Name] = true
-			all = append(all, r)
-			is := processView{Name: r.Name, At: r.Alive, Overrides: r.Overrides, Build: r.Build, Silent: r.Silent,
-				InForce: v.Hash != "" && r.Overrides == v.Hash && version != "" && r.Version == version}
-			for _, g := range r.Findings {
-				is.Findings += g.Count
-			}
-			if operate.Apart(r.Behind) {
-				is.BehindMS = milliseconds(r.Behind)
-			}
-			v.Processes = append(v.Processes, is)
+			known[r.Name] = r
 		}
+	}
+	return slices.Collect(maps.Values(known)), nil
+}
+
+// serveProcesses answers with the processes that report to Redis.
+func (p *Page) serveProcesses(w http.ResponseWriter, r *http.Request) {
+	p.processesCache.serve(w, r, reportsAge, p.processes)
+}
+
+func (p *Page) processes(ctx context.Context, _ time.Time) ([]byte, error) {
+	v, version := processesView{}, ""
+	if p.actions != nil {
+		if editor, is := p.actions.editor.(sourceEditor); is {
+			v.Hash = editor.Source()
+			version, _ = editor.Version(ctx) // what is rejected is in force nowhere
+		}
+	}
+	all, err := p.reports(ctx)
+	if err != nil {
+		return nil, err
 	}
 	f := operate.Follow(all, v.Hash, version)
 	v.Count, v.Follow, v.InForce = f.Processes, f.Follow, f.InForce
 	for _, d := range operate.SurveyOf(all, nil).Differ {
-		v.Differ = append(v.Differ, fmt.Sprintf("%s: %v", d.Rule, d))
+		v.Differ = append(v.Differ, differenceView{d.Rule, d.Limits(), d.String()})
 	}
-	slices.SortFunc(v.Processes, func(a, b processView) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(v.Processes, func(a, b processView) int {
-		switch {
-		case a.InForce == b.InForce:
-			return 0
-		case b.InForce:
-			return -1
-		}
-		return 1
-	})
-	v.More = max(0, len(v.Processes)-maxProcesses)
-	v.Processes = v.Processes[:len(v.Processes)-v.More]
+	v.Machines = machines(all, v.Hash, version)
+	v.More = max(0, len(v.Machines)-maxMachines)
+	v.Machines = v.Machines[:len(v.Machines)-v.More]
+	v.Calls = p.callsOf(all)
 	return encode(v), nil
+}
+
+// callsOf returns the calls of processes. A page that shows no keys has none.
+func (p *Page) callsOf(all []bridge.Process) operate.Calls {
+	calls := operate.CallsOf(all)
+	calls.Keys = calls.Keys[:min(len(calls.Keys), maxHot)]
+	if p.keys == nil {
+		calls.Keys = nil
+	}
+	for i := range calls.Keys {
+		k := &calls.Keys[i]
+		if found := p.named(k.Rule); len(found) > 0 {
+			k.Remedy = operate.Remedy(found[0].Rule)
+		}
+		k.Key = p.shownKey(k.Key)
+	}
+	return calls
+}
+
+// machines puts processes together that are of one version on one machine.
+func machines(all []bridge.Process, hash, version string) []machineView {
+	byHost := make(map[[2]string]*machineView)
+	for _, r := range all {
+		host := [2]string{cmp.Or(r.Host, r.Name), r.Build}
+		m := byHost[host]
+		if m == nil {
+			m = &machineView{Host: host[0], Build: r.Build}
+			byHost[host] = m
+		}
+		if r.Alive.After(m.At) {
+			m.At = r.Alive
+		}
+		if r.Silent {
+			m.Silent++
+			continue
+		}
+		m.Count++
+		switch {
+		case hash == "" || r.Overrides != hash:
+			m.Others = append(m.Others, r.Overrides)
+		case version != "" && r.Version == version:
+			m.InForce++
+		default:
+			m.Lag++
+		}
+		for _, g := range r.Findings {
+			if g.Until.IsZero() {
+				m.Findings += g.Count
+			}
+		}
+		if operate.Apart(r.Behind) {
+			m.BehindMS = milliseconds(r.Behind)
+		}
+	}
+	list := make([]machineView, 0, len(byHost))
+	for _, m := range byHost {
+		slices.Sort(m.Others)
+		m.Others = slices.Compact(m.Others)
+		list = append(list, *m)
+	}
+	slices.SortFunc(list, func(a, b machineView) int { return a.worse(&b) })
+	return list
 }

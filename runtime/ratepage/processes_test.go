@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -25,17 +26,19 @@ func TestProcesses(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
 	editor := override.NewEditor(client, "limits")
-	page := New(WithActions(func(*http.Request, Action) (string, error) { return "ada", nil }, editor))
+	page := New(WithActions(func(*http.Request, Action) (string, error) { return "ada", nil }, editor), WithKeys())
 	for range 2 { // in one namespace
 		l := runtime.New(runtime.NewRedisStore(client), runtime.WithLogger(quiet), runtime.WithObserver(page.Observer()))
 		defer l.Close()
+		l.Register(&runtime.Rule{Name: "r", Window: time.Minute, Max: 5})
 	}
 	version, err := editor.Version(t.Context())
 	limittest.OK(t, err)
 	report := func(name, hash, version string) {
-		text, err := json.Marshal(bridge.Process{Name: name, At: time.Now(), Overrides: hash, Version: version, Findings: []bridge.FindingGroup{{Code: "x", Count: 1}}})
+		text, err := json.Marshal(bridge.Process{Name: name, At: time.Now(), Overrides: hash, Version: version, Build: "v1", Findings: []bridge.FindingGroup{{Code: "x", Count: 1}, {Code: "y", Count: 5, Until: time.Now()}}})
 		if err == nil {
 			err = errors.Join(client.HSet(t.Context(), "rate_limit:{processes}:0", name, text).Err(),
+				client.HSet(t.Context(), "rate_limit:{processes}:calls", name, `{"seconds":2,"decided":[20,2,0,0],"asked":22,"keys":[{"rule":"r","key":"annabel","count":20}]}`).Err(),
 				client.ZAdd(t.Context(), "rate_limit:{processes}:alive", redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: name}).Err())
 		}
 		limittest.OK(t, err)
@@ -43,26 +46,31 @@ func TestProcesses(t *testing.T) {
 	look := func() processesView {
 		page.processesCache.forget()
 		v := decoded[processesView](t, ask(page, "GET", "/api/processes", ""))
-		for i := range v.Processes {
-			v.Processes[i].At = time.Time{}
+		for i := range v.Machines {
+			v.Machines[i].At = time.Time{}
 		}
 		return v
 	}
 	check := func(want processesView) {
 		t.Helper()
 		want.Hash = "redis:limits"
+		for i := range want.Machines {
+			want.Machines[i].Build, want.Machines[i].Count, want.Machines[i].Findings = "v1", 1, 1
+		}
+		if n := float64(want.Count); n > 0 {
+			want.Calls = operate.Calls{Processes: want.Count, Decided: [4]float64{10 * n, n, 0, 0}, Asked: 11 * n, Keys: []operate.HotKey{{Rule: "r", Key: "a•••l", PerSecond: 10 * n, Share: 10.0 / 11, Processes: want.Count, Remedy: "lease=1s"}}}
+		}
 		if diff := cmp.Diff(want, look()); diff != "" {
 			t.Error(diff)
 		}
 	}
-	check(processesView{Processes: []processView{}})
+	check(processesView{Machines: []machineView{}})
 	report("a", "redis:other", version)
-	check(processesView{Processes: []processView{{Name: "a", Overrides: "redis:other", Findings: 1}}, Count: 1})
+	check(processesView{Machines: []machineView{{Host: "a", Others: []string{"redis:other"}}}, Count: 1})
 	report("b", "redis:limits", version)
 	report("c", "redis:limits", "old")
-	check(processesView{Count: 3, Follow: 2, InForce: 1, Processes: []processView{
-		{Name: "a", Overrides: "redis:other", Findings: 1}, {Name: "c", Overrides: "redis:limits", Findings: 1},
-		{Name: "b", Overrides: "redis:limits", Findings: 1, InForce: true},
+	check(processesView{Count: 3, Follow: 2, InForce: 1, Machines: []machineView{
+		{Host: "c", Lag: 1}, {Host: "a", Others: []string{"redis:other"}}, {Host: "b", InForce: 1},
 	}})
 	limittest.OK(t, client.HSet(t.Context(), "limits", "r", `{"max":7}`).Err())
 	if v := look(); v.InForce != 0 || v.Follow != 2 {
@@ -77,8 +85,8 @@ func TestProcesses(t *testing.T) {
 	for i := range 60 {
 		report(fmt.Sprint("p-", i), "", "")
 	}
-	if v := look(); v.Count != 63 || len(v.Processes) != maxProcesses || v.More != 13 {
-		t.Errorf("%d, %d, %d", v.Count, len(v.Processes), v.More)
+	if v := look(); v.Count != 63 || len(v.Machines) != maxMachines || v.More != 13 {
+		t.Errorf("%d, %d, %d", v.Count, len(v.Machines), v.More)
 	}
 	if v := decoded[processesView](t, ask(New(), "GET", "/api/processes", "")); v.Count != 0 || v.Hash != "" {
 		t.Errorf("%+v", v)

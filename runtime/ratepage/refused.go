@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/operate"
 )
 
 // refusedSpans are how long one may look back.
@@ -68,35 +69,23 @@ func (p *Page) refused(ctx context.Context, since time.Time) ([]byte, error) {
 			counts[m] = max(counts[m], count)
 		}
 	}
-	keys := map[[2]string]*refusedKeyView{}
+	minutes := make([]bridge.RefusedMinute, 0, len(counts))
 	for m, count := range counts {
-		of, end := keys[[2]string{m.Rule, m.Key}], m.Start.Add(time.Minute)
-		switch {
-		case m.Rule == "":
-			v.Others += count
-			continue
-		case of == nil:
-			of = &refusedKeyView{Rule: m.Rule, Key: keyText(m.Key), From: m.Start, To: end}
-			keys[[2]string{m.Rule, m.Key}] = of
-		case m.Start.Before(of.From):
-			of.From = m.Start
-		case end.After(of.To):
-			of.To = end
-		}
-		of.Count += count
+		m.Count = count
+		minutes = append(minutes, m)
 	}
-	for _, of := range keys {
-		if !p.plain {
-			of.Key = maskKey(of.Key)
-		}
-		v.Keys = append(v.Keys, *of)
-	}
-	slices.SortFunc(v.Keys, func(a, b refusedKeyView) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
+	slices.SortFunc(minutes, func(a, b bridge.RefusedMinute) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Key, b.Key))
 	})
-	for _, of := range v.Keys[min(len(v.Keys), maxRefused):] {
-		v.Others += of.Count
+	told := operate.RefusalsOf(minutes)
+	operate.MostRefused(told.Callers)
+	v.Others = told.Others
+	for i, c := range told.Callers {
+		if i >= maxRefused {
+			v.Others += c.Refused
+			continue
+		}
+		v.Keys = append(v.Keys, refusedKeyView{c.Rule, p.shownKey(c.Key), c.Refused, c.Spans[0].Start, c.Last().End})
 	}
-	v.Keys = v.Keys[:min(len(v.Keys), maxRefused)]
 	return encode(v), nil
 }

@@ -189,7 +189,7 @@ func (s *sampler) sample(p *Page, now time.Time) {
 		historySection: encode(p.history.view()),
 		keysSection:    encode(p.refusedKeys(now)),
 
-		findingsSection:  encode(p.findings()),
+		findingsSection:  encode(p.findings(p.counts.calls())),
 		undecidedSection: encode(s.undecided.sample(&p.redis, decisions, resumed, now)),
 	} {
 		if bytes.Equal(section, s.first[i]) {

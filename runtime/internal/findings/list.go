@@ -12,8 +12,11 @@ import (
 	"time"
 )
 
-// most is how many findings a list has.
-const most = 1_000
+// A list has most findings that last, and remembers mostOver that are over.
+const (
+	most     = 1_000
+	mostOver = 50
+)
 
 // fades is after how long a finding is over that must be made again and again.
 const fades = time.Minute
@@ -26,8 +29,13 @@ type Finding struct {
 	Text   string
 	Help   string
 	Since  time.Time
+	Until  time.Time // zero: it lasts
+	// Times is how often it was made, as far as it is made with each call that meets it.
+	Times int64
 	// Fades says that it is over when it was not made for a minute.
 	Fades bool
+	// Severe says that limits do not hold.
+	Severe bool
 
 	last time.Time
 }
@@ -40,6 +48,7 @@ type About struct{ Code, Rule, Detail string }
 type List struct {
 	mu   sync.Mutex
 	each map[About]Finding
+	past []Finding // those that ended last are last
 }
 
 // Process are the findings of what belongs to no limiter.
@@ -52,9 +61,14 @@ func (l *List) Add(f Finding) bool {
 	f.last = time.Now()
 	about := About{f.Code, f.Rule, f.Detail}
 	before, known := l.each[about]
+	if known && before.over(f.last) {
+		l.end(before, before.last)
+		known = false
+	}
 	switch {
-	case known && !before.over(f.last):
+	case known:
 		before.last = f.last
+		before.Times++
 		l.each[about] = before
 		return false
 	case !known && len(l.each) >= most:
@@ -62,9 +76,17 @@ func (l *List) Add(f Finding) bool {
 	case l.each == nil:
 		l.each = make(map[About]Finding)
 	}
-	f.Since = f.last
+	f.Since, f.Times = f.last, 1
 	l.each[about] = f
 	return true
+}
+
+// end moves a finding to those that are over.
+func (l *List) end(f Finding, at time.Time) {
+	delete(l.each, About{f.Code, f.Rule, f.Detail})
+	f.Until = at
+	l.past = append(l.past, f)
+	l.past = l.past[max(0, len(l.past)-mostOver):]
 }
 
 // over reports whether a finding was not made for too long.
@@ -74,15 +96,31 @@ func (f *Finding) over(now time.Time) bool { return f.Fades && now.Sub(f.last) >
 func (l *List) Remove(code string, over func(Finding) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.each, func(about About, f Finding) bool { return about.Code == code && over(f) })
+	for about, f := range l.each {
+		if about.Code == code && over(f) {
+			l.end(f, time.Now())
+		}
+	}
 }
 
-// All returns the findings in order.
+// Past returns the findings that are over, the last ones.
+func (l *List) Past() []Finding {
+	l.All() // which fade
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.past)
+}
+
+// All returns the findings that last, in order.
 func (l *List) All() []Finding {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(l.each, func(_ About, f Finding) bool { return f.over(now) })
+	for _, f := range l.each {
+		if f.over(now) {
+			l.end(f, f.last)
+		}
+	}
 	return slices.SortedFunc(maps.Values(l.each), func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Detail, b.Detail))
 	})

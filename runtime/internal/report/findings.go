@@ -20,7 +20,7 @@ func (l *Lines) Find(line Line, rule, detail string, attrs ...slog.Attr) {
 
 // addFinding puts what a line says on the lists, and reports whether it is new to one.
 func (l *Lines) addFinding(line Line, rule, detail string) (added bool) {
-	f := findings.Finding{Code: line.code, Rule: rule, Detail: detail, Text: line.text, Help: line.help, Fades: line.fades}
+	f := findings.Finding{Code: line.code, Rule: rule, Detail: detail, Text: line.text, Help: line.help, Fades: line.fades, Severe: line.level >= slog.LevelError}
 	for _, list := range l.Lists {
 		added = list.Add(f) || added
 	}

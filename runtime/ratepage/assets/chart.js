@@ -1,29 +1,33 @@
 // Charts, drawn as SVG by hand: x is time, y begins at 0.
 
-import { el, rate, setText, svg } from "./dom.js";
+import { el, hour, rate, setText, svg } from "./dom.js";
 
-const span = 120000; // ms that a chart shows
 const width = 240;
 const height = 54;
-const gap = 3500; // ms without a sample: the line is broken
 
-// areaChart returns a chart and a function that draws points [ms, value] into it,
-// up to the time now.
+// areaChart returns a chart and a function that draws points [ms, value] into it, of so many
+// seconds up to the time now.
 export function areaChart(label) {
   const area = svg("path", { class: "area" });
   const line = svg("path", { class: "line" });
   const title = svg("title");
   const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img" }, title, area, line);
-  const most = el("span");
-  const axis = el("p", { class: "axis", "aria-hidden": "true" }, el("span", {}, `last ${span / 60000} min`), most);
+  const [most, from, until] = [el("span"), el("span"), el("span")];
+  const scale = el("p", { class: "axis", "aria-hidden": "true" }, most);
+  const axis = el("p", { class: "axis", "aria-hidden": "true" }, from, until);
   return {
-    elements: [chart, axis],
-    draw(points, now) {
+    elements: [scale, chart, axis],
+    draw(all, now, seconds) {
+      const span = seconds * 1000;
+      const gap = Math.max(3500, 2.5 * span / 120); // without a sample: the line is broken
+      const points = all.filter(([at]) => at >= now - span);
       const peak = points.reduce((most, [, v]) => Math.max(most, v), 0);
       const top = Math.max(peak, 1) * 1.08;
       chart.toggleAttribute("data-flat", peak === 0);
-      setText(most, peak === 0 ? "" : `peak ${rate(peak)}/s`);
-      title.textContent = `${label} in the last two minutes, at most ${Number(peak.toFixed(1))} per second`;
+      setText(most, peak === 0 ? "" : `peak ${rate(peak)} /s`);
+      setText(from, hour(now - span));
+      setText(until, hour(now));
+      title.textContent = `${label} in the last ${seconds / 60} minutes, at most ${Number(peak.toFixed(1))} per second`;
       const x = (at) => (width * (1 - (now - at) / span)).toFixed(1);
       const y = (v) => (height - 1 - (v / top) * (height - 4)).toFixed(1);
       let outline = "";

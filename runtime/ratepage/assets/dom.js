@@ -96,6 +96,9 @@ export function bytes(n) {
   return `${i === 0 ? n : n.toFixed(1)} ${units[i]}`;
 }
 
+// hour writes the time of day without its zone.
+export const hour = (when) => new Date(when).toLocaleTimeString("en-GB");
+
 // clock writes the time of day with its zone, and the day if it is another one.
 export function clock(when) {
   const t = new Date(when);

@@ -87,8 +87,9 @@ function resultOf(limit, { key }) {
     limit.blocked_by !== "peer" && fact("Used", `${count(limit.used)}${limit.unknown ? "" : ` of ${count(limit.limit)}`} in ${limit.period ? `a ${limit.period}` : duration(limit.window_ms)}`),
     limit.past && fact(`Used in the last ${limit.past.length === 1 ? limit.period : `${limit.past.length} ${limit.period}s`}`, limit.past.map(count).join(", ")),
     !limit.unknown && fact("Remaining", count(limit.remaining)),
-    fact("Resets", limit.reset_after_ms > 0 ? `in ${duration(limit.reset_after_ms)}` : "nothing used"),
-    limit.retry_after_ms !== 0 && fact("Next call", limit.retry_after_ms === null ? "never" : `in ${duration(limit.retry_after_ms)}, at ${clock(Date.now() + limit.retry_after_ms)}`)));
+    !limit.permits && fact("Resets", limit.reset_after_ms > 0 ? `in ${duration(limit.reset_after_ms)}` : "nothing used"),
+    ...(limit.held_by ?? []).map((h) => fact("Permits held", `${count(h.permits)} by ${h.process}${h.build ? ` ${h.build}` : ""} since ${clock(h.since)}${h.silent ? ", which gives no sign of life: they lapse" : ""}`)),
+    limit.retry_after_ms !== 0 && fact("Next call", limit.permits && !limit.blocked ? "when a call ends" : limit.retry_after_ms === null ? "never" : `in ${duration(limit.retry_after_ms)}, at ${clock(Date.now() + limit.retry_after_ms)}`)));
   if (limit.shadow) box.append(el("div", { class: "tags" }, tag("shadow", "shadow: refuses nobody")));
   return box;
 }

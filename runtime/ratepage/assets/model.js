@@ -4,6 +4,7 @@ import { clock, count, duration } from "./dom.js";
 
 let rules = [];
 let entries = []; // what the overrides say
+let differ = new Map(); // what processes have of the rules that differ
 
 export function setRules(list) { rules = list; }
 export function setEntries(list) { entries = list; }
@@ -11,6 +12,16 @@ export function setEntries(list) { entries = list; }
 export const all = () => rules;
 export const names = () => rules.map((r) => r.name);
 export const named = (name) => rules.find((r) => r.name === name);
+
+// setDiffer reports whether rules differ otherwise than before.
+export function setDiffer(list) {
+  const before = JSON.stringify([...differ]);
+  differ = new Map(list.map((d) => [d.rule, d.limits]));
+  return JSON.stringify([...differ]) !== before;
+}
+
+// limitsText is what some process has of a rule, if processes differ, or what is in force in this one.
+export const limitsText = (rule) => differ.get(rule.name) ?? limitText(rule);
 
 export function limitText(rule) {
   if (rule.algorithm === "concurrency") return `${count(rule.max)} at a time`;

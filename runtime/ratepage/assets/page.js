@@ -22,6 +22,7 @@ let host = "";
 let applied = -1; // how often overrides have come into force
 let polling = null; // a timer, while the server refuses the stream
 let restored = false; // what the address says
+let off = false; // all limits are
 
 function link(state, text) {
   $("link").dataset.state = state;
@@ -42,6 +43,7 @@ function restore() {
   restored = true;
   rules.restore(address.read());
   lookup.restore(address.read());
+  tiles.restore(address.read());
 }
 
 function summary() {
@@ -51,6 +53,7 @@ function summary() {
 
 function apply(frame) {
   const banner = $("banner");
+  off = !frame.enabled;
   banner.hidden = frame.enabled;
   setText(banner, frame.enabled ? "" : "All limits are switched off: calls go on uncounted.");
   if (frame.changed && frame.version === version + 1) {
@@ -80,9 +83,10 @@ function begin(state) {
   rules.setContext({ actions: state.actions });
   lookup.setContext({ actions: state.actions });
   overrides.setContext({ actions: state.actions });
-  if (state.made !== made) version = -1; // not the process of before
+  const same = state.made === made;
+  if (!same) version = -1; // not the process of before
   made = state.made;
-  tiles.reset(state);
+  tiles.reset(state, same);
   apply(state);
   store.draw();
 }
@@ -90,15 +94,18 @@ function begin(state) {
 function live() {
   clearTimeout(polling);
   polling = null;
-  const trouble = undecided.summary();
-  link(trouble ? "lost" : "live", trouble ? `Live: ${trouble}` : "Live");
+  const found = findings.trouble();
+  const wrong = [off && "all limits are switched off", undecided.summary() || store.trouble()].filter(Boolean);
+  const all = [...wrong, found?.text, processes.trouble()].filter(Boolean);
+  if (all.length === 0) link("live", "Live");
+  else link(wrong.length > 0 || found?.severe ? "lost" : "doubt", `Live: ${all.join("; ")}`);
 }
 
 let following = null; // the stream
 let asking = null; // a timer: what processes have told changes without a frame
 
 function ask() {
-  processes.load();
+  processes.load(keys);
   refused.load();
 }
 
@@ -156,6 +163,7 @@ async function poll() {
 
 actions.onDone(overrides.load);
 overrides.onChange(rules.refresh);
+processes.onChange(rules.refresh);
 addEventListener("hashchange", restore);
 document.addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, select") || document.querySelector("dialog[open]")) return;

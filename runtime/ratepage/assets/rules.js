@@ -4,7 +4,7 @@ import { $, breakable, count, duration, el, rate, setText, tag } from "./dom.js"
 import { sparkline } from "./chart.js";
 import * as address from "./address.js";
 import { detail } from "./detail.js";
-import { limitText, setRules } from "./model.js";
+import { limitsText, setRules } from "./model.js";
 
 const page = 25; // rows at a time
 const keep = 60; // seconds of calls for each rule
@@ -165,9 +165,10 @@ function newRow(rule) {
     },
     elements: () => (row.open ? [main, more.element] : [main]),
     draw(now) {
-      const text = JSON.stringify(now);
+      const limits = limitsText(now);
+      const text = JSON.stringify(now) + limits;
       if (text !== drawn) {
-        setText(cells.limit, limitText(now));
+        setText(cells.limit, limits);
         cells.tags.replaceChildren(...tagsOf(now));
         if (more.draw(now)) drawn = text;
       }

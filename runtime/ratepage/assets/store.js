@@ -16,14 +16,16 @@ export function set(view) {
   draw();
 }
 
+// trouble is what is wrong with the store, in words, or nothing.
+export const trouble = () => (redis.breakers.some((b) => b.open) ? "Circuit breaker open" : undecided());
+
 // draw shows the latency of the last seconds, and the rest if it has changed.
 export function draw() {
   const l = latency();
   for (const p of parts) setText(p.value, l && l.calls > 0 ? duration(l[`${p.name}_us`] / 1000) : "–");
-  const open = redis.breakers.filter((b) => b.open);
-  const trouble = open.length > 0 ? "Circuit breaker open" : undecided();
-  setText($("redis-summary"), trouble || "Answering");
-  $("redis-summary").classList.toggle("bad", trouble !== "");
+  const wrong = trouble();
+  setText($("redis-summary"), wrong || "Answering");
+  $("redis-summary").classList.toggle("bad", wrong !== "");
   const text = JSON.stringify(redis);
   if (text === drawn) return;
   drawn = text;
