@@ -8,7 +8,6 @@ import (
 	"weak"
 
 	"github.com/rategen/rategen/runtime/internal/background"
-	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/plan"
@@ -219,7 +218,7 @@ type crowd struct {
 }
 
 // crowds are those of this process.
-var crowds bounded.Map[weak.Pointer[Rule], crowd]
+var crowds findings.Map[weak.Pointer[Rule], crowd]
 
 // add adds a limiter, and reports whether there are too many.
 func (c *crowd) add() bool {

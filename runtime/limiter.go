@@ -6,11 +6,10 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/peerstate"
-	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/ledger"
-	"github.com/rategen/rategen/runtime/internal/meter"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
@@ -32,7 +31,7 @@ type Limiter struct {
 
 	follower    *plan.Follower[Overrides] // nil: nothing is overridden
 	scaler      rule.Scaler               // in place of the rules' own, or nil
-	registered  bounded.Map[*Rule, Rule]  // as they were
+	registered  findings.Map[*Rule, Rule] // as they were
 	terms       termTable                 // of the registered rules
 	unusedTimer *time.Timer
 	reports     reports
@@ -185,7 +184,7 @@ func (l *Limiter) take(ctx context.Context, c *decide.Call, limits []Limit, d *D
 	if c.MayWait != nil && c.State == decide.Refused {
 		d.fill(c.Charges, c.Tries)
 		if c.MayWait() {
-			return meter.ErrNoRoom
+			return ledger.ErrNoRoom
 		}
 	}
 	err = l.finish(ctx, c, limits, err, d)

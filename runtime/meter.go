@@ -11,7 +11,6 @@ import (
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/ledger"
-	"github.com/rategen/rategen/runtime/internal/meter"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -22,7 +21,7 @@ import (
 // the limit. Units that nobody has used after a second are given back, and so is the rest by
 // [Meter.Close]. It is safe for concurrent use.
 type Meter struct {
-	meter   meter.Meter
+	meter   ledger.Meter
 	limiter *Limiter
 	limits  []Limit
 }
@@ -62,7 +61,7 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 				ErrInvalidLimit, m.limits[j].Rule.Name, limit.Rule.Name)
 		}
 		m.limits = append(m.limits, limit)
-		m.meter.Begin(meter.Charge{Made: made, Lapses: limit.Rule.Reserve > 0}, advance)
+		m.meter.Begin(ledger.Metered{Made: made, Lapses: limit.Rule.Reserve > 0}, advance)
 	}
 	return m
 }
@@ -101,7 +100,7 @@ func (m *Meter) Close(costs ...int64) { m.meter.Close(costs) }
 // closes the meter when r ends or it is closed itself, which closes r if that is an
 // [io.Closer].
 func (m *Meter) Reader(r io.Reader, cost func(n int) []int64) io.ReadCloser {
-	return &meter.Reader{From: r, End: func() { m.Close() }, Pay: func(n int, try bool) error {
+	return &ledger.MeterReader{From: r, End: func() { m.Close() }, Pay: func(n int, try bool) error {
 		return m.meter.Charge(cost(n), try)
 	}}
 }
@@ -122,20 +121,20 @@ func (m *metered) Most(i int) (most int64, free bool) {
 
 // Take takes what is wanted. Of a limit that takes no more at once it takes one part after the
 // other, and gives them all back if one of them has no room.
-func (m *metered) Take(wants []meter.Want, try bool) (err error) {
+func (m *metered) Take(wants []ledger.Want, try bool) (err error) {
 	part, later := m.divide(wants)
 	if len(later) == 0 {
 		return m.takePart(wants, try)
 	}
-	var made []meter.Settled
+	var made []ledger.Settled
 	for {
 		if err = m.takePart(part, try); err == nil {
 			for i := range part {
-				w := &wants[slices.IndexFunc(wants, func(w meter.Want) bool { return w.Limit == part[i].Limit })]
+				w := &wants[slices.IndexFunc(wants, func(w ledger.Want) bool { return w.Limit == part[i].Limit })]
 				cost := w.Cost // all of it is used, so that nobody settles a part of it
-				w.Charge, w.Room = part[i].Charge, part[i].Room
+				w.Metered, w.Room = part[i].Metered, part[i].Room
 				if w.At != 0 {
-					made = append(made, meter.Settled{Limit: w.Limit, Charge: w.Charge})
+					made = append(made, ledger.Settled{Limit: w.Limit, Metered: w.Metered})
 				}
 				w.Cost = cost
 			}
@@ -153,7 +152,7 @@ func (m *metered) Take(wants []meter.Want, try bool) (err error) {
 }
 
 // divide returns what can be taken at once of what is wanted, and what is left of that.
-func (m *metered) divide(wants []meter.Want) (part, later []meter.Want) {
+func (m *metered) divide(wants []ledger.Want) (part, later []ledger.Want) {
 	for i := range wants {
 		w := &wants[i]
 		limit := m.limits[w.Limit].WithCost(w.Cost) // a max that follows the load is no less
@@ -176,7 +175,7 @@ func (m *metered) divide(wants []meter.Want) (part, later []meter.Want) {
 }
 
 // takePart is takeAll for more of a call that the cap of the process has admitted.
-func (m *metered) takePart(wants []meter.Want, try bool) (err error) {
+func (m *metered) takePart(wants []ledger.Want, try bool) (err error) {
 	l, ctx := m.limiter, context.WithValue(m.meter.Ctx, exceededKey{}, nil) // it was told with its first charge
 	if !l.Enabled() {
 		return nil
@@ -206,7 +205,7 @@ func (m *metered) takePart(wants []meter.Want, try bool) (err error) {
 	if err = l.engine.Plan(ctx, c, limits); err == nil {
 		err = l.take(ctx, c, limits, &d)
 	}
-	if err == meter.ErrNoRoom {
+	if err == ledger.ErrNoRoom {
 		return err // nobody was refused
 	}
 	if err != nil {
@@ -235,21 +234,21 @@ func (l *Limiter) meterContext(ctx context.Context) (context.Context, context.Ca
 	return trip, func() { stop(); cancel() }
 }
 
-// SettleNow implements [meter.Charger].
-func (m *metered) SettleNow(settled []meter.Settled) {
+// SettleNow implements [ledger.Charger].
+func (m *metered) SettleNow(settled []ledger.Settled) {
 	m.settle(settled, func(b *ledger.Settlement) {
 		m.limiter.ledger.SettleNow(m.meter.Ctx, b)
 		m.limiter.ledger.Report(m.meter.Ctx, b)
 	})
 }
 
-// SettleLater implements [meter.Charger].
-func (m *metered) SettleLater(settled []meter.Settled) {
+// SettleLater implements [ledger.Charger].
+func (m *metered) SettleLater(settled []ledger.Settled) {
 	m.settle(settled, func(b *ledger.Settlement) { m.limiter.ledger.SettleLater(m.meter.Ctx, b) })
 }
 
 // settle settles what this process has charged, and what the store has, each by itself.
-func (m *metered) settle(settled []meter.Settled, settle func(*ledger.Settlement)) {
+func (m *metered) settle(settled []ledger.Settled, settle func(*ledger.Settlement)) {
 	for _, local := range [...]bool{false, true} {
 		b := ledger.NewSettlement()
 		b.Local = local

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/decide"
-	"github.com/rategen/rategen/runtime/internal/meter"
+	"github.com/rategen/rategen/runtime/internal/ledger"
 )
 
 func (l lent) Try(ctx context.Context, into any, waited time.Duration, mayWait func() bool, limits ...Limit) (again bool, err error) {
@@ -21,7 +21,7 @@ func (l lent) Try(ctx context.Context, into any, waited time.Duration, mayWait f
 	if err = l.takeFor(ctx, c, limits, &paid, d); err != nil {
 		l.processCap.giveBack(&paid)
 	}
-	if err == meter.ErrNoRoom {
+	if err == ledger.ErrNoRoom {
 		return true, nil
 	}
 	return false, l.refusalError(ctx, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/peerstate"
-	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/goredis"
 	"github.com/rategen/rategen/runtime/internal/recall"
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
@@ -63,7 +63,7 @@ type RedisStore struct {
 	failures  [failure.Classes]atomic.Int64
 	listeners report.Group[*events] // the limiters on the store
 
-	namespaces bounded.Map[*Rule, string] // of the rules of limiters on it, each of the first
+	namespaces findings.Map[*Rule, string] // of the rules of limiters on it, each of the first
 }
 
 // A RedisOption configures a [RedisStore].

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"weak"
 
-	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/keytext"
 	"github.com/rategen/rategen/runtime/internal/plan"
@@ -71,7 +70,7 @@ func (t *termTable) add(r *Rule, namespace string) {
 	if t.byName == nil {
 		t.byName, t.byStart = map[string]*Rule{}, map[string]*Rule{}
 	}
-	if len(t.byStart) < bounded.Most {
+	if len(t.byStart) < findings.Most {
 		t.byStart[start], t.byName[r.Name] = cmp.Or(t.byStart[start], r), cmp.Or(t.byName[r.Name], r)
 	}
 }

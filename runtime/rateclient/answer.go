@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/limitfields"
+	"github.com/rategen/rategen/runtime/rateclient/internal/limitfields"
 )
 
 // An Answer is what a peer says about its limits, in one answer to a request.

@@ -10,7 +10,7 @@ import (
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/limitfields"
+	"github.com/rategen/rategen/runtime/rateclient/internal/limitfields"
 	"github.com/rategen/rategen/runtime/rule"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/limitfields"
+	"github.com/rategen/rategen/runtime/rateclient/internal/limitfields"
 )
 
 // bodies are the ready functions for bodies.

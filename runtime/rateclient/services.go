@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/limitfields"
+	"github.com/rategen/rategen/runtime/rateclient/internal/limitfields"
 )
 
 // GoogleBody reads the google.rpc.RetryInfo of Google's APIs, and the reasons by which the older

@@ -24,7 +24,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/slots"
+	"github.com/rategen/rategen/runtime/internal/redis/slots"
 	"github.com/rategen/rategen/runtime/rediswire"
 	"github.com/rategen/rategen/runtime/wrapper"
 )

@@ -26,7 +26,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/slots"
+	"github.com/rategen/rategen/runtime/internal/redis/slots"
 	"github.com/rategen/rategen/runtime/rediswire"
 	"github.com/rategen/rategen/runtime/wrapper"
 )

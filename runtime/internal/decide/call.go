@@ -28,7 +28,7 @@ const (
 	Take Operation = iota
 	// Peek says how it would be decided. Nobody is told what is wrong with it.
 	Peek
-	// Attempt decides it without a wait. Without room it is [meter.ErrNoRoom], of which nobody is told.
+	// Attempt decides it without a wait. Without room it is [ledger.ErrNoRoom], of which nobody is told.
 	Attempt
 )
 
@@ -40,7 +40,7 @@ type Call struct {
 	Tries   []terms.Charge // what was found about each
 	// Operation is what is asked.
 	Operation Operation
-	// MayWait, of a call that waits elsewhere, has a refusal be [meter.ErrNoRoom] if it is true. It may be nil.
+	// MayWait, of a call that waits elsewhere, has a refusal be [ledger.ErrNoRoom] if it is true. It may be nil.
 	MayWait func() bool
 	// WaitedBefore is how long it had waited there before.
 	WaitedBefore time.Duration

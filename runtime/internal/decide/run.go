@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
-	"github.com/rategen/rategen/runtime/internal/meter"
+	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -65,7 +65,7 @@ var next = [states][events]State{
 
 // Run brings a planned call to its end, in which its State says what became of it. Whatever waits does
 // so here, but for a turn that no other limit waits for, see [Engine.AwaitTurn]. The error is that of
-// [Engine.Ask] or of [Engine.Plan], the context's, [ErrClosed], or [meter.ErrNoRoom] of an [Attempt].
+// [Engine.Ask] or of [Engine.Plan], the context's, [ErrClosed], or [ledger.ErrNoRoom] of an [Attempt].
 func (e *Engine) Run(ctx context.Context, c *Call, limits []rule.Limit) (err error) {
 	var since time.Duration // the instant from which on it waits; 0: it may not
 	if c.Waits() && c.Operation != Attempt {
@@ -129,7 +129,7 @@ func (e *Engine) try(ctx context.Context, c *Call, since, now time.Duration) (ev
 	admitted := terms.Admitted(c.Tries)
 	switch {
 	case !admitted && c.Operation == Attempt:
-		return fails, meter.ErrNoRoom
+		return fails, ledger.ErrNoRoom
 	case admitted && (*tried)(c).isDue():
 		return reaches, nil
 	case admitted:

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -19,7 +19,7 @@ const (
 
 // shadowPauses are the pauses of rules, by their declarations.
 type shadowPauses struct {
-	bounded.Map[*rule.Rule, shadowPause]
+	findings.Map[*rule.Rule, shadowPause]
 }
 
 // A shadowPause is the time for which a limit in shadow mode is left out of calls. The store has

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/background"
-	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -22,7 +22,7 @@ const (
 var errScalerHangs = errors.New("a scaler has not returned for a second since the limiter was closed")
 
 // Factors are what the load multiplies the max of each rule with. They are 1 to begin with, and
-// for rules beyond [bounded.Most]. Make is called once a second at most for each rule, by one
+// for rules beyond [findings.Most]. Make is called once a second at most for each rule, by one
 // goroutine at a time, and not after Close; calls go on with the last factor meanwhile. The
 // functions are set before the first use. It is safe for concurrent use.
 type Factors struct {
@@ -32,7 +32,7 @@ type Factors struct {
 	// Changed is told of a factor that differs from the last one.
 	Changed func(r *rule.Rule, factor float64)
 
-	states bounded.Map[*rule.Rule, factor]
+	states findings.Map[*rule.Rule, factor]
 
 	work background.Group // of Make
 }

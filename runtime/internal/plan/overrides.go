@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -56,7 +56,7 @@ type OverrideSet struct {
 	// reportMisfit is told why overrides do not fit a rule that was unknown when they came into force.
 	// It stays as declared.
 	reportMisfit func(error)
-	rules        bounded.Map[*rule.Rule, Effective] // by their declarations
+	rules        findings.Map[*rule.Rule, Effective] // by their declarations
 
 	replacement chan struct{} // closed when others have come into force
 	replaceTime time.Duration // the instant of that

@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/rategen/rategen/internal/algorithm"
-	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
@@ -28,7 +27,7 @@ type Plans struct {
 	// Factors follow the load.
 	Factors Factors
 	// Samples are what calls of each rule have shown.
-	Samples bounded.Map[*rule.Rule, findings.Sample]
+	Samples findings.Map[*rule.Rule, findings.Sample]
 
 	overrides atomic.Pointer[OverrideSet] // nil: nothing is ever overridden
 	table     Table

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/rule"
@@ -23,7 +22,7 @@ type Lines struct {
 	Lists []*findings.List
 
 	overruled  findings.List // by rule and route
-	rules      bounded.Map[*rule.Rule, ruleLines]
+	rules      findings.Map[*rule.Rule, ruleLines]
 	otherRules ruleLines                 // of the rules beyond the map's bound
 	recentRule atomic.Pointer[ruleLines] // of the last refusal's line: found quickly in a flood
 

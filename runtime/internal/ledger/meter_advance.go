@@ -1,4 +1,4 @@
-package meter
+package ledger
 
 import (
 	"time"
@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// Keep is how long units that were taken in advance may wait to be used.
-	Keep = time.Second
+	// AdvanceTime is how long units that were taken in advance may wait to be used.
+	AdvanceTime = time.Second
 	// portionSpan is how long a portion is to last, at the rate at which the one before was used.
-	portionSpan = Keep * 3 / 4
+	portionSpan = AdvanceTime * 3 / 4
 	// growth is how many times as large as that one a portion is at most.
 	growth = 8
 	// portionShare is which part of what a limit has left a portion is at most, so that few calls are
@@ -34,7 +34,7 @@ func (a *Advance) Drop() int64 {
 }
 
 // Due returns the instant from which on units that are left have waited for too long.
-func (a *Advance) Due() time.Duration { return a.portionTime + Keep }
+func (a *Advance) Due() time.Duration { return a.portionTime + AdvanceTime }
 
 // Portion returns how many units to take at an instant, for a use of which need units are
 // lacking, where a limit takes most at once: as many as are used in a while, if the limit

@@ -1,4 +1,4 @@
-package meter
+package ledger
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 // An account is one limit.
 type account struct {
 	Advance
-	charge Charge
+	charge Metered
 	isUsed bool // the charge is for what Charge uses, and not the caller's to settle
 }
 
@@ -86,7 +86,7 @@ func (m *Meter) watch(now time.Duration) {
 
 func (m *Meter) expire() {
 	if !m.mu.TryLock() { // a Charge is under way, and may wait for its turn
-		m.idle.Load().Reset(Keep)
+		m.idle.Load().Reset(AdvanceTime)
 		return
 	}
 	if m.closed {

@@ -1,4 +1,4 @@
-package meter_test
+package ledger_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/spec"
-	"github.com/rategen/rategen/runtime/internal/meter"
+	"github.com/rategen/rategen/runtime/internal/ledger"
 )
 
 // A portion is never less than what is needed, and else bounded by what the limit has left, by
@@ -37,7 +37,7 @@ func TestPortion(t *testing.T) {
 		{size: spec.MaxAmount, room: math.MaxInt64, need: 1, most: math.MaxInt64, age: 0, want: spec.MaxAmount},
 		{size: 0, room: 1e6, need: 7, most: 1e6, age: 0, want: 7},
 	} {
-		var a meter.Advance
+		var a ledger.Advance
 		a.Add(test.size, test.room, time.Hour)
 		a.Drop()
 		if got := a.Portion(test.need, test.most, test.free, time.Hour+test.age); got != test.want {
@@ -64,7 +64,7 @@ func TestReader(t *testing.T) {
 			}
 		}
 		ends, left := 0, budget
-		r := &meter.Reader{From: source, End: func() { ends++ }, Pay: func(n int, try bool) error {
+		r := &ledger.MeterReader{From: source, End: func() { ends++ }, Pay: func(n int, try bool) error {
 			if cost := (n + unit - 1) / unit; cost <= left {
 				left -= cost
 				return nil
@@ -115,13 +115,13 @@ func TestReader(t *testing.T) {
 // A failure of the source comes after the bytes before it, and closing closes the source.
 func TestReaderPassesOn(t *testing.T) {
 	ends := 0
-	unread := &meter.Reader{From: new(closer), End: func() { ends++ }}
+	unread := &ledger.MeterReader{From: new(closer), End: func() { ends++ }}
 	if err := unread.Close(); err != io.ErrClosedPipe || ends != 1 {
 		t.Errorf("closing what was not read gives %v, and it ends %d times", err, ends)
 	}
 	source := &closer{Reader: io.MultiReader(bytes.NewReader([]byte("abc")), iotest.ErrReader(errOver))}
 	ends = 0
-	r := &meter.Reader{From: source, End: func() { ends++ }, Pay: func(int, bool) error { return nil }}
+	r := &ledger.MeterReader{From: source, End: func() { ends++ }, Pay: func(int, bool) error { return nil }}
 	got, err := io.ReadAll(r)
 	if string(got) != "abc" || err != errOver || ends != 1 {
 		t.Errorf("%q, %v, ended %d times", got, err, ends)

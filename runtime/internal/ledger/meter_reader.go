@@ -1,13 +1,13 @@
-package meter
+package ledger
 
 import (
 	"io"
 	"sync"
 )
 
-// A Reader reads what is paid. A read of more bytes than can be paid is cut to those that
+// A MeterReader reads what is paid. A read of more bytes than can be paid is cut to those that
 // can, and the next one pays for the rest.
-type Reader struct {
+type MeterReader struct {
 	// From is what is read.
 	From io.Reader
 	// Pay pays for some bytes. If try is true the reader asks for fewer when it is refused.
@@ -21,7 +21,7 @@ type Reader struct {
 }
 
 // Read reads into p what is paid. Its error is the source's, or that of Pay.
-func (r *Reader) Read(p []byte) (n int, err error) {
+func (r *MeterReader) Read(p []byte) (n int, err error) {
 	switch {
 	case len(p) == 0:
 		return 0, nil
@@ -39,7 +39,7 @@ func (r *Reader) Read(p []byte) (n int, err error) {
 }
 
 // pay pays for as much of got as can be, which all begins with, and keeps the rest of that.
-func (r *Reader) pay(got, all []byte) (n int, err error) {
+func (r *MeterReader) pay(got, all []byte) (n int, err error) {
 	for n = len(got); n > 0; n /= 2 {
 		if err = r.Pay(n, n > 1); err == nil {
 			break
@@ -62,7 +62,7 @@ func (r *Reader) pay(got, all []byte) (n int, err error) {
 }
 
 // finish returns what comes after the last byte, and ends the paying if that is an error.
-func (r *Reader) finish() error {
+func (r *MeterReader) finish() error {
 	if r.err != nil {
 		r.end.Do(r.End)
 	}
@@ -70,7 +70,7 @@ func (r *Reader) finish() error {
 }
 
 // Close closes the source, if it can be closed.
-func (r *Reader) Close() error {
+func (r *MeterReader) Close() error {
 	r.end.Do(r.End)
 	if c, ok := r.From.(io.Closer); ok {
 		return c.Close()

@@ -1,10 +1,4 @@
-// Package meter charges a call while it runs: it says how much to take in advance of what the
-// call will cost, what to give back and when, and cuts what a reader reads to what is paid.
-//
-// It is handed a [Charger], which takes and settles as for any other call. It promises that
-// all limits are charged for a use or none, that no more is used than was taken, and that
-// what was taken and not used is given back. It never reads a rule.
-package meter
+package ledger
 
 import (
 	"context"
@@ -14,15 +8,14 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
-	"github.com/rategen/rategen/runtime/internal/ledger"
 )
 
 // ErrNoRoom is the error of a try for which a limit has no room.
 var ErrNoRoom = errors.New("no room")
 
-// A Charge is the newest one of a limit, of which not all may be used.
-type Charge struct {
-	ledger.Made
+// A Metered is the newest charge one of a limit, of which not all may be used.
+type Metered struct {
+	Made
 	// Lapses says that it comes back unless it is settled, also at its cost.
 	Lapses bool
 }
@@ -31,8 +24,8 @@ type Charge struct {
 type Want struct {
 	// Limit is which one.
 	Limit int
-	// Charge has the units to charge as its cost. Take sets the rest.
-	Charge
+	// Metered has the units to charge as its cost. Take sets the rest.
+	Metered
 	// Room is how much the limit has left then. Take sets it.
 	Room int64
 
@@ -43,7 +36,7 @@ type Want struct {
 // A Settled is the charge of a limit that is settled.
 type Settled struct {
 	Limit int
-	Charge
+	Metered
 	// Final is the cost that becomes the charge, which is left as it is below 0.
 	Final int64
 }
@@ -79,7 +72,7 @@ type Meter struct {
 // Begin adds a limit of which a charge was made when the call began, with so much in
 // advance. What the limit had left then is not told: only of a lone limit is it known, and
 // what a call takes must not depend on whether a limit in shadow mode is beside.
-func (m *Meter) Begin(charge Charge, advance int64) {
+func (m *Meter) Begin(charge Metered, advance int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now, a := clock.Now(), account{charge: charge, isUsed: advance > 0}
@@ -185,7 +178,7 @@ func (m *Meter) take(wants []Want, now time.Duration, try bool) error {
 		if w.At == 0 && !w.free {
 			w.Cost = w.missing // who has not paid asks again
 		}
-		a.charge, a.isUsed = w.Charge, true
+		a.charge, a.isUsed = w.Metered, true
 		a.Add(w.Cost, w.Room, now)
 	}
 	m.settleLater(used)

@@ -1,9 +1,4 @@
-// Package bounded keeps a value for each rule of a program, or for other keys that a
-// program declares.
-//
-// It promises that a program which makes new keys all the time does not fill its memory:
-// there are at most [Most] values. It never removes a value.
-package bounded
+package findings
 
 import (
 	"iter"
@@ -15,8 +10,9 @@ import (
 // rules than that.
 const Most = 10_000
 
-// A Map keeps a value for each of up to [Most] keys. It is safe for concurrent use. The
-// zero Map is empty.
+// A Map keeps a value for each of up to [Most] keys, which are rules, or what else a program
+// declares: one that makes new ones all the time does not fill its memory. No value is removed. It is
+// safe for concurrent use. The zero Map is empty.
 type Map[K comparable, V any] struct {
 	values sync.Map // K -> *V
 	count  atomic.Int64
