@@ -97,6 +97,8 @@ require (
 	github.com/rategen/rategen/runtime/ratefasthttp v0.0.0 // indirect
 	github.com/rategen/rategen/runtime/ratefiber2 v0.0.0
 	github.com/rategen/rategen/runtime/rategin v0.0.0
+	github.com/rategen/rategen/runtime/rategrpc v0.0.0
+	github.com/rategen/rategen/runtime/raterpc v0.0.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/riverqueue/river v0.51.2
 	github.com/robfig/cron/v3 v3.0.1 // indirect
@@ -139,3 +141,7 @@ replace github.com/rategen/rategen/runtime/rateecho4 => ../../runtime/rateecho4
 replace github.com/rategen/rategen/runtime/ratefasthttp => ../../runtime/ratefasthttp
 
 replace github.com/rategen/rategen/runtime/ratefiber2 => ../../runtime/ratefiber2
+
+replace github.com/rategen/rategen/runtime/rategrpc => ../../runtime/rategrpc
+
+replace github.com/rategen/rategen/runtime/raterpc => ../../runtime/raterpc

@@ -1,44 +1,32 @@
-// Package frontapi serves HTTP in front of a gRPC backend that has limits.
+// Package frontapi serves HTTP in front of a gRPC backend that has limits: by a handler, and by
+// grpc-gateway. Temporal's interface stands for one of yours.
 package frontapi
 
 import (
-	"math"
+	"context"
 	"net/http"
-	"strconv"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	gateway "github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	api "go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+
+	"github.com/rategen/rategen/runtime/rategrpc"
+	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
-// backendRefused answers a request whose call a backend has refused, with the time that the
-// backend says, and reports whether it has answered. A status without that time is no refusal:
-// RESOURCE_EXHAUSTED stands for messages that are too large, too.
-func backendRefused(w http.ResponseWriter, err error) bool {
-	st := status.Convert(err)
-	if st.Code() != codes.ResourceExhausted {
-		return false
+// newHandler returns a handler of all requests, which calls a backend that is dialed with options.
+func newHandler(backend string, options ...grpc.DialOption) (http.Handler, error) {
+	conn, err := grpc.NewClient(backend, append(rategrpc.BackendOptions(), options...)...)
+	if err != nil {
+		return nil, err
 	}
-	for _, detail := range st.Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok {
-			seconds := math.Ceil(info.GetRetryDelay().AsDuration().Seconds())
-			w.Header().Set("Retry-After", strconv.Itoa(int(seconds)))
-			http.Error(w, st.Message(), http.StatusTooManyRequests)
-			return true
+	mux, proxy, namespaces := http.NewServeMux(), gateway.NewServeMux(), api.NewWorkflowServiceClient(conn)
+	mux.Handle("/api/", proxy)
+	mux.HandleFunc("/names/{name}", func(w http.ResponseWriter, r *http.Request) {
+		request := &api.DescribeNamespaceRequest{Namespace: r.PathValue("name")}
+		if _, err := namespaces.DescribeNamespace(r.Context(), request); err != nil {
+			http.Error(w, "the backend has failed", http.StatusInternalServerError)
 		}
-	}
-	return false
-}
-
-// serve answers with what a backend says.
-func serve(call func(*http.Request) (string, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		text, err := call(r)
-		switch {
-		case err == nil:
-			_, _ = w.Write([]byte(text))
-		case !backendRefused(w, err):
-			http.Error(w, "the backend does not answer", http.StatusBadGateway)
-		}
-	}
+	})
+	return ratehttp.Middleware()(mux), api.RegisterWorkflowServiceHandlerClient(context.Background(), proxy, namespaces)
 }

@@ -32,6 +32,7 @@ const tutorial = "TestTutorial compares it with what the commands print"
 
 var shownBlocks = []shown{
 	{page: "ARCHITECTURE.md", has: "flowchart LR", reason: "TestDiagram of internal/check/imports compares it with the imports"},
+	{page: "ARCHITECTURE.md", has: "stateDiagram-v2", reason: "drawn of the table in runtime/internal/decide/run.go"},
 	{page: "bench/results/fleet.md", has: "xychart-beta", reason: "drawn of what was measured"},
 	{page: "README.md", has: "enough greetings", reason: ".ci/quickstart compares it with what the program prints"},
 	{page: "README.zh-CN.md", has: "429 Too Many Requests", reason: "TestTranslation compares it with README.md"},
