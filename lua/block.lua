@@ -144,7 +144,7 @@ end
 end
 --- looked
 --- reads algorithm limit looks
-limit.room, limit.retry, limit.reset, limit.turn, limit.charge, limit.blocked, limit.begin = looks[algorithm](limit.key, limit.cost)
+limit.room, limit.retry, limit.reset, limit.turn, limit.charge, limit.blocked, limit.begin, limit.place = looks[algorithm](limit.key, limit.cost)
 --- peeked
 --- reads algorithm limit looks
 limit.room, limit.retry, limit.reset, limit.turn, limit.charge, limit.blocked = looks[algorithm](limit.key, limit.cost)

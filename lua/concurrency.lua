@@ -10,14 +10,23 @@
 --                 there was none
 --          mean   its score is a running mean of how long permits were held, in
 --                 microseconds; 0: none has come back yet
+--        and one for each process that waits, at most 64: since when, 16 digits, its
+--        number, 15 digits, and the cost of its first call, and as the score a 32nd of
+--        the time at which it last asked, which is between a mean and a time.
+-- PARAM  the number of a process whose call may wait, below 0 if more of its calls wait
+--        behind that one; or 0.
+-- MORE   how many permits that process has. Its max less, which is below 0, lets it pass the
+--        others in line if there are fewer permits than processes.
 -- AT     the number of the charge's last permit.
 -- CALLS  look: ZRANGE for these and the permit that lapses first; ZREVRANGE
 --        for the one that lapses last, and ZCOUNT, if there are permits; ZREVRANGE
---        for a refusal. After a step of the clock ZCOUNT and ZREVRANGE once more, and
---        a charge makes ZREMRANGEBYRANK.
---        charge: ZADD; ZCARD ZREMRANGEBYRANK before it if permits have lapsed; and
---        PEXPIRE if the permit that lapses last is not of the same stretch of
---        slack, see prelude.lua.
+--        for a refusal. While a process waits ZRANGEBYSCORE and ZRANGE. After a step of
+--        the clock ZCOUNT and ZREVRANGE once more, and a charge makes ZREMRANGEBYRANK.
+--        charge: ZADD; ZCARD ZREMRANGEBYRANK before it if permits have lapsed; while
+--        a process waits ZADD and ZREM; and PEXPIRE if the permit that lapses last is not of
+--        the same stretch of slack, see prelude.lua.
+--        refusal of a call that may wait: ZADD, 20 times a second at most for a process,
+--        and ZREM of who waits no longer.
 --        refund, which gives permits back: ZSCORE ZREM ZADD.
 --        renew: ZRANGE, ZREVRANGE, ZADD, and PEXPIRE as for a charge; a reset,
 --        which is a renewal at no cost: ZRANGE UNLINK ZADD PEXPIRE.
@@ -30,15 +39,25 @@
 -- that are gone again: Redis has lost them, or they have lapsed while their process
 -- was cut off. It does not bring back those of before a reset.
 --
+-- Processes that wait take turns. One that has no more than its part, which is max by all
+-- that wait, takes what there is room for. Beyond that those go first that wait for longer;
+-- and before all others who waits for more than a part. A process that takes its part keeps
+-- its place, and one whose turn was gets another one if more of its calls wait. So nobody is kept from half of an even share, and no cost waits for ever. Who has not asked for 0.2 s has no place: its
+-- process has stopped, or left. A call that may not wait is admitted if there is room.
+-- Whoever is refused is told when to ask again: often if the next permit is its own, and the
+-- more seldom the longer permits are held.
+--
 -- RetryAfter cannot be known, since it depends on how long calls take: it is what
 -- the mean makes likely, but at most the time until enough permits lapse.
 --- shared
 --- insert texts
 --- look
---- reads call charging clock clock_text cost key max retry text window
---- sets at far found live mean newest number oldest reset retry room
+--- reads call charging clock clock_text cost key max param retry text window
+--- sets asked at before far found gone line live mean mine newest number
+--- sets oldest others reset retry room waiting
 room, at = max, clock
 local number, mean, oldest, newest, live, far = nil, 0, nil, 0, 0, 0
+local line, others, waiting, gone, mine, asked, before = 0, 0, nil, nil, nil, 0, 0
 local found = call('ZRANGE', key, '0', '3', 'WITHSCORES')
 if found[1] then
   if found[1] ~= 'last' or found[5] ~= 'mean' then
@@ -47,6 +66,11 @@ if found[1] then
   number, mean, oldest = -found[2], found[6] + 0, found[8]
   if oldest then
     oldest = oldest + 0
+    if oldest < clock / 2 then
+      waiting = call('ZRANGEBYSCORE', key, '(17592186044416', text(clock / 2), 'WITHSCORES')
+      line = #waiting / 2
+      oldest = (call('ZRANGE', key, line + 3, line + 3, 'WITHSCORES')[2] or 0) + 0
+    end
     newest = call('ZREVRANGE', key, '0', '0', 'WITHSCORES')[2] + 0
     if newest > clock then
       live = call('ZCOUNT', key, '(' .. clock_text, '+inf')
@@ -68,14 +92,88 @@ if found[1] then
       retry = math.min(retry, math.max(1000, math.floor(mean * (cost - room) / live)))
     end
   end
+  if waiting and param ~= 0 then
+    --- insert line
+  end
   if live > 0 and (retry or not charging) then
     reset = newest - clock
   end
 end
+--- line
+--- reads before clock cost line max mean mine more others param retry room
+--- reads sub waiting
+--- sets ahead asked before gone heavy held mine others part retry room since
+-- Finds the process's own place, what those ahead of it ask for, and of that what is more
+-- than a part, or 1.
+gone = {}
+local ahead, heavy = {}, 0
+for i = 1, line * 2, 2 do
+  local name, last_asked = waiting[i], waiting[i + 1] * 32
+  if sub(name, 17, 31) + 0 == math.abs(param) then
+    mine, asked = name, last_asked
+  elseif math.abs(clock - last_asked) <= 200000 then
+    others = others + 1
+    ahead[others] = name
+  else
+    gone[#gone + 1] = name
+  end
+end
+local part, held, since = math.floor(max / (others + 1)), more, mine and sub(mine, 1, 16) + 0
+if held < 0 and part > 0 then
+  held = held + max
+end
+for _, name in ipairs(ahead) do
+  local began, process = sub(name, 1, 16) + 0, sub(name, 17, 31) + 0
+  if not mine or began < since or began == since and process < math.abs(param) then
+    local wanted = sub(name, 32) + 0
+    before = before + wanted
+    if wanted > math.max(1, part) then
+      heavy = heavy + wanted
+    end
+  end
+end
+room = math.min(room, math.max(room - before, math.min(room - heavy, part - held)))
+if cost > room then
+  retry = retry or math.max(1000, math.floor(mean * (before + cost) / max))
+end
+--- stand
+--- reads asked call clock clock_text cost format gone key line mine param sub
+--- sets place
+-- Gives the process a place, keeps the one that it has, or says that it has asked.
+local place = (mine and sub(mine, 1, 16) or clock_text) .. format('%015d%d', math.abs(param), cost)
+if mine and place ~= mine then
+  gone[#gone + 1] = mine
+end
+if place ~= mine and line - #gone < 64 or place == mine and math.abs(clock - asked) >= 50000 then
+  call('ZADD', key, format('%.0f', (clock - clock % 32) / 32), place)
+end
+--- place
+--- reads before call clock cost gone key live max mean more number param
+--- sets delay gone
+-- A refused call has its process stand in line, and is told when to ask again.
+if param ~= 0 then
+  gone = gone or {}
+  --- insert stand
+  if #gone > 0 then
+    call('ZREM', key, unpack(gone))
+  end
+  delay = 100000
+  if cost <= max - live or live > more then -- what comes back is not only its own
+    local next = math.max(mean, 10000) / max / 2
+    delay = before * next + math.max(2000, next / 16, (clock - number) / 16)
+    delay = math.floor(math.min(50000, delay))
+  end
+end
+--- begins
+--- reads delay
+, nil, nil, function()
+  --- insert place
+  return delay
+end
 --- charge
---- reads call clock clock_text cost far key lifetime live newest number oldest slack
---- reads text window
---- sets at last name reset score stop
+--- reads before call clock clock_text cost far gone key lifetime line live max
+--- reads mine newest number oldest others param slack text window
+--- sets at last mine name reset score stop
 local last, stop = clock, clock + window
 if number and number + cost > clock then
   last = number + cost
@@ -84,8 +182,19 @@ if far > 0 then
   call('ZREMRANGEBYRANK', key, -far, '-1')
 end
 if oldest and oldest <= clock then
-  local lapsed = math.min(call('ZCARD', key) - 3 - live, cost + 128)
-  call('ZREMRANGEBYRANK', key, '3', lapsed + 2)
+  local lapsed = math.min(call('ZCARD', key) - 3 - line - live, cost + 128)
+  call('ZREMRANGEBYRANK', key, line + 3, line + lapsed + 2)
+end
+if gone then
+  if mine and cost <= max - live - before then
+    gone[#gone + 1], mine = mine, nil
+  end
+  if param < 0 and others > 0 then
+    --- insert stand
+  end
+  if #gone > 0 then
+    call('ZREM', key, unpack(gone))
+  end
 end
 local score, name = text(stop), last == clock and clock_text or text(last)
 if cost == 1 and number then

@@ -79,6 +79,7 @@ for i = place, last do
       retry, at, delay = retry or 1, charged, turn
     elseif retry then
       --- insert heal
+      --- insert place
       at = 0
     --- insert free
     else

@@ -46,6 +46,9 @@ local function finish(limit, admitted)
   else
     --- insert refused
     heal(limit.key, limit.reset)
+    if limit.place and limit.retry then
+      limit.delay = limit.place()
+    end
   end
 end
 
@@ -153,7 +156,9 @@ end
 return reset, at, delay, nil, retry
 --- looked
 --- reads algorithm limit looks
-limit.room, limit.retry, limit.reset, limit.turn, limit.charge = looks[algorithm](limit.key, limit.cost)
+--- sets none
+local none
+limit.room, limit.retry, limit.reset, limit.turn, limit.charge, none, none, limit.place = looks[algorithm](limit.key, limit.cost)
 --- peeked
 --- reads algorithm limit looks
 limit.room, limit.retry, limit.reset = looks[algorithm](limit.key, limit.cost)

@@ -28,6 +28,7 @@ local function decide()
   --- insert refuse
   if retry then
     --- insert heal
+    --- insert place
     at = 0
   --- insert free
   else

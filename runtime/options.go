@@ -165,7 +165,8 @@ func (l *Limiter) build() {
 	l.ledger = ledger.New(c)
 	e.Leases = l.ledger.Leases
 	e.Failed, e.Waits, e.Log = l.events.reportFailure, l.events.waits, l.events.log
-	e.Plans, e.Lines, e.Switch, e.Closed, e.Polls = &l.plans, &l.ledger.Lines, l, l.closed, l.enabled != nil
+	e.Plans, e.Lines, e.Permits, e.Switch = &l.plans, &l.ledger.Lines, &l.ledger.Permits, l
+	e.Closed, e.Polls = l.closed, l.enabled != nil
 }
 
 // completePlan completes a new plan by what the limiter and its store know.

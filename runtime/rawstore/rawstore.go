@@ -25,6 +25,8 @@ type Charge struct {
 	Cost     int64
 	Settled  int64 // what Settle makes of Cost
 	Wait     time.Duration
+	Process  int64 // whose call waits for permits, or 0; Held is how many it has
+	Held     int64
 	Deferred bool                // beside a queue: it is made at the call's turn
 	Reached  func(terms.Reached) // hears of shares of a rule with a Period, or is nil
 
@@ -134,6 +136,9 @@ func (c *Charge) Engine() terms.Charge {
 	plain.Deferred = c.Deferred
 	if plain.Algorithm.Is(algorithm.Queues) {
 		plain.More = c.Wait.Microseconds()
+	}
+	if plain.Algorithm.Is(algorithm.Lends) {
+		plain.Param, plain.More = c.Process, c.Held
 	}
 	if c.Reached != nil && plain.Period != nil {
 		plain.Label, plain.Tells = &terms.Label{Reached: c.Reached}, c.Max

@@ -56,6 +56,7 @@ type Call struct {
 	engine      *Engine           // that has planned it, or nil
 	overrides   *plan.OverrideSet // that were in force then, or nil
 
+	claims      []claim       // of permits, while it asks for them
 	place       *ledger.Turn  // in a line for room, or nil
 	until       time.Duration // the instant until which it may be there
 	permitPause time.Duration // before it last asked for permits

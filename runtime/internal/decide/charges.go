@@ -175,8 +175,42 @@ func (c *Call) limitWait(ctx context.Context, since time.Duration) {
 		if p.Queues() {
 			t.More = t.Wait.Microseconds()
 		}
+		c.introduce(&c.Charges[i], t)
 	}
 	c.Defer()
+}
+
+// A claim is what a call asks for that counts as held meanwhile.
+type claim struct {
+	key  []byte
+	cost int64
+}
+
+// release ends the claims of the call.
+func (c *Call) release() {
+	for _, l := range c.claims {
+		c.engine.Permits.Release(l.key, l.cost)
+	}
+	c.claims = c.claims[:0]
+}
+
+// introduce has the store know the process of a charge that may wait for permits.
+func (c *Call) introduce(o *Charge, t *terms.Charge) {
+	if !t.Algorithm.Is(algorithm.Lends) || t.Wait <= 0 || t.Shadow {
+		return
+	}
+	var claimed bool
+	t.Param = c.engine.Lines.Process
+	if t.More, claimed = c.engine.Permits.Claim(o.Key, t.Cost); claimed {
+		c.claims = append(c.claims, claim{o.Key, t.Cost})
+	}
+	pass, more := c.engine.Lines.Pass(o.Key, o.DeclaredMax)
+	if more {
+		t.Param = -t.Param
+	}
+	if pass && t.More == 0 {
+		t.More = -t.Max
+	}
 }
 
 // Defer has the store leave all charges beside a queue for the call's turn, unless that is now.

@@ -49,6 +49,8 @@ type Engine struct {
 	Plans *plan.Plans
 	// Lines are where calls wait for room.
 	Lines *ledger.Lines
+	// Permits are those of this process.
+	Permits *ledger.Permits
 	// Switch switches all limits off.
 	Switch interface{ Enabled() bool }
 	// Closed is closed when no call is to wait any more.

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"math/bits"
 	"math/rand/v2"
 	"time"
@@ -11,7 +12,7 @@ import (
 )
 
 // How long a call waits before it asks the store again whether another process has given
-// something back: room, or permits, for which it asks more and more seldom.
+// something back: room, or permits, for which it asks more and more seldom unless the store says when.
 const (
 	roomPause       = time.Second
 	permitPause     = 5 * time.Millisecond
@@ -37,7 +38,7 @@ func (c *waiting) pass(failed bool) {
 	case !terms.Admitted(c.Tries):
 		c.place.Leave(!t.Allowed)
 	default:
-		c.place.Admitted(t.Remaining, clock.Now()+nextRoom(t))
+		c.place.Admitted(t.Remaining, clock.Now()+c.nextRoom(o, t))
 	}
 	c.place, c.permitPause = nil, 0
 }
@@ -53,10 +54,14 @@ func (c *waiting) inLine() (*Charge, *terms.Charge) {
 }
 
 // nextRoom returns after how long to ask again when an admitted charge has left nothing: when
-// there is room at the earliest, or at once where the store alone knows.
-func nextRoom(t *terms.Charge) time.Duration {
+// there is room at the earliest, or at once where the store alone knows. Permits that are all of this
+// process come back here.
+func (c *waiting) nextRoom(o *Charge, t *terms.Charge) time.Duration {
 	switch {
 	case t.Algorithm.Is(algorithm.Lends):
+		if c.engine.Permits.Of(o.Key)+o.Cost >= t.Max {
+			return longPermitPause
+		}
 		return permitPause
 	case t.Algorithm.Is(algorithm.Resets):
 		return min(t.ResetAfter, roomPause)
@@ -119,7 +124,8 @@ func (c *tried) lack() (w lack, ok bool) {
 		return w, true
 	}
 	c.permitPause = min(max(permitPause, 2*c.permitPause), longPermitPause)
-	w.pause = c.permitPause*3/4 + rand.N(c.permitPause/4)
+	pause := cmp.Or(longest.Delay, c.permitPause)
+	w.pause = pause*3/4 + rand.N(max(1, pause/4))
 	return w, true
 }
 
@@ -128,7 +134,7 @@ func (c *tried) lack() (w lack, ok bool) {
 func (c *Call) Delay() time.Duration {
 	longest := time.Duration(0)
 	for i := range c.Tries {
-		if t := &c.Tries[i]; !t.Shadow {
+		if t := &c.Tries[i]; t.Allowed && !t.Shadow {
 			longest = max(longest, t.Delay)
 		}
 	}

@@ -129,7 +129,7 @@ func newMachine(t *testing.T, answers []answer) *machine {
 	t.Cleanup(m.cancel)
 	m.Engine = Engine{
 		Store: storeFunc{take: m.take}, Alone: memstate.NewStore(8), Plans: &plan.Plans{Replicas: 1, NewPlan: func(*plan.Plan) {}},
-		Lines: &ledger.Lines{Most: 8}, Switch: &m.off, Closed: m.closed, Log: new(report.Lines),
+		Lines: &ledger.Lines{Most: 8}, Permits: &ledger.New(ledger.Config{}).Permits, Switch: &m.off, Closed: m.closed, Log: new(report.Lines),
 		Failed: func(context.Context, *plan.Plan, rule.FailurePolicy, error) {},
 		Waits: func(_ context.Context, ev WaitEvent) {
 			m.waiting--

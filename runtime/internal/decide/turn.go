@@ -34,6 +34,7 @@ func isDue(o *Charge, t *terms.Charge) bool {
 // beginTurn begins a try of the charges that are due, by what holds now, and reports whether there
 // are any. Limits that are switched off are left out.
 func (e *Engine) beginTurn(ctx context.Context, c *Call, limits []rule.Limit, since time.Duration) (due bool) {
+	c.release()
 	c.Arrived, c.overrides = clock.Now(), e.Plans.Overrides()
 	charges, tries := slices.Clone(c.Charges), slices.Clone(c.Tries)
 	c.Charges, c.Tries = c.Charges[:0], c.Tries[:0]
@@ -50,6 +51,7 @@ func (e *Engine) beginTurn(ctx context.Context, c *Call, limits []rule.Limit, si
 		*t = terms.Charge{}
 		o.Plan.Charge(t, o.Key, o.Cost)
 		o.atTurn, t.Wait = true, c.waitLeft(ctx, o.Plan, since)
+		c.introduce(o, t)
 		due = due || on
 		if !on {
 			o.Limits = 0

@@ -84,6 +84,7 @@ type waiting Call
 // awaitRoom waits in the line that the call has joined. It leaves the line if the context ends, or if
 // no call is to wait any more.
 func (c *waiting) awaitRoom(ctx context.Context, limits []rule.Limit) (event, error) {
+	(*Call)(c).release()
 	err := c.place.Await(ctx, c.until, &waiter{c, ctx, slices.Clone(limits)}) // limits stay on their caller's stack
 	if err == nil && c.engine.isClosed() {
 		err = ErrClosed

@@ -12,6 +12,8 @@ package ledger
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
@@ -62,13 +64,19 @@ type Ledger struct {
 // New returns a ledger, which is to be closed.
 func New(c Config) *Ledger {
 	l := &Ledger{Config: c}
-	l.queue.work.Do, l.Lines.Most = l.settleQueued, MaxTurns
+	l.queue.work.Do, l.Lines.Most, l.Lines.Process = l.settleQueued, MaxTurns, firstProcess+processes.Add(1)
 	l.Permits.ledger, l.Permits.alarm.action = l, l.Permits.round
 	if c.Leases {
 		l.Leases = newLeases(l)
 	}
 	return l
 }
+
+// Ledgers of one program have numbers in a row, so that what depends on their order can be repeated.
+var (
+	firstProcess = rand.Int64N(1 << 48)
+	processes    atomic.Int64
+)
 
 // Close ends all leases, and waits for their requests under way for a while; then for what is to
 // be settled, and for permits that may not be returned, for twice as long. Later charges are

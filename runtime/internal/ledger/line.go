@@ -23,6 +23,8 @@ type Lines struct {
 
 	// Most is how many calls a line has at most, [MaxTurns] unless a test sets it.
 	Most int
+	// Process is the number by which stores know this process in lines for permits.
+	Process int64
 }
 
 // A line is where calls wait for room of one key under one max. The rule may change while they
@@ -38,6 +40,7 @@ type line struct {
 	asking      int64         // what those that ask cost
 	due         time.Duration // the instant at which the first one asks; never while one asks that will say
 	roomTime    time.Duration // the instant at which the store has room, by what it has said; 0: not known
+	passEnd     time.Duration // the instant until which its calls may pass those of other processes
 }
 
 // A Turn is a call's place in a line.
@@ -307,13 +310,32 @@ func (t *Turn) Ask() {
 	}
 }
 
+// quantum is for how long calls of a process may take at once what others of it have given back,
+// although other processes wait: shorter calls would cost all of them more time than they take.
+const quantum = 10 * time.Millisecond
+
+// Pass reports whether calls in the line for a key and a max may pass those of other processes, and
+// whether any wait besides those that ask.
+func (l *Lines) Pass(key []byte, max int64) (may, wait bool) {
+	if !l.Waiting() {
+		return false, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.find(key, max)
+	return n != nil && clock.Now() < n.passEnd, n != nil && n.first != nil
+}
+
 // Admitted takes the turn of a call that was admitted out of its line. So much is left of the
 // limit, and the next one asks at once if that is something, or at the instant due.
 func (t *Turn) Admitted(left int64, due time.Duration) {
 	l := t.line.lines
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := t.line
+	n, now := t.line, clock.Now()
+	if n.passEnd <= now {
+		n.passEnd = now + quantum
+	}
 	others := n.asking - t.cost
 	if left <= others && others == 0 && (n.due == never || n.due < due) {
 		n.due, n.roomTime = due, 0

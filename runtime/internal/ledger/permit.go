@@ -28,6 +28,7 @@ type Permits struct {
 	held        map[permitID]*permit
 	returns     map[permitID]*permit // returned, perhaps in vain
 	inFlight    map[string]int64     // how many are held, by the name of their rule
+	ofKey       map[string]int64     // how many the store counts, by key, where calls may wait
 	alarm       alarm
 	roundActive bool // a round is under way
 	closed      bool
@@ -94,6 +95,47 @@ func (m *permit) repeatedReturn() terms.Charge {
 	return c
 }
 
+// awaited reports whether calls of this process may wait for it that the store counts.
+func (m *permit) awaited() bool { return m.plan.Wait > 0 && !m.local && !m.reserved() }
+
+// Of returns how many permits of a key are held for which calls may wait.
+func (p *Permits) Of(key []byte) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ofKey[string(key)]
+}
+
+// Claim returns what Of does for a call that is about to ask for so many. A store in this process
+// decides each call by itself: they then count as held, which Claim reports, until Release.
+func (p *Permits) Claim(key []byte, cost int64) (held int64, claimed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	held = p.ofKey[string(key)]
+	if p.ledger.InMemory {
+		p.add(string(key), cost)
+	}
+	return held, p.ledger.InMemory
+}
+
+// Release undoes a claim: the call was refused, or its permits are recorded.
+func (p *Permits) Release(key []byte, cost int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.add(string(key), -cost)
+}
+
+// add counts so many permits of a key more.
+func (p *Permits) add(key string, n int64) {
+	if p.ofKey == nil {
+		p.ofKey = map[string]int64{}
+	}
+	if n += p.ofKey[key]; n == 0 {
+		delete(p.ofKey, key)
+	} else {
+		p.ofKey[key] = n
+	}
+}
+
 // InFlight returns how many permits are held, by the name of the rule.
 func (p *Permits) InFlight() map[string]int64 {
 	p.mu.Lock()
@@ -145,6 +187,9 @@ func (p *Permits) Record(by *plan.Plan, c *terms.Charge, asked time.Duration) {
 	if !m.reserved() {
 		p.inFlight[by.Name] += m.cost
 	}
+	if m.awaited() {
+		p.add(m.key, m.cost)
+	}
 	p.schedule(m.due)
 }
 
@@ -175,6 +220,9 @@ func (p *Permits) withdraw(by *plan.Plan, c *terms.Charge, local bool) withdrawa
 	delete(p.held, m.permitID)
 	if !m.reserved() {
 		p.inFlight[m.plan.Name] -= m.cost
+	}
+	if m.awaited() {
+		p.add(m.key, -m.cost)
 	}
 	if p.inFlight[m.plan.Name] == 0 && len(p.inFlight) > maxNames {
 		delete(p.inFlight, m.plan.Name)

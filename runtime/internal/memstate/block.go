@@ -1,6 +1,9 @@
 package memstate
 
-import "github.com/rategen/rategen/runtime/internal/terms"
+import (
+	"github.com/rategen/rategen/internal/algorithm"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
 
 // Hold blocks c.Key for everybody for c.At microseconds, unless a block does for longer.
 // At 0 it ends any. It returns false, and has changed nothing, if the key holds the state of
@@ -59,7 +62,7 @@ func (e *entry) applyBlock(clock int64, c *terms.Charge, v *view) {
 }
 
 // updateRefused updates the entry of a charge that is not made. If the limit has a block and refuses
-// this charge first, the block begins.
+// this charge first, the block begins. A process that may wait for permits gets a place in line.
 func (e *entry) updateRefused(clock int64, c *terms.Charge, v *view) {
 	if !c.Allowed && !v.blocked && c.Block > 0 && !c.Shadow {
 		until := v.time + c.Block
@@ -69,6 +72,10 @@ func (e *entry) updateRefused(clock int64, c *terms.Charge, v *view) {
 		v.fillResult(&c.Result)
 	}
 	e.heal(clock, c.Window, v)
+	if c.Algorithm.Is(algorithm.Lends) && c.Param != 0 && !c.Allowed {
+		(*permits)(&e.state).wait(clock, c, v)
+		c.Delay = terms.Micros(v.delay)
+	}
 }
 
 // endBlock ends a block that is over when a charge is made. A block that is still on, because the

@@ -1,6 +1,7 @@
 package memstate
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -9,7 +10,8 @@ import (
 // A permits is a state that keeps what calls hold while they run. See
 // concurrency.lua.
 //
-//   - list is a pair for each permit, when it lapses and its number, in that order;
+//   - list is a pair for each permit, when it lapses and its number, in that order, behind
+//     the places of processes that wait;
 //   - time is the highest number so far;
 //   - count is the highest number at the last reset;
 //   - bound is a running mean of how long permits were held; 0: none has come back.
@@ -45,6 +47,10 @@ func (p *permits) look(clock int64, c *terms.Charge, v *view) {
 			v.retry = min(v.retry, max(1000, int64(hint)))
 		}
 	}
+	v.before, v.others = 0, 0
+	if c.Param != 0 && v.count > 0 && p.list[0] < 0 {
+		p.queue(clock, c, v)
+	}
 }
 
 // countLapsed returns how many permits will have lapsed at a time.
@@ -63,8 +69,12 @@ func (p *permits) newest() int64 {
 func (p *permits) charge(clock int64, c *terms.Charge, v *view) {
 	p.list = p.list[:v.end*permitSize]
 	newest := p.newest()
-	if gone := min(v.count, c.Cost+128); gone > 0 {
-		p.list = append(p.list[:0], p.list[gone*permitSize:]...)
+	line := p.line()
+	if gone := min(v.count-int64(line/permitSize), c.Cost+128); gone > 0 {
+		p.list = slices.Delete(p.list, line, line+int(gone*permitSize))
+	}
+	if line > 0 && c.Param != 0 {
+		p.advance(clock, c, v)
 	}
 	stop := clock + c.Window
 	p.time = max(clock, p.time+c.Cost)
@@ -96,8 +106,9 @@ func (p *permits) add(stop, n int64) {
 
 // remove removes the permits of a charge and returns how many there were.
 func (p *permits) remove(c *terms.Charge) (removed int64) {
-	kept := p.list[:0]
-	for i := 0; i < len(p.list); i += permitSize {
+	line := p.line()
+	kept := p.list[:line]
+	for i := line; i < len(p.list); i += permitSize {
 		if n := p.list[i+permitNumber]; n > c.At-c.Cost && n <= c.At {
 			removed++
 		} else {

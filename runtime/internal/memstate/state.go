@@ -45,6 +45,8 @@ type view struct {
 	bound, end, count int64 // each kind has a meaning of its own for these
 	level             float64
 
+	before, others int64 // of permits: what processes ahead in line ask for, and how many others wait
+
 	gaps  []int64 // of a queue, see bucket.lua
 	gap   int     // the one that the charge fits in
 	early int64   // where that begins, or 0

@@ -135,8 +135,12 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 					calls[i].Charges = append(calls[i].Charges, rawstore.Charge{
 						Rule: declared, Key: []byte(key), Max: limit, Wait: declared.Wait, Cost: cost.Draw(t, "cost"),
 					})
+					last := &calls[i].Charges[len(calls[i].Charges)-1]
+					if declared.Algorithm == runtime.Concurrency {
+						last.Process = rapid.Int64Range(-3, 3).Draw(t, "process") << 40
+						last.Held = rapid.SampledFrom([]int64{0, 0, 1, 3, limit, -limit}).Draw(t, "held")
+					}
 					if hears.Draw(t, "hears") {
-						last := &calls[i].Charges[len(calls[i].Charges)-1]
 						last.Reached = func(terms.Reached) {}
 					}
 				}
@@ -180,7 +184,7 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 			var charges []rawstore.Charge
 			var keys []string
 			for _, c := range rapid.SliceOfN(rapid.SampledFrom(charged), 1, 6).Draw(t, "charges") {
-				c.Wait, c.Result = 0, terms.Result{At: c.At, Mark: c.Mark}
+				c.Wait, c.Process, c.Result = 0, 0, terms.Result{At: c.At, Mark: c.Mark}
 				c.Settled = rapid.OneOf(
 					rapid.Just(int64(0)),
 					rapid.Int64Range(0, c.Cost),

@@ -127,6 +127,9 @@ var permitMutations = []scriptMutation{
 	{"permits: expiry set for too short", "permits", "lifetime(stop + slack)", "lifetime(stop)", byModel("permits")},
 	{"permits: another's expiry is shortened", "permits", "if newest < stop - stop % slack then", "if true then", "^TestPermitExpiry$"},
 	{"permits: reset from a shorter window", "permits", "math.max(stop, newest) - clock", "stop - clock", byModel("permits")},
+	{"permits: nobody stands in line", "permits", "if waiting and param ~= 0 then", "if false then", byModel("permits")},
+	{"permits: no place for who waits behind", "permits", "if param < 0 and others > 0 then", "if false then", byModel("permits")},
+	{"permits: no part", "permits", "part - held", "0 - held", byModel("permits")},
 	{"permits: foreign members are its own", "permits", "if found[1] ~= 'last' or found[5] ~= 'mean' then", "if false then", "^TestForeignValue$"},
 }
 

@@ -142,7 +142,8 @@ type Result struct {
 	// ResetAfter is the time until the limit is whole again if no other call
 	// arrived.
 	ResetAfter time.Duration
-	// Delay is how long the caller must wait for its turn in a Queue.
+	// Delay is how long the caller must wait for its turn in a Queue; of Permits that were
+	// refused to a call that may wait, how long until it is to ask again.
 	Delay time.Duration
 	// At is the time that the charge counts as, by the store's clock in
 	// microseconds since 1970: its own, that of its time slice, or in a queue the end

@@ -25,11 +25,12 @@ type Terms struct {
 	// Max is how much is admitted in a window.
 	Max int64
 	// Param is the length of a time slice of a log, 0 for exact times; the width
-	// of a bucket of a counter, 0 for adaptive ones; the burst of a bucket. See
-	// [Terms.SetClock] for a Calendar.
+	// of a bucket of a counter, 0 for adaptive ones; the burst of a bucket; the number of a
+	// process whose call may wait for Permits, below 0 if others do behind it, or 0. See [Terms.SetClock] for a Calendar.
 	Param int64
 	// More is how many fine buckets make a coarse one of a LayeredCounter; how
-	// long a call may wait in a Queue; -1 for other buckets.
+	// long a call may wait in a Queue; -1 for other buckets; how many Permits the process
+	// has whose call may wait, less Max if that may pass other processes in line.
 	More int64
 	// Block is for how long a refused caller stays refused; 0: no longer than the
 	// limit has no room. In shadow mode it says only that the key may hold a block.
