@@ -51,7 +51,7 @@ var defects = []defect{
 		"d.owner != l", "false", "TestMemory", "20000", "nothing is held|settled once|nobody is refused"},
 	{"a call overtakes what its process has given back", "internal/redis/returns.go",
 		"if !b.allow(w) {", "if !b.allow(w) || true {", "TestWire", "2000", "nobody is refused who has room"},
-	{"a remembered refusal is told from when Redis was asked", "internal/recall/refusals.go",
+	{"a remembered refusal is told from when Redis was asked", "internal/recall/recall.go",
 		"certainFit: answered + c.RetryAfter", "certainFit: asked + c.RetryAfter", "TestWire", "4000", "a call alone is admitted after RetryAfter"},
 	{"a call of cost 0 passes blocks and holds", "internal/decide/charges.go",
 		"limit.Cost == 0 && !p.RefusesAll()", "limit.Cost == 0", "TestMemory", "20000", "nobody is admitted"},
