@@ -132,7 +132,7 @@ func (l *Limiter) recordSample(c *decide.Charge, t *terms.Charge, now time.Durat
 		return
 	}
 	// A permit comes back, and a limit without parts in its key has one for all.
-	alone := len(parts) > 0 && !p.Terms.Algorithm.Is(algorithm.Lends) && t.Remaining == p.Capacity-c.Cost
+	alone := len(parts) > 0 && !p.Terms.Is(algorithm.Lends) && t.Remaining == p.Capacity-c.Cost
 	if p.Sample.Charge(parts, now, t.ResetAfter, alone) {
 		l.events.log.Find(report.DistinctKeys, p.Name, "")
 	}

@@ -160,7 +160,7 @@ func (l *Limiter) correct(b *ledger.Settlement, limit *Limit, made ledger.Made, 
 	switch {
 	case made.At == 0 || limit.Cost == 0:
 		return false, nil
-	case algorithm.Of(limit.Rule.Algorithm).Is(algorithm.Lends):
+	case limit.Rule.Algorithm == Concurrency:
 		cost = 0
 	case cost < 0 && reserved:
 		cost = limit.Cost
@@ -173,7 +173,7 @@ func (l *Limiter) correct(b *ledger.Settlement, limit *Limit, made ledger.Made, 
 	}
 	err = b.Correct(p, rule.PartsOf(limit).Bytes(), made, cost)
 	if err == nil {
-		if cost == 0 && !p.Terms.Algorithm.Is(algorithm.Lends) && p.Sample != nil && p.Sample.Return() {
+		if cost == 0 && !p.Terms.Is(algorithm.Lends) && p.Sample != nil && p.Sample.Return() {
 			l.events.log.Find(report.AllRefunded, p.Name, "")
 		}
 		return true, nil

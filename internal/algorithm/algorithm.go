@@ -83,22 +83,22 @@ type Words struct {
 }
 
 // Row returns the row of an algorithm.
-func (a Algorithm) Row() *Row { return &rows[a] }
+func (a Algorithm) Row() *Row { return &Rows[a] }
 
 // Is reports whether an algorithm has a trait.
-func (a Algorithm) Is(t Trait) bool { return traits[a]&t != 0 }
+func (a Algorithm) Is(t Trait) bool { return Traits[a]&t != 0 }
 
-// traits are those of the rows, for calls.
-var traits = func() (all [256]Trait) {
-	for a := range rows {
-		all[a] = rows[a].Traits
+// Traits are those of the rows, for calls.
+var Traits = func() (all [256]Trait) {
+	for a := range Rows {
+		all[a] = Rows[a].Traits
 	}
 	return all
 }()
 
 // Names are the names of algorithms, in the order of their constants in package rule.
 var Names = func() (names []string) {
-	for _, r := range rows {
+	for _, r := range Rows {
 		if !slices.Contains(names, r.Name) {
 			names = append(names, r.Name)
 		}
@@ -111,9 +111,9 @@ var unknown = Row{Most: MaxCount, MostCost: MaxCount, Seconds: minute}
 
 // Named returns the plain row of a name. Of an unknown name it has no name.
 func Named(name string) *Row {
-	for a := range rows {
-		if rows[a].Name == name {
-			return &rows[a]
+	for a := range Rows {
+		if Rows[a].Name == name {
+			return &Rows[a]
 		}
 	}
 	return &unknown
@@ -122,7 +122,7 @@ func Named(name string) *Row {
 // chosen is the algorithm of each name, in the order of Names, with each set of needs.
 var chosen = func() [][needs]Algorithm {
 	all := make([][needs]Algorithm, len(Names))
-	for a, r := range rows { // those with more needs stand behind those with fewer
+	for a, r := range Rows { // those with more needs stand behind those with fewer
 		for has := range needs {
 			if r.Need&^has == 0 {
 				all[slices.Index(Names, r.Name)][has] = Algorithm(a)
@@ -168,9 +168,9 @@ func (r *Row) Is(t Trait) bool { return r.Traits&t != 0 }
 
 // Takers returns the names of the algorithms that an option is of, or nil if it is of all.
 func Takers(option string) (names []string) {
-	for a := range rows {
-		if slices.Contains(rows[a].Options, option) {
-			names = append(names, rows[a].Name)
+	for a := range Rows {
+		if slices.Contains(Rows[a].Options, option) {
+			names = append(names, Rows[a].Name)
 		}
 	}
 	return names

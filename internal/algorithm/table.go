@@ -81,7 +81,8 @@ const (
 	first   = "At most {calls} in a window of {per}, which the first call begins."
 )
 
-var rows = [Algorithms]Row{
+// Rows are those of all algorithms.
+var Rows = [Algorithms]Row{
 	LogZSet: {
 		Name: "sliding-log", Script: "zset", State: Log, Traits: Slides | Merges | Repeats, EventWork: 8, EventBytes: [2]int64{20, 130},
 		Words: Words{atMost, "The count is exact.", last, "", longer},

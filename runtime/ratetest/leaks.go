@@ -42,9 +42,9 @@ func (s *store) reportWait(call *terms.Call) {
 // asksAgain reports whether a limit that refuses a call has it wait and ask again.
 func asksAgain(c *terms.Charge) bool {
 	switch {
-	case c.Algorithm.Is(algorithm.Lends):
+	case c.Is(algorithm.Lends):
 		return c.Wait > 0 && c.RetryAfter != runtime.Never
-	case c.Algorithm.Is(algorithm.Queues):
+	case c.Is(algorithm.Queues):
 		return false // it has taken the wait into account
 	}
 	return c.Wait > 0 && c.RetryAfter <= c.Wait

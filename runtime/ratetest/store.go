@@ -166,7 +166,7 @@ func (s *store) Settle(ctx context.Context, charges []terms.Charge) error {
 		if c.Reserve > 0 && c.Mark == 0 {
 			c.Mark = terms.Lasted // no process is cut off, and the limiter does not know of advance
 		}
-		if held || !c.Algorithm.Is(algorithm.Lends) {
+		if held || !c.Is(algorithm.Lends) {
 			s.settled(s.since(), c)
 		}
 	}

@@ -134,7 +134,7 @@ func (c *Charge) Engine() terms.Charge {
 	plain := found(c.Rule, max(1, c.Max))
 	plain.Key, plain.Cost, plain.Wait, plain.At, plain.Mark = c.Key, c.Cost, c.Wait, c.At, c.Mark
 	plain.Deferred = c.Deferred
-	if plain.Algorithm.Is(algorithm.Queues) {
+	if plain.Is(algorithm.Queues) {
 		plain.More = c.Wait.Microseconds()
 	}
 	if plain.Algorithm.Is(algorithm.Lends) {

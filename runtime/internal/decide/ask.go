@@ -28,12 +28,14 @@ func NewCall(what Operation) *Call {
 
 // Free lets others use the call's memory.
 func (c *Call) Free() {
-	(*waiting)(c).leave()
-	c.End(context.Background(), false) // where something has panicked
+	if c.place != nil || c.waitStart != 0 { // something has panicked
+		(*waiting)(c).leave()
+		c.End(context.Background(), false)
+	}
 	c.Clear()
 	clear(c.Unsatisfiable)
 	c.Unsatisfiable = c.Unsatisfiable[:0]
-	c.MayWait, c.WaitedBefore, c.engine, c.overrides, c.State = nil, 0, nil, nil, Planned
+	c.MayWait, c.WaitedBefore, c.engine, c.overrides, c.State, c.permitPause = nil, 0, nil, nil, Planned, 0
 	if cap(c.keys) <= 16*terms.MaxKey { // others need no more
 		callPool.Put(c)
 	}

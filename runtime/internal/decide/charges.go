@@ -217,7 +217,7 @@ func (c *Call) introduce(o *Charge, t *terms.Charge) {
 func (c *Call) Defer() {
 	for i := 0; c.enforcesQueue() && i < len(c.Tries); i++ {
 		t := &c.Tries[i]
-		t.Deferred = t.Shadow || !t.Algorithm.Is(algorithm.Queues)
+		t.Deferred = t.Shadow || !t.Is(algorithm.Queues)
 	}
 }
 
@@ -233,7 +233,7 @@ func (c *Call) waitLeft(ctx context.Context, p *plan.Plan, since time.Duration) 
 
 // enforcesQueue reports whether the call waits for its turn in a queue.
 func (c *Call) enforcesQueue() bool {
-	return slices.ContainsFunc(c.Tries, func(t terms.Charge) bool { return t.Algorithm.Is(algorithm.Queues) && !t.Shadow })
+	return slices.ContainsFunc(c.Tries, func(t terms.Charge) bool { return t.Is(algorithm.Queues) && !t.Shadow })
 }
 
 // Waits reports whether any rule of the call lets it wait.

@@ -58,12 +58,12 @@ func (c *waiting) inLine() (*Charge, *terms.Charge) {
 // process come back here.
 func (c *waiting) nextRoom(o *Charge, t *terms.Charge) time.Duration {
 	switch {
-	case t.Algorithm.Is(algorithm.Lends):
+	case t.Is(algorithm.Lends):
 		if c.engine.Permits.Of(o.Key)+o.Cost >= t.Max {
 			return longPermitPause
 		}
 		return permitPause
-	case t.Algorithm.Is(algorithm.Resets):
+	case t.Is(algorithm.Resets):
 		return min(t.ResetAfter, roomPause)
 	}
 	return min(t.MoreAfter, roomPause)
@@ -92,7 +92,7 @@ func (c *Call) Pause() (pause time.Duration, ok bool) {
 }
 
 // lends reports whether what a call lacks is permits.
-func (c *tried) lends(w lack) bool { return c.Tries[w.charge].Algorithm.Is(algorithm.Lends) }
+func (c *tried) lends(w lack) bool { return c.Tries[w.charge].Is(algorithm.Lends) }
 
 // lack returns what a refused call lacks, and whether every limit that refused it allows to wait for
 // that. A queue has taken the wait into account already. Of permits nobody knows when they
@@ -108,18 +108,18 @@ func (c *tried) lack() (w lack, ok bool) {
 		if t.Allowed || t.Shadow {
 			continue
 		}
-		permits, o := t.Algorithm.Is(algorithm.Lends), &c.Charges[i]
+		permits, o := t.Is(algorithm.Lends), &c.Charges[i]
 		switch {
 		case permits && (t.Wait <= 0 || t.RetryAfter == Never),
-			!permits && (t.RetryAfter > t.Wait || t.Algorithm.Is(algorithm.Queues) && !t.Blocked):
+			!permits && (t.RetryAfter > t.Wait || t.Is(algorithm.Queues) && !t.Blocked):
 			return w, false
-		case longest == nil, permits && longest.Algorithm.Is(algorithm.Lends) && c.place.InLine(o.Key, o.DeclaredMax),
-			!permits && (longest.Algorithm.Is(algorithm.Lends) || t.RetryAfter > longest.RetryAfter):
+		case longest == nil, permits && longest.Is(algorithm.Lends) && c.place.InLine(o.Key, o.DeclaredMax),
+			!permits && (longest.Is(algorithm.Lends) || t.RetryAfter > longest.RetryAfter):
 			w.charge, longest = i, t
 		}
 		w.until = min(w.until, c.Arrived+t.Wait)
 	}
-	if !longest.Algorithm.Is(algorithm.Lends) {
+	if !longest.Is(algorithm.Lends) {
 		w.pause = min(longest.RetryAfter, roomPause)
 		return w, true
 	}

@@ -34,7 +34,7 @@ func (e *Engine) joins(ctx context.Context, c *Call) bool {
 	}
 	for i := range c.Charges {
 		o, t := &c.Charges[i], &c.Tries[i]
-		if t.Algorithm.Is(algorithm.Queues) || t.Deferred || t.Shadow || t.Wait <= 0 || t.Cost == 0 {
+		if t.Is(algorithm.Queues) || t.Deferred || t.Shadow || t.Wait <= 0 || t.Cost == 0 {
 			continue
 		}
 		if c.place = e.Lines.JoinExisting(o.Key, o.DeclaredMax, t.Cost, t.Wait); c.place != nil {

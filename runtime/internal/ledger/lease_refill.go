@@ -165,7 +165,7 @@ func returnTime(trip time.Duration) time.Duration { return 10*time.Millisecond +
 // mu.
 func (e *lease) keep(t *Leases, c *terms.Charge, asked, now time.Duration) {
 	length := e.plan.Lease
-	if e.plan.Terms.Algorithm.Is(algorithm.Resets) {
+	if e.plan.Terms.Is(algorithm.Resets) {
 		length = min(length, c.ResetAfter) // they are of this window
 	}
 	if e.plan.Terms.Period != nil { // and what is left of them comes back before its count is final

@@ -78,7 +78,7 @@ func (p *Plan) RefusesAll() bool {
 }
 
 // Queues reports whether calls wait in a line that they leave evenly spaced.
-func (p *Plan) Queues() bool { return p.Terms.Algorithm.Is(algorithm.Queues) }
+func (p *Plan) Queues() bool { return p.Terms.Is(algorithm.Queues) }
 
 // Charge fills in what a store is asked about a call with a key and a cost. The charge
 // is new, and set in place: a copy would wait for what was just written.

@@ -106,13 +106,13 @@ func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (refused
 		switch {
 		case c.Blocked:
 			remaining = 0
-		case c.Algorithm.Is(algorithm.Lends):
+		case c.Is(algorithm.Lends):
 			trust = min(trust, permitTime)
 		case m.parts:
 			trust = min(trust, partTime)
 		}
 		switch {
-		case c.Shadow || !c.Algorithm.Is(algorithm.Repeats) || c.Deferred && c.Allowed && c.At == 0:
+		case c.Shadow || !c.Is(algorithm.Repeats) || c.Deferred && c.Allowed && c.At == 0:
 		case !c.Allowed:
 			refused = true
 			m.table.add(c.Key, &refusal{

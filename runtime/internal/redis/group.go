@@ -111,7 +111,7 @@ func equal(call *terms.Call, c *terms.Charge) bool {
 		return false
 	}
 	x := &call.Charges[0]
-	return x.Terms == c.Terms && x.Cost == c.Cost && x.Algorithm.Is(algorithm.Merges) && x.Reserve == 0 &&
+	return x.Terms == c.Terms && x.Cost == c.Cost && x.Is(algorithm.Merges) && x.Reserve == 0 &&
 		bytes.Equal(x.Key, c.Key)
 }
 
@@ -210,7 +210,7 @@ func (g *group) share(call *terms.Call, p place) {
 		}
 		c.Allowed, c.Blocked, c.RetryAfter = true, false, 0
 		c.Remaining += ahead * c.Cost
-		if c.Algorithm.Is(algorithm.Lends) {
+		if c.Is(algorithm.Lends) {
 			c.At -= ahead * c.Cost // each has permits of its own
 		}
 	} else {

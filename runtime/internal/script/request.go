@@ -92,7 +92,7 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 				r.run(i, alone, again, 0, forgives, which, c.Cost, 0)
 			case op == Renew || op == Hold:
 				r.run(i, alone, again, which, c.Cost, c.At)
-			case c.Deferred && c.Algorithm.Is(algorithm.Lends):
+			case c.Deferred && c.Is(algorithm.Lends):
 				r.run(i, alone, again, which, c.Cost, -1)
 			case c.Deferred:
 				r.run(i, alone, again, which, c.Cost, 0)

@@ -106,7 +106,7 @@ const (
 // Work returns how much work the charge is for Redis. A charge to a log writes
 // as many events as it costs.
 func (c *Charge) Work() int64 {
-	return Work + c.Algorithm.Row().EventWork*max(c.Cost-1, -c.Cost-1, 0)
+	return Work + algorithm.Rows[c.Algorithm].EventWork*max(c.Cost-1, -c.Cost-1, 0)
 }
 
 // Fit returns how many of some calls, from the first on, are no more than MaxWork
@@ -171,7 +171,7 @@ func (c *Charge) AwaitsTurn(turn time.Duration) bool {
 	if !c.Deferred || turn <= 0 {
 		return false
 	}
-	if c.Algorithm.Is(algorithm.Lends) || c.RetryAfter <= turn {
+	if c.Is(algorithm.Lends) || c.RetryAfter <= turn {
 		c.Allowed, c.RetryAfter = true, 0
 	}
 	return true

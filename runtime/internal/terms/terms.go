@@ -61,9 +61,12 @@ func (t *Terms) Kept() int64 {
 	return int64(t.Keep) * t.Period.Unit.Longest().Microseconds()
 }
 
+// Is reports whether the algorithm has a trait.
+func (t *Terms) Is(trait algorithm.Trait) bool { return algorithm.Traits[t.Algorithm]&trait != 0 }
+
 // Lapses reports whether a call has what it is charged only while it runs, so that it lapses
 // unless it is renewed.
-func (t *Terms) Lapses() bool { return t.Reserve > 0 || t.Algorithm.Is(algorithm.Lends) }
+func (t *Terms) Lapses() bool { return t.Reserve > 0 || t.Is(algorithm.Lends) }
 
 // Lasts returns for how long a held charge lasts if it is not renewed.
 func (t *Terms) Lasts() time.Duration {
@@ -92,7 +95,7 @@ func (t *Terms) Blocks() bool { return t.Holds || t.Block > 0 }
 
 // Capacity returns the most that could ever be charged at once.
 func (t *Terms) Capacity() int64 {
-	if t.Algorithm.Is(algorithm.Drains) {
+	if t.Is(algorithm.Drains) {
 		return t.Param
 	}
 	return t.Max
