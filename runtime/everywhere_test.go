@@ -24,10 +24,10 @@ func sharing(store runtime.Store) replicas {
 
 // everywhere is what limiters promise on every kind of store.
 var everywhere = map[string]func(*testing.T, replicas){
-	"block": testBlock, "hold": testHold, "verdicts of shadows": testShadowVerdicts, "no cost": testFree, "keys of refusals": testKeyRefused, "one key twice": testSameKey,
+	"hold": testHold, "verdicts of shadows": testShadowVerdicts, "keys of refusals": testKeyRefused, "one key twice": testSameKey,
 	"scaled max": testScaledMax, "rules without prefix": testRulesWithoutPrefix, "late refunds": testRefundAfterTheCaller, "room": testRoom, "queue and window": testQueueAndWindow,
-	"thresholds": testThresholds, "story of thresholds": testThresholdStory, "thresholds in a burst": testThresholdsInABurst,
-	"thresholds of changed anchors": testThresholdsOfChangedAnchors, "reservations of many callers": testReservationsOfManyCallers,
+	"thresholds": testThresholds, "thresholds in a burst": testThresholdsInABurst,
+	"reservations of many callers": testReservationsOfManyCallers,
 }
 
 // onOwnStores is what they promise on stores that no other one wraps.

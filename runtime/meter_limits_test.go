@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,44 +47,6 @@ func TestMeterInShadow(t *testing.T) {
 			equal(t, "errors that are kept for the call", len(runtime.Exceeded(ctx)), 0)
 		})
 	}
-}
-
-// What holds at a trip decides: overrides, the kill switch, and the process's cap not at all.
-func TestMeterFollowsOverrides(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		on := atomic.Bool{}
-		on.Store(true)
-		limiter, b := following(t, time.Second, runtime.WithEnabled(on.Load), runtime.WithProcessCap(&runtime.Rule{Name: "cap", Window: 24 * time.Hour, Max: 3}))
-		r := perDay(100)
-		limiter.Register(r)
-		m := metered(t, limiter, r.Limit(nil))
-		charge(t, m, 50, 20*time.Millisecond, 1)
-		job := reserveRule(100)
-		job.Name = "r"
-		reserving := metered(t, limiter, job.Limit(nil))
-		ok(t, reserving.Charge(2))
-		b.put(overridesOf(rule.Override{Enabled: new(false)}))
-		ok(t, m.Charge(1))
-		equal(t, "in advance of what is off", m.Advance(0), 0)
-		ok(t, reserving.Charge(7))
-		reserving.Close()
-		b.put(runtime.Overrides{})
-		wantLeft(t, limiter, job.Limit(nil), 98)
-		charge(t, m, 50, 20*time.Millisecond, 1)
-		b.put(overridesOf(rule.Override{Max: new(int64(150))}))
-		charge(t, m, 50, 0, 1)
-		on.Store(false)
-		charge(t, m, 50, 0, 1)
-		on.Store(true)
-		b.put(overridesOf(rule.Override{Enabled: new(false)}))
-		charge(t, m, 50, 0, 1)
-		b.put(overridesOf(rule.Override{Mode: new(runtime.ModeShadow)}))
-		charge(t, m, 50, 0, 1)
-		b.put(overridesOf(rule.Override{Max: new(int64(160))}))
-		equal(t, "passed under the last override", used(t, m, 0, 1), 10)
-		m.Close()
-		wantLeft(t, limiter, r.Limit(nil), 0)
-	})
 }
 
 // Where a budget has too little to take in advance nobody is refused, and nobody hears of it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -142,65 +141,4 @@ func TestMeterBegins(t *testing.T) {
 		m.Close()
 		between(t, "left", left(t, limiter, bucket.Limit(nil)), room-20, room-19) // of a unit a part may have drained
 	})
-}
-
-// What nobody uses is given back within about a second, whether the call ends or hangs, and
-// a use after that is paid anew.
-func TestMeterHoldsNothingForLong(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter, limit := inMemory(), wide.Limit(nil)
-		ctx, cancel := context.WithCancel(context.Background())
-		d := taken(t, limiter, limit)
-		m := limiter.Meter(ctx, d, 0)
-		charge(t, m, 100, time.Millisecond, 1)
-		held := m.Advance(0)
-		if held == 0 {
-			t.Error("nothing is taken in advance")
-		}
-		wantLeft(t, limiter, limit, 1_000_000-100-held)
-		time.Sleep(1001 * time.Millisecond)
-		wantLeft(t, limiter, limit, 1_000_000-100)
-		equal(t, "advances", [3]int64{m.Advance(0), m.Advance(1), m.Advance(-1)}, [3]int64{})
-		ok(t, m.Charge(5))
-		cancel()
-		wantError(t, "its caller has gone", m.Charge(1), context.Canceled)
-		time.Sleep(1001 * time.Millisecond)
-		wantLeft(t, limiter, limit, 1_000_000-105)
-		m.Close()
-		wantLeft(t, limiter, limit, 1_000_000-105)
-		equal(t, "the decision, settled again", limiter.Settle(ctx, d, 0), runtime.ErrSettled)
-	})
-}
-
-// A second meter of a decision, and one of another limiter's, charge nothing.
-func TestMeterOwnsItsDecision(t *testing.T) {
-	t.Parallel()
-	limiter := inMemory()
-	d := taken(t, limiter, wide.Limit(nil).WithCost(10))
-	m := limiter.Meter(context.Background(), d)
-	for other, want := range map[*runtime.Meter]error{
-		limiter.Meter(context.Background(), d):    runtime.ErrSettled,
-		inMemory().Meter(context.Background(), d): runtime.ErrOtherLimiter,
-	} {
-		equal(t, "another meter", other.Charge(1), want)
-		other.Close()
-	}
-	ok(t, m.Charge(5))
-	m.Close()
-	equal(t, "a closed meter", m.Charge(1), runtime.ErrSettled)
-	m.Close()
-	wantLeft(t, limiter, wide.Limit(nil), 1_000_000-15)
-
-	other := *wide
-	other.Name, other.Max = "other", 9
-	err := metered(t, limiter, wide.Limit(key("2")), other.Limit(key("2"))).Charge(1)
-	wantError(t, "two limits of one key", err, runtime.ErrInvalidLimit)
-	if !strings.Contains(err.Error(), `"wide" and "other"`) {
-		t.Error(err)
-	}
-	ok(t, metered(t, limiter, wide.Limit(key("2")), other.Limit(key("3"))).Charge(1))
-	wantError(t, "a cost of -1", metered(t, limiter, wide.Limit(nil)).Charge(-1), runtime.ErrInvalidLimit)
-	free := metered(t, limiter)
-	ok(t, free.Charge(1, 2, 3))
-	free.Close(1)
 }

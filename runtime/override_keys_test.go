@@ -2,55 +2,18 @@ package runtime_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	goruntime "runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
-
-// The whole limiter goes by the override of a key: a blocked one is told never to
-// come back, TakeEach, Refund and Reset find it, and metrics have the rule's name.
-func TestOverrideKeysEverywhere(t *testing.T) {
-	t.Parallel()
-	var seen recorder[observe.DecisionEvent]
-	limiter := inMemory(observing(observe.Observer{Decision: withContext(seen.add)}), overridden(overridesOf(rule.Override{Keys: keys{
-		"blocked": maximum(0), "acme:*": {Max: new(int64(6)), Window: new(2 * time.Hour)},
-	}})))
-	defer limiter.Close()
-	r := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10)}
-	blocked := r.Limit(key("blocked"))
-	user := func(tenant, user string) runtime.Limit {
-		return r.Limit(runtime.NewKey().AddString(tenant).AddString(user)).WithMax(3)
-	}
-	for _, limit := range []runtime.Limit{blocked, blocked.WithMax(9)} {
-		if _, limited := refused(t, limiter, limit); !errors.Is(limited, runtime.ErrCostExceedsLimit) || limited.RetryAfter != runtime.Never {
-			t.Errorf("blocked: %+v", limited)
-		}
-	}
-	outcomes := limiter.TakeEach(t.Context(), user("acme", "a"), user("other", "a"), blocked)
-	for i, want := range []int64{6, 3, 0} {
-		if outcomes[i].Limit != want || (outcomes[i].Err == nil) != (want > 0) {
-			t.Errorf("outcome %d: %+v, want a limit of %d", i, outcomes[i], want)
-		}
-	}
-	refunded(t, limiter, outcomes[0].Decision)
-	for range 2 {
-		wantPassing(t, limiter, user("acme", "a"), 10, 6)
-		ok(t, limiter.Reset(t.Context(), user("acme", "a")))
-	}
-	for _, ev := range seen.all() {
-		equal(t, "rule of an event", ev.Rule, "r")
-	}
-	between(t, "keys live for twice the longest window", bridge.LimiterOf(limiter).KeysOf(r).Expiry, 4*time.Hour, 7*time.Hour)
-}
 
 // The factor of an adaptive rule and a process's share apply to a key's numbers, also
 // where the limit is one of permits.
@@ -109,7 +72,7 @@ func TestOverrideKeysUnchanged(t *testing.T) {
 func TestKeyPattern(t *testing.T) {
 	t.Parallel()
 	r := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
-	for _, text := range []string{"a", "a*", "*", "", "a%b:c", "\x00\xff", "\xff*", "键", "{x}"} {
+	for _, text := range []string{"a", "a*", "*", "", "a%b:c", "\x00\xff", "\xff*", "键", "{x}", strings.Repeat("long", 100)} {
 		pattern := key(text).Pattern()
 		limiter := inMemory(overridden(overridesOf(rule.Override{Keys: keys{pattern: maximum(7)}})))
 		for other, want := range map[string]int64{text: 7, text + "x": 5, "x" + text: 5} {

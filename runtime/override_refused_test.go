@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,23 +27,11 @@ func TestOverridesRefused(t *testing.T) {
 		err   error
 		wants string
 	}{
-		{"any", rule.Override{Max: new(int64(-1))}, nil, `override of rule "any": max -1 is not between 0 and 9007199254740991`},
-		{"any", rule.Override{Max: new(int64(rule.MaxAmount + 1))}, nil, `is not between 0 and`},
-		{"any", rule.Override{Window: new(time.Duration(0))}, nil, `window 0s is not between 1ms and 366 days`},
-		{"any", rule.Override{Window: new(rule.MaxWindow + 1)}, nil, `is not between 1ms and 366 days`},
 		{"any", rule.Override{Mode: new(runtime.Mode(7))}, nil, `unknown mode 7`},
-		{"log", rule.Override{Max: new(int64(rule.MaxLog + 1))}, nil, `rule "log": max 1000001 is above 1000000`},
-		{"sliced", rule.Override{Window: new(time.Second)}, nil, `rule "sliced": resolution: 1m0s is longer than the window of 1s`},
 		{"log", rule.Override{}, fmt.Errorf("line 7: %w", runtime.ErrInvalidOverrides), "line 7"},
 		{"log", rule.Override{}, errors.New("no such file"), "no such file"},
 
-		{"any", rule.Override{Keys: keys{"a*b": {}}}, nil, `override of rule "any", key "a*b" (1 of 1 in order): a * before the end`},
-		{"any", rule.Override{Keys: keys{"a": {}, "b": maximum(-1)}}, nil, `override of rule "any", key "b" (2 of 2 in order): max -1 is not between 0 and`},
-		{"any", rule.Override{Keys: keys{"b": {Window: new(time.Duration(0))}}}, nil, `override of rule "any", key "b" (1 of 1 in order): window 0s is not between`},
-		{"any", rule.Override{Keys: keys{"b": {Mode: new(runtime.Mode(7))}}}, nil, `override of rule "any", key "b" (1 of 1 in order): unknown mode 7`},
 		{"any", rule.Override{Keys: keys{"\x80": {}, "%80": {}}}, nil, `override of rule "any", key "\x80" (2 of 2 in order): the same as "%80"`},
-		{"sliced", rule.Override{Keys: keys{"a": {}, "b*": maximum(rule.MaxLog + 1)}}, nil, `override of key "b*": invalid rate limit: rule "sliced": max 1000001 is above`},
-		{"sliced", rule.Override{Keys: keys{"b": {Window: new(time.Second)}, "c": {Window: new(time.Second)}}}, nil, `override of key "b": invalid rate limit: rule "sliced": resolution`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var out lines
@@ -113,29 +100,6 @@ func TestOverridesCheck(t *testing.T) {
 	}
 }
 
-// A rule that is met only later and that its override does not fit stays as it
-// was declared, and that is told once. What is new beside it is taken over all the same.
-func TestOverrideOfRuleMetLater(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var refused recorder[error]
-		limiter, board := following(t, time.Second, observing(observe.Observer{Override: func(ev observe.OverrideEvent) {
-			if ev.Err != nil {
-				refused.add(ev.Err)
-			}
-		}}))
-		bad := rule.Override{Max: new(int64(rule.MaxLog + 1))}
-		late := &runtime.Rule{Name: "late", Prefix: "late:", Window: time.Hour, Max: 5}
-		fine := &runtime.Rule{Name: "fine", Prefix: "fine:", Window: time.Hour, Max: 5}
-		for want := 3; want < 5; want++ {
-			board.put(runtime.Overrides{Rules: map[string]rule.Override{"late": bad, "fine": {Max: new(int64(want))}}})
-			concurrently(10, func(int) { limiter.Take(context.Background(), late.Limit(nil), fine.Limit(nil)) })
-			wantPassing(t, limiter, fine.Limit(key(fmt.Sprint(want))), 10, want)
-		}
-		wantPassing(t, limiter, late.Limit(key("k")), 10, 5)
-		equal(t, "events", len(refused.all()), 1)
-	})
-}
-
 // A name that nobody calls is most likely misspelt, unless its rule is registered.
 func TestOverrideOfUnknownName(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -179,19 +143,6 @@ func TestOverridesLogIsShort(t *testing.T) {
 		board.put(long)
 		if n := strings.Count(out.String(), "\n"); n != 3 || len(out.String()) > n*1500 {
 			t.Errorf("%d lines of %d bytes", n, len(out.String()))
-		}
-	})
-}
-
-// A max that no key may have is refused, also for a key that had none of its own before.
-func TestOverrideKeysRefusedLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var seen recorder[observe.OverrideEvent]
-		_, board := following(t, time.Second, observing(observe.Observer{Override: seen.add}))
-		board.put(overridesOf(rule.Override{Keys: keys{"b": {Window: new(2 * time.Hour)}}}))
-		board.put(overridesOf(rule.Override{Keys: keys{"b": {Window: new(2 * time.Hour), Max: new(int64(-1))}}}))
-		if events := seen.all(); len(events) != 2 || !errors.Is(events[1].Err, runtime.ErrInvalidOverrides) {
-			t.Errorf("observed %+v, want the second overrides refused", events)
 		}
 	})
 }

@@ -2,11 +2,9 @@ package runtime_test
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -188,56 +186,4 @@ func TestPermitOfAnotherProcess(t *testing.T) {
 	}
 	settled(t, holder, d)
 	_ = holder.Close()
-}
-
-// A settled cost that is no cost keeps no permit from being returned.
-func TestInvalidSettlementReturnsPermits(t *testing.T) {
-	t.Parallel()
-	for _, later := range []bool{false, true} {
-		limiter := inMemory()
-		rate := (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 10}).Limit(nil)
-		permit := permitRule(1).Limit(nil)
-		d := taken(t, limiter, rate.WithCost(4), permit)
-		wrong := int64(rule.MaxCount + 1)
-		if later {
-			limiter.SettleLater(t.Context(), d, wrong)
-		} else if err := limiter.Settle(t.Context(), d, wrong); !errors.Is(err, runtime.ErrInvalidLimit) {
-			t.Errorf("got %v", err)
-		}
-		wantLeft(t, limiter, permit, 1)
-		wantLeft(t, limiter, rate, 6)
-	}
-}
-
-// While the store fails, a rule that fails locally has permits in the process,
-// which are renewed and returned like others.
-func TestLocalPermits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		for _, replicas := range []int{1, 2} {
-			limiter := runtime.New(broken(), quiet, runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(replicas))
-			limit := permitRule(4).Limit(nil)
-			all := make([]runtime.Decision, 4/replicas)
-			for i := range all {
-				all[i] = taken(t, limiter, limit)
-			}
-			time.Sleep(time.Hour)
-			synctest.Wait() // a permit that is renewed while it is returned is back a little later
-			for i, d := range all {
-				refused(t, limiter, limit)
-				settled(t, limiter, d)
-				all[i] = taken(t, limiter, limit)
-			}
-			refused(t, limiter, limit)
-			for _, d := range all {
-				settled(t, limiter, d)
-			}
-			// A call that costs more than its share takes all of it.
-			settled(t, limiter, taken(t, limiter, limit.WithCost(3)))
-			equal(t, "in flight", bridge.LimiterOf(limiter).Permits()["permits"], 0)
-			for range all {
-				taken(t, limiter, limit)
-			}
-			_ = limiter.Close()
-		}
-	})
 }

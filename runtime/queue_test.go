@@ -12,7 +12,6 @@ import (
 
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rule"
 )
 
 // besideQueue are limits of 20 calls in three seconds, for which a call waits or does not.
@@ -114,70 +113,6 @@ func TestPermitsBesideQueue(t *testing.T) {
 		equal(t, "calls of tenant a", len(a), 20)
 		equal(t, "the last one's time", a[19], 9500*time.Millisecond)
 		equal(t, "calls in lines", limiter.Lines(), 0)
-	})
-}
-
-// A call that leaves the line before its turn, whenever that is, was charged to nothing; one that has
-// no room at its turn has used that and is refused; and what holds then decides.
-func TestLimitsAtTheTurn(t *testing.T) {
-	type test struct {
-		cancel  time.Duration
-		wait    time.Duration // of the limit beside the queue
-		raise   *int64        // its max, while the call is in line
-		off     bool          // it is switched off then
-		use     int64         // by others, while the call is in line
-		err     error
-		at      time.Duration // when the call ends
-		left    int64         // of the limit
-		nextRun time.Duration // when a call of the queue alone goes on
-	}
-	const second = time.Second
-	eachCase(t, map[string]test{
-		"goes on":                {at: second, left: 0, nextRun: 2 * second},
-		"leaves at once":         {cancel: time.Microsecond, err: context.Canceled, at: time.Microsecond, left: 1, nextRun: second},
-		"leaves before its turn": {cancel: second - time.Microsecond, err: context.Canceled, at: second - time.Microsecond, left: 1, nextRun: second},
-		"no room at its turn":    {use: 1, err: runtime.ErrLimited, at: second, left: 0, nextRun: 2 * second},
-		"room after its turn":    {use: 1, wait: time.Minute, at: 10900 * time.Millisecond, left: 0, nextRun: 11900 * time.Millisecond},
-		"leaves after its turn":  {use: 1, wait: time.Minute, cancel: 5 * second, err: context.Canceled, at: 5 * second, left: 0, nextRun: 5 * second},
-		"max raised before":      {use: 1, raise: new(int64(2)), at: second, left: 0, nextRun: 2 * second},
-		"max 0 before":           {raise: new(int64(0)), err: runtime.ErrCostExceedsLimit, at: second, left: -1, nextRun: 2 * second},
-		"switched off before":    {use: 1, off: true, at: second, left: -1, nextRun: 2 * second},
-	}, func(t *testing.T, test test) {
-		limiter, b := following(t, 10*time.Millisecond)
-		queue := (&runtime.Rule{Name: "queue", Prefix: "queue:", Algorithm: runtime.LeakyBucket, Window: second, Max: 1, Wait: time.Hour}).Limit(nil)
-		limit := (&runtime.Rule{Name: "r", Window: 10 * second, Max: 1, Wait: test.wait}).Limit(nil)
-		begin := time.Now()
-		taken(t, limiter, queue)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		if test.cancel > 0 {
-			time.AfterFunc(test.cancel, cancel)
-		}
-		var ended sync.WaitGroup
-		ended.Go(func() {
-			_, err := limiter.Take(ctx, queue, limit)
-			if at := time.Since(begin); !errors.Is(err, test.err) || at != test.at {
-				t.Errorf("got %v at %v", err, at)
-			}
-		})
-		synctest.Wait()
-		if test.use > 0 {
-			time.Sleep(second - 100*time.Millisecond)
-			taken(t, limiter, limit.WithCost(test.use))
-		}
-		if test.raise != nil || test.off {
-			o := rule.Override{Max: test.raise}
-			if test.off {
-				o.Enabled = new(false)
-			}
-			b.set(overridesOf(o), nil)
-		}
-		ended.Wait()
-		if test.left >= 0 {
-			wantLeft(t, limiter, limit, test.left)
-		}
-		taken(t, limiter, queue)
-		equal(t, "the next call of the queue goes on at", time.Since(begin), test.nextRun)
 	})
 }
 

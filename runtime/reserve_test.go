@@ -3,67 +3,12 @@ package runtime_test
 import (
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
-
-// A call whose charge is forgotten while it runs, because its period is over or by a reset,
-// owes only what it cost beyond that, whatever is left in the store of either.
-func TestForgottenReservations(t *testing.T) {
-	t.Parallel()
-	for cost, beyond := range map[int64]int64{0: 0, 3: 0, 4: 0, 6: 2} {
-		synctest.Test(t, func(t *testing.T) {
-			limiter := inMemory()
-			limit := reserveRule(10).Limit(nil)
-			long := taken(t, limiter, limit.WithCost(4))
-			ok(t, limiter.Reset(t.Context(), limit))
-			time.Sleep(5 * time.Minute)
-			taken(t, limiter, limit.WithCost(2))
-			settled(t, limiter, long, cost)
-			wantLeft(t, limiter, limit, 8-beyond)
-
-			across := reserveRule(10).Limit(key("across"))
-			d := taken(t, limiter, across.WithCost(4))
-			time.Sleep(24*time.Hour - time.Second)
-			wantLeft(t, limiter, across, 6)
-			time.Sleep(time.Hour)
-			wantLeft(t, limiter, across, 10)
-			settled(t, limiter, d, cost)
-			wantLeft(t, limiter, across, 10-beyond)
-			ok(t, limiter.Close())
-		})
-	}
-}
-
-// A process that was cut off while its call ran has it charged again when it is back, and
-// what it cost once.
-func TestReservationsOfACutOffProcess(t *testing.T) {
-	eachCase(t, map[string]bool{"back": true, "not back": false}, func(t *testing.T, back bool) {
-		store := newFake()
-		away := store.renewsUnless()
-		away.Store(true)
-		limiter := runtime.New(store, quiet)
-		limit := reserveRule(10).Limit(nil)
-		d := taken(t, limiter, limit.WithCost(4))
-		time.Sleep(time.Minute)
-		wantLeft(t, limiter, limit, 10)
-		if back {
-			away.Store(false)
-			time.Sleep(5 * time.Second)
-			wantLeft(t, limiter, limit, 6)
-			time.Sleep(time.Hour)
-			wantLeft(t, limiter, limit, 6)
-		}
-		settled(t, limiter, d, 5)
-		wantLeft(t, limiter, limit, 5)
-		time.Sleep(time.Hour)
-		wantLeft(t, limiter, limit, 5)
-	})
-}
 
 // A call that outlasts its period is not charged to the next one, although its renewal finds
 // no key: that has expired, and is not lost.

@@ -114,61 +114,6 @@ func roomComesEarly(t *testing.T, rule *runtime.Rule, make func(*testing.T, *run
 	equal(t, "calls in lines", here.Lines(), 0)
 }
 
-// A newcomer that may wait goes behind those who wait in its process, unless it may not wait as
-// long as they have to; one that may not wait passes.
-func TestNewcomers(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter := inMemory()
-		rule := &runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 2, Wait: 15 * time.Second}
-		waits, passes, short := *rule, *rule, *rule
-		passes.Wait, short.Wait = 0, 5*time.Second
-		for _, r := range []*runtime.Rule{&waits, &passes, &short} {
-			r.Prefix = "shared:"
-		}
-		first := taken(t, limiter, waits.Limit(nil).WithCost(2))
-		var order recorder[string]
-		take := func(name string, limit runtime.Limit) {
-			go func() {
-				if _, err := limiter.Take(context.Background(), limit); err == nil {
-					order.add(name)
-				} else if !errors.Is(err, runtime.ErrLimited) {
-					t.Error(err)
-				} else {
-					order.add(name + " refused")
-				}
-			}()
-			synctest.Wait()
-		}
-		take("dear", waits.Limit(nil).WithCost(2))
-		take("cheap", waits.Limit(nil))
-		take("short", short.Limit(nil))
-		equal(t, "what has ended", fmt.Sprint(order.all()), "[short refused]")
-		limiter.SettleLater(context.Background(), first, 1) // room for one, and not for the first of the line
-		synctest.Wait()
-		take("another cheap", waits.Limit(nil))
-		take("passing", passes.Limit(nil))
-		equal(t, "what has ended", fmt.Sprint(order.all()), "[short refused passing]")
-		ok(t, limiter.Reset(context.Background(), waits.Limit(nil)))
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		equal(t, "what has ended", fmt.Sprint(order.all()), "[short refused passing dear cheap another cheap]")
-	})
-}
-
-// A newcomer that another limit refuses does not wait behind others to learn that.
-func TestNewcomersOfFullLimits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter := inMemory()
-		shared := (&runtime.Rule{Name: "shared", Window: 10 * time.Second, Max: 1, Wait: time.Minute}).Limit(nil)
-		taken(t, limiter, shared)
-		done := waiters(limiter, 3, 0, shared)
-		taken(t, limiter, narrow.Limit(nil))
-		equal(t, "waited", elapsed(func() { refused(t, limiter, shared, narrow.Limit(nil)) }), 0)
-		_, refused := done()
-		equal(t, "refused", refused, 0)
-	})
-}
-
 // testRoom has calls wait for room that comes early, in their process and in another one.
 func testRoom(t *testing.T, replica replicas) {
 	rules := roomRules()

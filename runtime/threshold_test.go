@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,117 +89,6 @@ func testThresholds(t *testing.T, replica replicas) {
 	}
 }
 
-// testThresholdStory goes through what else may take a key over a share, and below it.
-func testThresholdStory(t *testing.T, replica replicas) {
-	topUp := new(board)
-	heard := newThresholds(2, replica, runtime.WithOverrides(topUp, 10*time.Millisecond))
-	one, other := heard.limiters[0], heard.limiters[1]
-	limit := func(name string) runtime.Limit { return budget(name).Limit(key("k")) }
-	use := func(l *runtime.Limiter, limit runtime.Limit, cost int64) runtime.Decision {
-		t.Helper()
-		return taken(t, l, limit.WithCost(cost))
-	}
-
-	// What is refunded and charged again, here and there, is told once. A reset begins anew.
-	refunds := limit("refunds")
-	for i := range 6 {
-		l := heard.limiters[i%2]
-		refunded(t, l, use(l, refunds, 90))
-	}
-	ok(t, one.Reset(t.Context(), refunds))
-	use(other, refunds, 90)
-
-	// What a call was settled at is told at once, in parts or at both shares.
-	for name, r := range map[string]*runtime.Rule{"settled": budget("settled"), "reserved": budget("reserved"), "carried": budget("carried")} {
-		switch name {
-		case "reserved":
-			r.Reserve = time.Minute
-		case "carried":
-			r.Debt = rule.DebtCarry
-		}
-		all, parts := r.Limit(key("all")), r.Limit(key("parts"))
-		settled(t, one, use(one, all, 1), 500)
-		settled(t, one, use(one, parts, 70), 79)
-		d := use(one, parts, 1)
-		settled(t, other, use(other, parts, 1), 10)
-		settled(t, one, d, 20)
-		refused(t, other, all)
-		refused(t, one, parts)
-	}
-
-	// One below the share says nothing, and neither does a call that is not charged.
-	low := limit("low")
-	use(one, low, 79)
-	refused(t, one, low, narrow.Limit(nil).WithCost(2))
-
-	// A limit in shadow mode has events, too; a block is no use of the budget.
-	shadow, blocks := budget("shadow"), budget("blocks")
-	shadow.Mode, blocks.Block = runtime.ModeShadow, time.Minute
-	use(one, shadow.Limit(key("k")), 85)
-	use(one, blocks.Limit(key("k")), 60)
-	refused(t, one, blocks.Limit(key("k")).WithCost(60))
-	refused(t, one, blocks.Limit(key("k")))
-
-	// Calls that are decided together, keys that are told apart, one key that comes again, and
-	// limits of one call.
-	plain := budget("plain")
-	one.TakeEach(t.Context(), plain.Limit(key("a")).WithCost(80), plain.Limit(key("b")).WithCost(79), plain.Limit(key("c:d")).WithCost(80))
-	one.TakeEach(t.Context(), plain.Limit(key("e")).WithCost(60), plain.Limit(key("e")).WithCost(30), plain.Limit(key("e")).WithCost(10))
-	both := budget("both")
-	both.Keep = 2
-	taken(t, one, narrow.Limit(key("f")), both.Limit(key("f")).WithCost(80), plain.Limit(key("f")).WithCost(100))
-
-	// A rule without a period has no events.
-	window := &runtime.Rule{Name: "window", Prefix: "window:", Window: time.Hour, Max: 10, Algorithm: runtime.FixedWindow}
-	use(one, window.Limit(key("k")), 10)
-
-	// Another limit is another budget.
-	topped := limit("topped up")
-	use(one, topped, 100)
-	topUp.set(runtime.Overrides{Rules: map[string]rule.Override{"topped up": {Max: new(int64(200))}}}, nil)
-	eventually(t, "there is more", func() bool {
-		usages, err := one.Usage(t.Context(), topped)
-		return err == nil && usages[0].Limit == 200
-	})
-	use(one, topped, 60)
-
-	heard.wants(t,
-		"refunds k 80% of 100", "refunds k 80% of 100",
-		"settled all 80% of 100", "settled all 100% of 100", "settled parts 80% of 100", "settled parts 100% of 100",
-		"reserved all 80% of 100", "reserved all 100% of 100", "reserved parts 80% of 100", "reserved parts 100% of 100",
-		"carried all 80% of 100", "carried all 100% of 100", "carried parts 80% of 100", "carried parts 100% of 100",
-		"shadow k 80% of 100 in shadow mode",
-		"plain a 80% of 100", "plain c%3Ad 80% of 100", "plain e 80% of 100", "plain e 100% of 100",
-		"both f 80% of 100", "plain f 80% of 100", "plain f 100% of 100",
-		"topped up k 80% of 100", "topped up k 100% of 100", "topped up k 80% of 200")
-}
-
-// daily are a rule of a day, the last second of one, and the store's clock at that time.
-func daily() (r *runtime.Rule, last time.Time, clock *atomic.Int64) {
-	last, clock = time.Date(2026, 1, 31, 23, 59, 59, 0, time.UTC), new(atomic.Int64)
-	clock.Store(last.UnixMicro())
-	return &runtime.Rule{Name: "r", Period: rule.Day, Max: 1, Algorithm: runtime.FixedWindow}, last, clock
-}
-
-// TestThresholdsOfEachPeriod wants events anew in each period, by the clock of the store.
-func TestThresholdsOfEachPeriod(t *testing.T) {
-	t.Parallel()
-	rule, last, clock := daily()
-	store := runtime.NewMemoryStore()
-	store.SetClock(clock.Load)
-	heard := newThresholds(2, sharing(store))
-	var want []string
-	for day := range 5 {
-		clock.Store(last.AddDate(0, 0, day).UnixMicro())
-		for i := range 6 {
-			_, _ = heard.limiters[i%2].Take(context.Background(), rule.Limit(key("k")))
-		}
-		want = append(want, "r k 80% of 1", "r k 100% of 1")
-		heard.await(t, len(want))
-	}
-	heard.wants(t, want...)
-}
-
 // testThresholdsInABurst wants all of many keys told that pass both shares at the same time.
 func testThresholdsInABurst(t *testing.T, replica replicas) {
 	const keys = 1000
@@ -241,21 +129,6 @@ func TestThresholdsOfLateAnswers(t *testing.T) {
 	}
 	heard.await(t, 2)
 	heard.wants(t, "late k 80% of 100", "late k 100% of 100")
-}
-
-// testThresholdsOfChangedAnchors wants a share told once in a period that is counted, whichever
-// anchors and zones calls have meanwhile, and again in the next one.
-func testThresholdsOfChangedAnchors(t *testing.T, replica replicas) {
-	heard := newThresholds(2, replica)
-	rule := budget("anchors")
-	limit := func(i int) runtime.Limit {
-		return rule.Limit(key("k")).WithPeriod([]string{"UTC", "Asia/Tokyo", "America/Lima"}[i%3], int64(rule.Anchor+i%7))
-	}
-	for i := range 20 {
-		taken(t, heard.limiters[i%2], limit(i).WithCost(5))
-	}
-	refused(t, heard.limiters[0], limit(1))
-	heard.wants(t, "anchors k 80% of 100", "anchors k 100% of 100")
 }
 
 // testThresholdsLeased wants a share told once where processes decide by leases.

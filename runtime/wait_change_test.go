@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -150,27 +149,5 @@ func TestScaleWhileWaiting(t *testing.T) {
 		if ended, refused := done(); refused > 0 || ended[2] > 3*time.Second {
 			t.Errorf("%d refused, the calls went on after %v", refused, ended)
 		}
-	})
-}
-
-// A change after which a waiting call can never be admitted ends its wait with the error
-// that a new call gets.
-func TestNeverWhileWaiting(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter, b := following(t, 10*time.Millisecond)
-		limit := (&runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Wait: 10 * time.Hour}).Limit(nil)
-		taken(t, limiter, limit)
-		failed := make(chan error, 1)
-		go func() {
-			_, err := limiter.Take(context.Background(), limit)
-			failed <- err
-		}()
-		synctest.Wait()
-		b.set(overridesOf(rule.Override{Max: new(int64(0))}), nil)
-		var err error
-		if took := elapsed(func() { err = <-failed }); !errors.Is(err, runtime.ErrCostExceedsLimit) || took > time.Second {
-			t.Errorf("got %v after %v", err, took)
-		}
-		equal(t, "lines and calls in them", limiter.Lines(), 0)
 	})
 }

@@ -22,7 +22,7 @@ func (w *wire) edit(x edit, now time.Time) (err error) {
 	if x.For > 0 {
 		x.Edit.Until = now.Add(x.For)
 	}
-	w.server.outside(func() {
+	w.server.Outside(func() {
 		w.server.shows = now
 		_, err = override.NewEditor(w.server.hash, overridesKey).Edit(context.Background(), x.Edit)
 	})
@@ -45,18 +45,18 @@ type farHash struct {
 }
 
 func (c farHash) HLen(ctx context.Context, key string) (cmd *redis.IntCmd) {
-	c.server.outside(func() { cmd = c.UniversalClient.HLen(context.Background(), key) })
+	c.server.Outside(func() { cmd = c.UniversalClient.HLen(context.Background(), key) })
 	return cmd
 }
 
 func (c farHash) HGetAll(ctx context.Context, key string) (cmd *redis.MapStringStringCmd) {
-	c.server.outside(func() { cmd = c.UniversalClient.HGetAll(context.Background(), key) })
+	c.server.Outside(func() { cmd = c.UniversalClient.HGetAll(context.Background(), key) })
 	return cmd
 }
 
 func (c farHash) Time(context.Context) (cmd *redis.TimeCmd) {
 	now := c.clock()
-	c.server.outside(func() {
+	c.server.Outside(func() {
 		c.server.shows = now
 		cmd = c.UniversalClient.Time(context.Background())
 	})

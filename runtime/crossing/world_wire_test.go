@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/redisclock"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rediswire"
@@ -43,37 +44,20 @@ func (t trip) longest() time.Duration { return t.There + t.Back + t.Uneven }
 // and expires nothing.
 var wireBegin = time.Date(2126, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// A farServer is a real server that is asked by goroutines outside of any bubble.
+// A farServer is a real server, and its client that is far away from nothing.
 type farServer struct {
+	*redisclock.Server
 	client *redis.Client
 	hash   *redis.Client // for overrides, which no fault of the counts takes away
 	shows  time.Time     // by the clock of hash
-	doing  chan func()
-	done   chan struct{}
-	turn   chan struct{}
-	hashes map[string]string // of scripts as they are, and as the server has them
 }
 
 func newFarServer(t *testing.T) *farServer {
 	server := redistest.Start(t)
-	s := &farServer{client: server.Client(t), hash: server.Client(t, func(o *redis.Options) { o.DB = 1 }), doing: make(chan func()), done: make(chan struct{}), turn: make(chan struct{}, 1), hashes: map[string]string{}}
+	s := &farServer{client: server.Client(t), hash: server.Client(t, func(o *redis.Options) { o.DB = 1 })}
+	s.Server = redisclock.NewServer(t, s.client)
 	s.hash.AddHook(clockHook{&s.shows})
-	go func() {
-		for do := range s.doing {
-			do()
-			s.done <- struct{}{}
-		}
-	}()
-	t.Cleanup(func() { close(s.doing) })
 	return s
-}
-
-// outside does something outside of the bubble, in which no time passes meanwhile.
-func (s *farServer) outside(do func()) {
-	s.turn <- struct{}{}
-	s.doing <- do
-	<-s.done
-	<-s.turn
 }
 
 func newWire(p *program, server *farServer) *wire {
@@ -82,7 +66,7 @@ func newWire(p *program, server *farServer) *wire {
 		p.Begins = wireBegin
 	}
 	w.open(p)
-	server.outside(func() { server.client.FlushAll(context.Background()) })
+	server.Outside(func() { server.client.FlushAll(context.Background()) })
 	return w
 }
 
@@ -117,10 +101,10 @@ func (w *wire) close() {
 
 func (w *wire) begin(f fault) (end func()) {
 	if f == flushed || f == killed {
-		w.server.outside(func() { w.server.client.FlushDB(context.Background()) })
+		w.server.Outside(func() { w.server.client.FlushDB(context.Background()) })
 	}
 	if f == killed {
-		w.server.outside(func() { w.server.forget() })
+		w.server.Outside(func() { w.server.Forget() })
 	}
 	return w.bubble.begin(f)
 }
@@ -161,7 +145,7 @@ func (c *farClient) ask(ctx context.Context, do func(now int64)) error {
 			time.Sleep(3 * time.Millisecond)
 		}
 		now := w.clock().UnixMicro()
-		w.server.outside(func() { do(now) })
+		w.server.Outside(func() { do(now) })
 		if faults[slow] > 0 {
 			time.Sleep(3 * time.Millisecond)
 		}
@@ -182,25 +166,17 @@ func (c *farClient) ask(ctx context.Context, do func(now int64)) error {
 
 // Execute implements [rediswire.Server].
 func (c *farClient) Execute(ctx context.Context, scripts []*rediswire.Script) {
-	server, sent := c.wire.server, make([]*farScript, len(scripts))
-	known, brought := true, map[string]bool{} // by texts ahead of others
+	server, sent := c.wire.server, make([]*redisclock.Sent, len(scripts))
 	for i, s := range scripts {
-		sent[i] = newFarScript(s)
-		script := sent[i].texts[1]
-		if sent[i].texts[0] == "eval" {
-			brought[hashOf(script)] = true
-		} else {
-			known = known && (brought[script] || server.knows(script))
-		}
+		sent[i] = redisclock.NewSent(s)
 	}
 	err := error(rediswire.Reply("NOSCRIPT No matching script."))
-	if known {
-		err = c.ask(ctx, func(now int64) { server.execute(now, sent) })
+	if server.Known(sent) {
+		err = c.ask(ctx, func(now int64) { server.Execute(now, sent) })
 	} // else it is known at once: a program takes as long whichever ran before
 	for i, s := range scripts {
-		s.Numbers, s.Err = nil, err
-		if err == nil {
-			s.Numbers, s.Err = sent[i].numbers, sent[i].err
+		if s.Numbers, s.Err = nil, err; err == nil {
+			s.Numbers, s.Err = sent[i].Numbers, sent[i].Err
 		}
 	}
 }
@@ -213,7 +189,7 @@ func (c *farClient) Do(ctx context.Context, commands []rediswire.Command) {
 			sent[i].Args = append(sent[i].Args, strings.Clone(arg))
 		}
 	}
-	err := c.ask(ctx, func(int64) { server.do(sent) })
+	err := c.ask(ctx, func(int64) { server.Do(sent) })
 	for i := range commands {
 		commands[i].Err = err
 		if err == nil {

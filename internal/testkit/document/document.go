@@ -88,7 +88,11 @@ func Read(t *testing.T, pattern string) (all []*Scenario) {
 		})
 	}
 	if *update {
-		t.Cleanup(func() { accept(t, files, all) })
+		t.Cleanup(func() {
+			if !t.Failed() {
+				accept(t, files, all)
+			}
+		})
 	}
 	return all
 }

@@ -1,0 +1,549 @@
+package documents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/testkit/document"
+	"github.com/rategen/rategen/internal/testkit/limittest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// A program is one scenario of limiters, in a bubble of testing/synctest. A step of it is one of
+//
+//	rule NAME FIELD=VALUE …       declares a rule, or a variant of one with like=NAME
+//	limiter NAME OPTION=VALUE …   makes a limiter on the store; without one there is one named l
+//	in NAME: STEP                 has another limiter do a step
+//	take LIMITS, peek LIMITS, each LIMITS, usage LIMITS, take LIMITS within TIME
+//	go NAME: take LIMITS          begins a call; end NAME waits for its answer, leave NAME ends its context
+//	settle CALL COST …, later CALL COST …, refund CALL
+//	hold LIMIT TIME, release LIMIT, reset LIMIT
+//	meter NAME CALL USED …, charge NAME COST …, held NAME, close NAME COST …
+//	override RULE FIELD=VALUE …   also of rule/key, and of all; override nothing ends all
+//	store fails, store answers, store is late TIME, store loses renewals
+//	switch on, switch off         of all limits
+//	register NAME …               registers rules
+//	events KIND, log, findings, permits, rules, enabled
+//	advance TIME, close           ends the limiter
+//
+// Limits are RULE/KEY COST FIELD=VALUE … + …. Behind them stand as NAME, by which a decision is
+// settled, and show with what of the answer is to be told: retry, reset, limit. A step that takes
+// time says how much.
+type program struct {
+	*testing.T
+	store     *faulty
+	limiters  map[string]*process
+	rules     map[string]*runtime.Rule
+	calls     map[string]*call
+	meters    map[string]*runtime.Meter
+	options   []string
+	overrides bool // are changed
+}
+
+// A process is a limiter of a program.
+type process struct {
+	*runtime.Limiter
+	board board
+	every time.Duration // it looks at the board
+	heard heard
+	log   limittest.Lines
+	read  int // of the log
+	on    atomic.Bool
+}
+
+// A call is one that has begun, and its decision.
+type call struct {
+	decision runtime.Decision
+	answer   chan string
+	cancel   context.CancelFunc
+	began    time.Time
+}
+
+// A board has the overrides that a program writes.
+type board struct {
+	mu  sync.Mutex
+	now runtime.Overrides
+}
+
+func (b *board) Overrides(context.Context) (runtime.Overrides, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now, nil
+}
+
+// poll is how often limiters look for overrides.
+const poll = time.Second
+
+func (p *program) step(text string) string {
+	text, times := repeated(text)
+	var answers []string
+	for range times {
+		begin := time.Now()
+		a := p.do(p.first(text), text)
+		synctest.Wait()
+		if took := time.Since(begin); took > 0 && !strings.HasPrefix(text, "advance ") && !strings.HasPrefix(text, "override ") {
+			a += fmt.Sprint(", after ", took)
+		}
+		if len(answers) == 0 || a != answers[len(answers)-1] {
+			answers = append(answers, a)
+		}
+	}
+	return strings.Join(answers, " | ")
+}
+
+// first returns the limiter of most steps, or nil for those that need none yet.
+func (p *program) first(text string) *process {
+	if verb, _, _ := strings.Cut(text, " "); slices.Contains([]string{"rule", "limiter", "store", "in", "advance"}, verb) {
+		return nil
+	}
+	return p.process("l")
+}
+
+// process returns a limiter, which it makes if the program has not.
+func (p *program) process(name string) *process {
+	if l := p.limiters[name]; l != nil {
+		return l
+	}
+	return p.open(name, nil)
+}
+
+func (p *program) do(l *process, text string) string {
+	ctx := context.Background()
+	verb, rest, _ := strings.Cut(text, " ")
+	words := strings.Fields(rest)
+	switch verb {
+	case "rule":
+		p.declare(words)
+	case "limiter":
+		p.open(words[0], words[1:])
+	case "in":
+		name, step, _ := strings.Cut(rest, ": ")
+		return p.do(p.process(name), step)
+	case "take":
+		return p.take(ctx, l, rest)
+	case "go":
+		return p.begin(l, rest)
+	case "end":
+		c := p.calls[words[0]]
+		select {
+		case answer := <-c.answer:
+			return answer
+		case <-time.After(time.Hour):
+			return "it waits for an hour"
+		}
+	case "leave":
+		p.calls[words[0]].cancel()
+	case "peek", "each", "usage":
+		return p.look(ctx, l, verb, rest)
+	case "settle", "refund", "later":
+		return p.settle(ctx, l, verb, words)
+	case "hold":
+		return wordsOf(l.Hold(ctx, p.limit(words[0]), p.duration(words[1])))
+	case "release":
+		return wordsOf(l.Release(ctx, p.limit(rest)))
+	case "reset":
+		return wordsOf(l.Reset(ctx, p.limit(rest)))
+	case "meter":
+		p.meters[words[0]] = l.Meter(ctx, p.call(words[1]).decision, p.numbers(words[2:])...)
+	case "charge":
+		return wordsOf(p.meters[words[0]].Charge(p.numbers(words[1:])...))
+	case "held":
+		return fmt.Sprint(p.meters[words[0]].Advance(0))
+	case "close":
+		if len(words) == 0 {
+			return wordsOf(l.Close())
+		}
+		p.meters[words[0]].Close(p.numbers(words[1:])...)
+	case "override":
+		p.override(l, words)
+	case "store":
+		p.store.begin(p, words)
+	case "register":
+		for _, name := range words {
+			l.Register(p.rules[name])
+		}
+	case "switch":
+		l.on.Store(words[0] == "on")
+	case "advance":
+		time.Sleep(p.duration(words[0]))
+	default:
+		return p.tell(l, verb, words)
+	}
+	return ""
+}
+
+// tell tells what is known of a limiter.
+func (p *program) tell(l *process, what string, words []string) string {
+	var all []string
+	switch what {
+	case "events":
+		return l.heard.take(words[0])
+	case "log":
+		text := l.log.String()
+		for line := range strings.Lines(text[l.read:]) {
+			all = append(all, strings.TrimSpace(line))
+		}
+		l.read = len(text)
+	case "findings":
+		for _, f := range l.Findings() {
+			all = append(all, strings.TrimSpace(f.Code+" "+f.Rule))
+		}
+	case "permits":
+		for name, n := range bridge.LimiterOf(l.Limiter).Permits() {
+			all = append(all, fmt.Sprint(n, " of ", name))
+		}
+		slices.Sort(all)
+	case "rules":
+		for _, s := range l.Rules() {
+			text := fmt.Sprintf("%s max %d in %v", s.Rule.Name, s.Max, s.Window)
+			for _, o := range []struct {
+				is   bool
+				text string
+			}{{!s.Enabled, "off"}, {s.Mode != 0, s.Mode.String()}, {s.Overridden, "overridden"}, {s.Keys > 0, fmt.Sprint(s.Keys, " keys")}, {s.Called, "called"}} {
+				if o.is {
+					text += " " + o.text
+				}
+			}
+			all = append(all, text)
+		}
+	case "enabled":
+		all = append(all, fmt.Sprint(l.Enabled()))
+	default:
+		p.Fatalf("no step is %q", what)
+	}
+	return cmp.Or(strings.Join(all, " | "), "none")
+}
+
+// declare declares a rule. Its keys start with its name, if nothing else is said.
+func (p *program) declare(words []string) {
+	r := runtime.Rule{Name: words[0], Window: time.Hour, Max: 10}
+	for _, word := range words[1:] {
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "like":
+			r = *p.rules[value]
+			r.Name = words[0]
+		default:
+			if is, err := document.Set(&r, name, value); err != nil || !is {
+				p.Fatalf("rule %s: %v", word, err)
+			}
+		}
+	}
+	p.rules[words[0]] = &r
+}
+
+func (p *program) limits(text string) (all []runtime.Limit) {
+	for _, one := range strings.Split(text, " + ") {
+		if one != "nothing" {
+			all = append(all, p.limit(one))
+		}
+	}
+	return all
+}
+
+// limit returns a limit of a rule and a key, which may be left out.
+func (p *program) limit(text string) runtime.Limit {
+	words := strings.Fields(text)
+	name, id, keyed := strings.Cut(words[0], "/")
+	r := p.rules[name]
+	if r == nil {
+		p.Fatalf("no rule is named %s", name)
+	}
+	var key *runtime.Key
+	if keyed {
+		key = runtime.NewKey()
+		for part := range strings.SplitSeq(id, ":") {
+			if part == "?" {
+				key.AddInvalid("#" + name + " is nil")
+			} else {
+				key.AddString(part)
+			}
+		}
+	}
+	limit := r.Limit(key)
+	for _, word := range words[1:] {
+		switch field, value, is := strings.Cut(word, "="); {
+		case !is:
+			limit = limit.WithCost(p.number(field))
+		case field == "max":
+			limit = limit.WithMax(p.number(value))
+		case field == "zone":
+			limit = limit.WithPeriod(value, int64(r.Anchor))
+		default:
+			p.Fatalf("no limit has a %s", field)
+		}
+	}
+	return limit
+}
+
+// take takes limits, and keeps the decision.
+func (p *program) take(ctx context.Context, l *process, text string) string {
+	text, show, _ := strings.Cut(text, " show ")
+	text, name, _ := strings.Cut(text, " as ")
+	text, within, bound := strings.Cut(text, " within ")
+	if bound {
+		d := p.duration(within)
+		var cancel context.CancelFunc
+		if ctx, cancel = context.WithTimeout(ctx, d); d < 0 {
+			cancel()
+		}
+		defer cancel()
+	}
+	d, err := l.Take(ctx, p.limits(text)...)
+	if c := p.calls[name]; c != nil && c.answer != nil {
+		c.decision = d
+	} else {
+		p.calls[name] = &call{decision: d}
+	}
+	return told(d, err, strings.Fields(show))
+}
+
+// begin begins a call that may wait.
+func (p *program) begin(l *process, text string) string {
+	name, step, _ := strings.Cut(text, ": ")
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &call{answer: make(chan string, 1), cancel: cancel, began: time.Now()}
+	p.calls[name] = c
+	go func() {
+		var answer string
+		if charge, is := strings.CutPrefix(step, "charge "); is {
+			words := strings.Fields(charge)
+			answer = wordsOf(p.meters[words[0]].Charge(p.numbers(words[1:])...))
+		} else {
+			d, err := l.Take(ctx, p.limits(strings.TrimPrefix(step, "take "))...)
+			c.decision, answer = d, told(d, err, nil)
+		}
+		c.answer <- answer + func() string {
+			if took := time.Since(c.began); took > 0 {
+				return fmt.Sprint(" after ", took)
+			}
+			return ""
+		}()
+	}()
+	synctest.Wait()
+	select {
+	case answer := <-c.answer:
+		return answer
+	default:
+		return "waits"
+	}
+}
+
+// look looks at limits, or takes each by itself.
+func (p *program) look(ctx context.Context, l *process, verb, text string) string {
+	text, show, _ := strings.Cut(text, " show ")
+	text, name, named := strings.Cut(text, " as ")
+	limits := p.limits(text)
+	var all []string
+	switch verb {
+	case "peek":
+		d, err := l.Peek(ctx, limits...)
+		if err == nil && !d.Allowed {
+			return told(d, &runtime.LimitedError{Rule: d.Rule, RetryAfter: d.RetryAfter}, strings.Fields(show))
+		}
+		return told(d, err, strings.Fields(show))
+	case "each":
+		for i, o := range l.TakeEach(ctx, limits...) {
+			if named {
+				p.calls[name+strconv.Itoa(i)] = &call{decision: o.Decision}
+			}
+			all = append(all, told(o.Decision, o.Err, strings.Fields(show)))
+		}
+	case "usage":
+		usages, err := l.Usage(ctx, limits...)
+		if err != nil {
+			return wordsOf(err)
+		}
+		for _, u := range usages {
+			text := fmt.Sprintf("%s %d of %d left", u.Rule, u.Remaining, u.Limit)
+			switch {
+			case u.Blocked:
+				text += " blocked"
+			case u.RetryAfter == runtime.Never:
+				text += " for ever"
+			}
+			if u.Mode != 0 {
+				text += " " + u.Mode.String()
+			}
+			for _, past := range u.Past {
+				text += fmt.Sprintf(", %d since %s", past.Used, past.Start.Format(time.DateOnly))
+			}
+			all = append(all, text)
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), "nothing")
+}
+
+func (p *program) settle(ctx context.Context, l *process, verb string, words []string) string {
+	d := p.call(words[0]).decision
+	switch verb {
+	case "refund":
+		return wordsOf(l.Refund(ctx, d))
+	case "later":
+		l.SettleLater(ctx, d, p.numbers(words[1:])...)
+		return ""
+	}
+	return wordsOf(l.Settle(ctx, d, p.numbers(words[1:])...))
+}
+
+// override changes the overrides, which are in force when it returns.
+func (p *program) override(l *process, words []string) {
+	rules := map[string]rule.Override{}
+	o := runtime.Overrides{Rules: rules}
+	for name, before := range l.board.now.Rules {
+		rules[name] = before
+	}
+	name, key, keyed := strings.Cut(words[0], "/")
+	var of rule.KeyOverride
+	for _, word := range words[1:] {
+		field, value, _ := strings.Cut(word, "=")
+		var r rule.Rule
+		switch field {
+		case "max":
+			n := p.number(value)
+			of.Max = &n
+		case "enabled":
+			of.Enabled = new(value == "true")
+		case "mode", "window":
+			if _, err := document.Set(&r, field, value); err != nil {
+				p.Fatal(err)
+			}
+			if of.Window = nil; field == "window" {
+				of.Window = &r.Window
+			} else {
+				of.Mode = &r.Mode
+			}
+		}
+	}
+	switch {
+	case name == "nothing":
+		clear(rules)
+	case name == "all":
+		o.Enabled = of.Enabled
+	case keyed:
+		whole := rules[name]
+		keys := map[string]rule.KeyOverride{key: of}
+		for k, before := range whole.Keys {
+			if k != key {
+				keys[k] = before
+			}
+		}
+		whole.Keys = keys
+		rules[name] = whole
+	default:
+		rules[name] = rule.Override{Max: of.Max, Window: of.Window, Mode: of.Mode, Enabled: of.Enabled, Keys: rules[name].Keys}
+	}
+	l.board.mu.Lock()
+	l.board.now = o
+	l.board.mu.Unlock()
+	time.Sleep(l.every)
+	synctest.Wait()
+}
+
+func (p *program) call(name string) *call {
+	c := p.calls[name]
+	if c == nil {
+		p.Fatalf("no call is named %s", name)
+	}
+	return c
+}
+
+func (p *program) number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return n
+}
+
+func (p *program) numbers(words []string) (all []int64) {
+	for _, word := range words {
+		all = append(all, p.number(word))
+	}
+	return all
+}
+
+func (p *program) duration(text string) time.Duration {
+	d, err := document.Duration(text)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return d
+}
+
+// told returns what is told of a decision.
+func told(d runtime.Decision, err error, show []string) (text string) {
+	var limited *runtime.LimitedError
+	switch {
+	case err == nil && d.Rule == "":
+		text = "admitted"
+	case err == nil:
+		text = fmt.Sprint(d.Remaining, " left")
+	case !errors.As(err, &limited):
+		return wordsOf(err)
+	case d.RetryAfter == runtime.Never:
+		text = "never admitted by " + d.Rule
+	case d.Blocked:
+		text = "blocked by " + d.Rule
+	default:
+		text = fmt.Sprint("denied by ", d.Rule, " with ", d.Remaining, " left")
+	}
+	if d.Allowed != (err == nil) || limited != nil && (limited.Rule != d.Rule || limited.RetryAfter != d.RetryAfter) || err != nil && d.RetryAfter <= 0 {
+		text += fmt.Sprintf(" CONTRADICTION %+v", d)
+	}
+	if d.Source > rule.SourceStore {
+		text += ", " + d.Source.String()
+	}
+	for _, field := range show {
+		switch field {
+		case "retry":
+			text += fmt.Sprint(", retry ", d.RetryAfter)
+		case "reset":
+			text += fmt.Sprint(", reset ", d.ResetAfter)
+		case "limit":
+			text += fmt.Sprint(" of ", d.Limit)
+		case "text":
+			if err != nil {
+				text += fmt.Sprintf(", %q", err)
+			}
+		}
+	}
+	return text
+}
+
+// wordsOf returns an error in words.
+func wordsOf(err error) string {
+	var limited *runtime.LimitedError
+	for _, known := range []struct {
+		err  error
+		text string
+	}{
+		{runtime.ErrClosed, "closed"}, {runtime.ErrUnavailable, "unavailable"}, {context.Canceled, "the caller has left"}, {context.DeadlineExceeded, "too late"},
+		{runtime.ErrSettled, "settled before"}, {runtime.ErrOtherLimiter, "of another limiter"},
+	} {
+		if errors.Is(err, known.err) {
+			return known.text
+		}
+	}
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &limited):
+		return "denied by " + limited.Rule
+	case errors.Is(err, runtime.ErrInvalidLimit), errors.Is(err, runtime.ErrInvalidKey):
+		return err.Error()
+	}
+	return "error: " + err.Error()
+}

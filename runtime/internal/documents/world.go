@@ -1,0 +1,312 @@
+package documents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/internal/testkit/document"
+	"github.com/rategen/rategen/internal/testkit/redisclock"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/rediswire"
+	"github.com/rategen/rategen/runtime/wrapper"
+)
+
+// RunPrograms plays the documents of limiters, on a store in memory and on a Redis that goes by the
+// clock of the bubble. No other test may use a Redis meanwhile.
+func RunPrograms(t *testing.T, server *redisclock.Server) {
+	var number atomic.Int64
+	for _, s := range document.Read(t, Documents(t, "limiter/*.txt")) {
+		t.Run(s.Name, func(t *testing.T) {
+			for _, variant := range variants(s) {
+				for _, kind := range []string{"memory", "redis"} {
+					if only, is := s.Arg("only"); is && !slices.Contains(only, kind) {
+						continue
+					}
+					synctest.Test(t, func(t *testing.T) {
+						space := fmt.Sprint("d", number.Add(1))
+						playProgram(t, s, variant, kind, space, server)
+					})
+					for range map[string]int{"redis": 2}[kind] { // what waits for Redis is used again, and no other bubble may use it
+						goruntime.GC()
+					}
+				}
+			}
+		})
+	}
+}
+
+// begin is when programs begin: the server itself is never there, and expires nothing.
+var begin = time.Date(2126, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+func playProgram(t *testing.T, s *document.Scenario, variant []string, kind, space string, server *redisclock.Server) {
+	time.Sleep(time.Until(begin))
+	world := document.World{kind}
+	for i := 0; i < len(variant); i += 2 {
+		world = append(world, valueName(variant[i], variant[i+1]))
+	}
+	replace := strings.NewReplacer(variant...)
+	p := &program{T: t, store: &faulty{}, limiters: map[string]*process{}, rules: map[string]*runtime.Rule{},
+		calls: map[string]*call{}, meters: map[string]*runtime.Meter{}, options: []string{"namespace=" + space}}
+	p.overrides = slices.ContainsFunc(s.Lines, func(l *document.Line) bool {
+		return strings.HasPrefix(replace.Replace(l.Step), "override ")
+	})
+	switch kind {
+	case "memory":
+		p.store.store = runtime.NewMemoryStore()
+		if !slices.ContainsFunc(s.Lines, func(l *document.Line) bool { return strings.HasPrefix(l.Step, "store ") }) {
+			break // the limiter's quickest way
+		}
+		p.store.Store = rawstore.On(p.store.store).Store
+		p.store.store = rawstore.New(p.store, nil)
+	case "redis":
+		memory := time.Duration(0) // of refusals
+		if words, is := s.Arg("memory"); is {
+			memory = p.duration(words[0])
+		}
+		p.store.store = wrapper.NewRedisStore(&wire{server, p.store}, runtime.WithTimeout(time.Second), runtime.WithRefusalMemory(memory))
+	}
+	defer func() {
+		for _, l := range p.limiters {
+			_ = l.Close()
+		}
+		if s, is := p.store.store.(*runtime.RedisStore); is {
+			_ = s.Close()
+		}
+	}()
+	for _, l := range s.Lines {
+		if l.Step != "" {
+			l.Answer(t, world, p.step(replace.Replace(l.Step)))
+		}
+	}
+}
+
+// open makes a limiter on the store.
+func (p *program) open(name string, words []string) *process {
+	l := new(process)
+	l.on.Store(true)
+	store, every := p.store.store, poll
+	options := []runtime.Option{l.log.Logger(), runtime.WithEnabled(l.on.Load), runtime.WithObserver(l.heard.observer()), runtime.WithoutReports()}
+	for _, word := range append(slices.Clone(p.options), words...) {
+		field, value, _ := strings.Cut(word, "=")
+		var r runtime.Rule
+		switch field {
+		case "namespace":
+			options = append(options, runtime.WithNamespace(value))
+		case "fail":
+			if _, err := document.Set(&r, "fail", value); err != nil {
+				p.Fatal(err)
+			}
+			options = append(options, runtime.WithFailurePolicy(r.Fail))
+		case "replicas":
+			options = append(options, runtime.WithReplicas(int(p.number(value))))
+		case "cap":
+			options = append(options, runtime.WithProcessCap(p.rules[value]))
+		case "poll":
+			every = p.duration(value)
+		case "none":
+			store = nil
+		default:
+			p.Fatalf("no limiter has an option %s", field)
+		}
+	}
+	if p.overrides {
+		options = append(options, runtime.WithOverrides(&l.board, every))
+	}
+	l.Limiter = runtime.New(store, options...)
+	l.every = every
+	p.limiters[name] = l
+	synctest.Wait()
+	return l
+}
+
+// A faulty store is one that fails when a program says so.
+type faulty struct {
+	terms.Store               // nil: the way to it fails
+	store       runtime.Store // as limiters have it
+	fails       atomic.Bool
+	late        atomic.Int64
+	renewals    atomic.Bool // are lost
+}
+
+var errFault = errors.New("a fault of the store")
+
+func (f *faulty) begin(p *program, words []string) {
+	switch words[0] {
+	case "fails":
+		f.fails.Store(true)
+	case "answers":
+		f.fails.Store(false)
+		f.renewals.Store(false)
+		f.late.Store(0)
+	case "is":
+		f.late.Store(int64(p.duration(words[2])))
+	case "loses":
+		f.renewals.Store(true)
+	default:
+		p.Fatalf("no store %s", words[0])
+	}
+}
+
+// through does something with the store, as far as faults let it.
+func (f *faulty) through(ctx context.Context, do func() error) error {
+	if f.fails.Load() {
+		return errFault
+	}
+	if late := time.Duration(f.late.Load()); late > 0 {
+		select {
+		case <-time.After(late):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return do()
+}
+
+func (f *faulty) Take(ctx context.Context, calls []terms.Call) error {
+	return f.through(ctx, func() error { return f.Store.Take(ctx, calls) })
+}
+
+func (f *faulty) Peek(ctx context.Context, calls []terms.Call) error {
+	return f.through(ctx, func() error { return f.Store.Peek(ctx, calls) })
+}
+
+func (f *faulty) Settle(ctx context.Context, charges []terms.Charge) error {
+	return f.through(ctx, func() error { return f.Store.Settle(ctx, charges) })
+}
+
+func (f *faulty) Renew(ctx context.Context, calls []terms.Call) error {
+	if f.renewals.Load() {
+		return errFault
+	}
+	return f.through(ctx, func() error { return f.Store.Renew(ctx, calls) })
+}
+
+func (f *faulty) Hold(ctx context.Context, charges []terms.Charge) error {
+	return f.through(ctx, func() error { return f.Store.Hold(ctx, charges) })
+}
+
+func (f *faulty) Reset(ctx context.Context, charges []terms.Charge) error {
+	return f.through(ctx, func() error { return f.Store.Reset(ctx, charges) })
+}
+
+// A wire is the client of a Redis by the clock of the bubble.
+type wire struct {
+	server *redisclock.Server
+	faults *faulty
+}
+
+func (w *wire) About() rediswire.About                 { return rediswire.About{Address: "wire", Punctual: true} }
+func (w *wire) Advice() (set, now string)              { return "", "" }
+func (w *wire) Patient(time.Duration) rediswire.Server { return w }
+
+// Execute implements [rediswire.Server].
+func (w *wire) Execute(ctx context.Context, scripts []*rediswire.Script) {
+	sent := make([]*redisclock.Sent, len(scripts))
+	for i, s := range scripts {
+		sent[i] = redisclock.NewSent(s)
+	}
+	err := error(rediswire.Reply("NOSCRIPT No matching script."))
+	if w.server.Known(sent) {
+		err = w.faults.through(ctx, func() error {
+			now := time.Now().UnixMicro() // which nobody knows outside
+			w.server.Outside(func() { w.server.Execute(now, sent) })
+			return nil
+		})
+	}
+	for i, s := range scripts {
+		if s.Numbers, s.Err = nil, err; err == nil {
+			s.Numbers, s.Err = sent[i].Numbers, sent[i].Err
+		}
+	}
+}
+
+// Do implements [rediswire.Server].
+func (w *wire) Do(ctx context.Context, commands []rediswire.Command) {
+	err := w.faults.through(ctx, func() error {
+		w.server.Outside(func() { w.server.Do(commands) })
+		return nil
+	})
+	for i := range commands {
+		if err != nil {
+			commands[i].Err = err
+		}
+	}
+}
+
+// heard are the events that a limiter has told, by their kind.
+type heard struct {
+	mu   sync.Mutex
+	told map[string][]string
+}
+
+func (h *heard) add(kind, format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.told == nil {
+		h.told = map[string][]string{}
+	}
+	h.told[kind] = append(h.told[kind], fmt.Sprintf(format, args...))
+}
+
+// take returns events that were told since the last time.
+func (h *heard) take(kind string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.told[kind]
+	delete(h.told, kind)
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, " | ")
+}
+
+func (h *heard) observer() *observe.Observer {
+	return &observe.Observer{
+		Decision: func(_ context.Context, ev observe.DecisionEvent) {
+			text := fmt.Sprintf("%s %v", ev.Rule, ev.Verdict)
+			for _, o := range []struct {
+				is   bool
+				text string
+			}{{ev.Blocked, "blocked"}, {ev.Overridden, "overridden"}, {ev.InvalidKey, "invalid key"}, {ev.Mode != 0, ev.Mode.String()}} {
+				if o.is {
+					text += " " + o.text
+				}
+			}
+			h.add("decisions", "%s", text)
+		},
+		Failure: func(_ context.Context, ev observe.FailureEvent) {
+			h.add("failures", "%s %v %v", ev.Rule, ev.Class, ev.Policy)
+		},
+		Wait: func(_ context.Context, ev observe.WaitEvent) {
+			switch {
+			case ev.Waiting:
+				h.add("waits", "%s begins", ev.Rule)
+			case ev.Admitted:
+				h.add("waits", "%s ends after %v", ev.Rule, ev.Waited)
+			default:
+				h.add("waits", "%s is left after %v", ev.Rule, ev.Waited)
+			}
+		},
+		Override: func(ev observe.OverrideEvent) {
+			h.add("overrides", "%d rules, enabled %v, error %v", ev.Rules, ev.Enabled, ev.Err)
+		},
+		Threshold: func(ev observe.ThresholdEvent) {
+			h.add("shares", "%d%% of %d of %s by %s with %d", ev.Percent, ev.Limit, ev.Rule, ev.Key, ev.Used)
+		},
+		Hold: func(_ context.Context, ev observe.HoldEvent) {
+			h.add("holds", "%s for %v, error %v", ev.Rule, ev.For, ev.Err)
+		},
+	}
+}
