@@ -498,7 +498,7 @@ func told(d runtime.Decision, err error, show []string) (text string) {
 	case d.Blocked:
 		text = "blocked by " + d.Rule
 	default:
-		text = fmt.Sprint("denied by ", d.Rule, " with ", d.Remaining, " left")
+		text = fmt.Sprint("refused by ", d.Rule, " with ", d.Remaining, " left")
 	}
 	if d.Allowed != (err == nil) || limited != nil && (limited.Rule != d.Rule || limited.RetryAfter != d.RetryAfter) || err != nil && d.RetryAfter <= 0 {
 		text += fmt.Sprintf(" CONTRADICTION %+v", d)
@@ -541,7 +541,7 @@ func wordsOf(err error) string {
 	case err == nil:
 		return ""
 	case errors.As(err, &limited):
-		return "denied by " + limited.Rule
+		return "refused by " + limited.Rule
 	case errors.Is(err, runtime.ErrInvalidLimit), errors.Is(err, runtime.ErrInvalidKey):
 		return err.Error()
 	}
