@@ -3,7 +3,9 @@ package runtime_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -76,6 +78,59 @@ func testProcesses(t *testing.T, client redis.UniversalClient, _ []*redistest.Se
 	ok(t, errors.Join(plain.Close(), other.Close(), empty.Close()))
 	if found := append(read("shop"), read("")...); len(found) > 0 {
 		t.Errorf("after the end: %+v", found)
+	}
+}
+
+// TestReportsAreSmall has 500 processes with 1,000 rules report, as one does that has calls and findings: that takes no
+// more than 5 MB in Redis.
+func TestReportsAreSmall(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	l := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second)), new(lines).Logger())
+	defer l.Close()
+	rules := make([]*runtime.Rule, bridge.MaxReported)
+	for i := range rules {
+		rules[i] = &runtime.Rule{Name: fmt.Sprintf("orders.Service.Method%d", i), Window: time.Hour, Max: int64(i + 1)}
+	}
+	l.Register(rules...)
+	l.Report()
+	for i := range 100 {
+		_, _ = l.Take(t.Context(), rules[i].Limit(runtime.NewKey().AddString(fmt.Sprint("customer-", i))))
+		_, _ = l.Take(t.Context(), rules[i].Limit(runtime.NewKey().AddString(""))) // a finding
+	}
+	l.Report()
+	const reports, processes = "rate_limit:{processes}:", 500
+	each := bridge.ProcessCalls{}
+	for i := range 50 { // a process that holds what it tells at most
+		each.Permits = append(each.Permits, bridge.KeyPermits{Rule: rules[i].Name, Key: fmt.Sprint("customer-", i), Permits: 1, Since: time.Now()})
+	}
+	for _, hash := range []string{reports + "0", reports + "1", reports + "calls"} {
+		for name, text := range client.HGetAll(t.Context(), hash).Val() {
+			for i := range processes {
+				if hash == reports+"calls" {
+					ok(t, json.Unmarshal([]byte(text), &each))
+					told, err := json.Marshal(each)
+					ok(t, err)
+					text = string(told)
+				}
+				other := fmt.Sprint(name, "-", i)
+				ok(t, client.HSet(t.Context(), hash, other, strings.ReplaceAll(text, name, other)).Err())
+				ok(t, client.ZAdd(t.Context(), reports+"alive", redis.Z{Score: float64(time.Now().Unix()), Member: other}).Err())
+			}
+		}
+	}
+	total := int64(0)
+	for _, key := range client.Keys(t.Context(), reports+"*").Val() {
+		n := client.MemoryUsage(t.Context(), key, 0).Val()
+		t.Logf("%s: %d bytes", key, n)
+		total += n
+	}
+	if total > 5_000_000 {
+		t.Errorf("%d bytes", total)
+	}
+	found, err := bridge.StoreOf(runtime.NewRedisStore(client)).Processes(t.Context(), "")
+	if err != nil || len(found) != processes+1 || len(found[1].Rules) != len(rules) || len(found[1].Calls.Keys) != 10 {
+		t.Errorf("%v, %d processes", err, len(found))
 	}
 }
 
