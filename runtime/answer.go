@@ -9,7 +9,6 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/recording"
 
-	"github.com/rategen/rategen/runtime/internal/callers"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/ledger"
@@ -25,7 +24,7 @@ func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, er
 		l.events.reportDecided(ctx, c.Charges, c.Tries, c.Arrived, c.Waited(), observe.VerdictUnavailable)
 		d.Source = rule.SourceFailure
 		for i := 0; i < len(c.Charges) && l.refused.calls != nil; i++ {
-			l.refused.calls.Count(callers.Undecided, c.Arrived)
+			l.refused.calls.count(outcomeUndecided, false)
 		}
 		if recording.Anyone.Load() && len(c.Charges) > 0 {
 			undecided.Caller = callerOf(c.Charges[0].Key)
@@ -65,7 +64,7 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 		l.events.reportKeysRefused(ctx, charges, tries)
 	}
 	if l.refused.calls != nil && d.Source != rule.SourceProcess {
-		l.refused.countCalls(charges, tries, arrived, d.Allowed)
+		l.countCalls(charges, tries, arrived, d.Allowed)
 	}
 	shadowed := false
 	for i := range tries {
@@ -84,6 +83,48 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 		return l.events.refuse(&charges[tightest], d, arrived)
 	}
 	return nil
+}
+
+// countCalls counts the limits of a call that arrived at an instant, and draws keys that Redis was asked about.
+// Instants are as good as random numbers, since many calls differ by nanoseconds.
+func (l *Limiter) countCalls(charges []decide.Charge, tries []terms.Charge, arrived time.Duration, admitted bool) {
+	c, drawn := l.refused.calls, uint64(arrived)*0x9e3779b97f4a7c15>>32%sampled == 0
+	for i := range tries {
+		t, p, o := &tries[i], charges[i].Plan, outcomeAdmitted
+		switch {
+		case t.Source == rule.SourceFailure:
+			o = outcomeUndecided
+		case !t.Allowed && t.Shadow:
+			o = outcomeShadow
+		case !t.Allowed:
+			o = outcomeRefused
+		case !admitted: // by another limit
+			continue
+		}
+		if n := c.count(o, drawn); n > 0 && p.Sample != nil {
+			p.Sample.Calls.Add(n)
+		}
+		if t.Source == rule.SourceStore {
+			c.count(outcomeAsked, drawn)
+			if drawn {
+				c.keys.Load().Add(p.Name, p.Parts(charges[i].Key), -1, sampled)
+			}
+		}
+	}
+}
+
+// count counts a limit of a call, and returns for how many it stands: perhaps for none.
+func (c *calls) count(o outcome, drawn bool) (n int64) {
+	switch {
+	case c.n[o].Load() < exact:
+		n = 1
+	case drawn:
+		n = sampled
+	default:
+		return 0
+	}
+	c.n[o].Add(n)
+	return n
 }
 
 // hearsDecisions reports whether anybody may listen to decisions.

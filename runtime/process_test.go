@@ -101,6 +101,9 @@ func TestReportsAreSmall(t *testing.T) {
 	l.Report()
 	const reports, processes = "rate_limit:{processes}:", 500
 	each := bridge.ProcessCalls{}
+	for i := range 10 {
+		each.Keys = append(each.Keys, bridge.KeyCalls{Rule: rules[i].Name, Key: fmt.Sprint("customer-", i), Count: 1 << 20})
+	}
 	for i := range 50 { // a process that holds what it tells at most
 		each.Permits = append(each.Permits, bridge.KeyPermits{Rule: rules[i].Name, Key: fmt.Sprint("customer-", i), Permits: 1, Since: time.Now()})
 	}
@@ -108,7 +111,7 @@ func TestReportsAreSmall(t *testing.T) {
 		for name, text := range client.HGetAll(t.Context(), hash).Val() {
 			for i := range processes {
 				if hash == reports+"calls" {
-					ok(t, json.Unmarshal([]byte(text), &each))
+					each.Seconds = 5
 					told, err := json.Marshal(each)
 					ok(t, err)
 					text = string(told)

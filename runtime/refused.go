@@ -1,9 +1,11 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/internal/bridge"
@@ -13,7 +15,6 @@ import (
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/server"
 	"github.com/rategen/rategen/runtime/internal/terms"
-	"github.com/rategen/rategen/runtime/rule"
 )
 
 // maxKeepRefusals bounds what refusals take in Redis.
@@ -68,7 +69,7 @@ type refused struct {
 	kept    time.Duration
 	secret  []byte
 	counter *callers.Counter // nil: no keys are told
-	calls   *callers.Calls   // nil: nothing is counted
+	calls   *calls           // nil: nothing is counted
 	taken   time.Time        // when calls last were
 }
 
@@ -80,7 +81,8 @@ func (r *refused) begin() {
 	if r.kept > 0 {
 		r.counter = callers.NewCounter()
 	}
-	r.calls, r.taken = callers.NewCalls(), time.Now()
+	r.calls, r.taken = new(calls), time.Now()
+	r.calls.keys.Store(callers.NewSketch())
 }
 
 // A process tells of so many keys that Redis was asked about, and of so many whose permits it holds.
@@ -89,12 +91,43 @@ const (
 	mostHeld  = 50
 )
 
+// An outcome is what was decided about a limit of a call.
+type outcome uint8
+
+// The outcomes, and asked, of which Redis was asked about.
+const (
+	outcomeAdmitted outcome = iota
+	outcomeRefused
+	outcomeShadow
+	outcomeUndecided
+	outcomeAsked
+	outcomes
+)
+
+// Of an outcome exact calls are counted one by one until they are told, and then one of sampled, as so many.
+const (
+	exact   = 1_024
+	sampled = 64
+)
+
+// calls are what was decided since it was told, and the keys that Redis was asked about, one of sampled.
+type calls struct {
+	n    [outcomes]atomic.Int64
+	keys atomic.Pointer[callers.Sketch]
+}
+
 // takeCalls returns the calls since the last time, and what is held.
 func (r *refused) takeCalls(permits *ledger.Permits) bridge.ProcessCalls {
-	since := r.taken
-	r.taken = time.Now()
-	decided, asked, most := r.calls.Take(mostAsked)
-	told := bridge.ProcessCalls{Seconds: r.taken.Sub(since).Seconds(), Decided: decided, Asked: int64(asked)}
+	told, now := bridge.ProcessCalls{}, time.Now()
+	told.Seconds, r.taken = now.Sub(r.taken).Seconds(), now
+	for i := range told.Decided {
+		told.Decided[i] = r.calls.n[i].Swap(0)
+	}
+	told.Asked = r.calls.n[outcomeAsked].Swap(0)
+	most := r.calls.keys.Swap(callers.NewSketch()).All()
+	// Those that are equal are in no order, so that all processes together tell each of them.
+	slices.SortStableFunc(most, func(a, b callers.Caller) int { return cmp.Compare(b.Count-b.Over, a.Count-a.Over) })
+	most = most[:min(len(most), mostAsked)]
 	if r.counter == nil {
 		return told
 	}
@@ -123,34 +156,6 @@ func (r *refused) hidden(key string) string {
 		return key
 	}
 	return spec.HiddenKey(r.secret, key)
-}
-
-// countCalls counts the limits of a call that arrived at an instant, and the keys that Redis was asked about.
-func (r *refused) countCalls(charges []decide.Charge, tries []terms.Charge, arrived time.Duration, admitted bool) {
-	for i := range tries {
-		t, outcome := &tries[i], callers.Admitted
-		switch {
-		case t.Source == rule.SourceFailure:
-			outcome = callers.Undecided
-		case !t.Allowed && t.Shadow:
-			outcome = callers.Shadow
-		case !t.Allowed:
-			outcome = callers.Refused
-		case !admitted: // by another limit
-			continue
-		}
-		n := r.calls.Count(outcome, arrived)
-		if n == 0 {
-			continue
-		}
-		p := charges[i].Plan
-		if p.Sample != nil {
-			p.Sample.Calls.Add(n)
-		}
-		if t.Source == rule.SourceStore {
-			r.calls.Ask(p.Name, p.Parts(charges[i].Key), n)
-		}
-	}
 }
 
 // count counts the keys of all limits that had no room for a call: of those in shadow mode also if it was

@@ -28,13 +28,14 @@ func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*rediste
 	all := &runtime.Rule{Name: "all", Prefix: "all:", Window: time.Hour, Max: 1}
 	brings := &runtime.Rule{Name: "brings", Prefix: "brings:", Window: time.Hour}
 	shadow := &runtime.Rule{Name: "shadow", Prefix: "shadow:", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
+	room := &runtime.Rule{Name: "room", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}
 	held := &runtime.Rule{Name: "held", Window: time.Minute, Max: 2, Algorithm: runtime.Concurrency}
 	secret := []byte("a secret of team")
 	plain, second := runtime.New(store, quiet), runtime.New(store, quiet)
 	hiding := runtime.New(store, quiet, runtime.WithNamespace("hiding"), runtime.WithRefusals(time.Hour, secret))
 	silent := runtime.New(store, quiet, runtime.WithNamespace("silent"), runtime.WithRefusals(0, nil))
 	for _, l := range []*runtime.Limiter{plain, second, hiding, silent} {
-		l.Register(one, all, shadow, brings, held)
+		l.Register(one, all, shadow, brings, held, room)
 	}
 	take := func(n int, l *runtime.Limiter, limits ...runtime.Limit) {
 		for range n {
@@ -42,11 +43,13 @@ func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*rediste
 		}
 	}
 	hostile := runtime.NewKey().AddString("a\tb\n1").AddString("ü\xff")
-	take(4, plain, one.Limit(hostile))                                    // 3 refused
-	take(3, second, one.Limit(hostile), all.Limit(nil))                   // 3 refused, and the other is not charged
-	take(3, second, all.Limit(nil), shadow.Limit(nil))                    // 2 refused
-	take(3, hiding, one.Limit(key("ada")))                                // 2 refused
-	take(1, hiding, held.Limit(key("ada")).WithCost(2))                   // which the call does not give back
+	take(4, plain, one.Limit(hostile))                  // 3 refused
+	take(3, second, one.Limit(hostile), all.Limit(nil)) // 3 refused, and the other is not charged
+	take(3, second, all.Limit(nil), shadow.Limit(nil))  // 2 refused
+	take(3, hiding, one.Limit(key("ada")))              // 2 refused
+	take(1, hiding, held.Limit(key("ada")).WithCost(2)) // which the call does not give back
+	take(1000, hiding, room.Limit(key("ada")))
+	take(1000, silent, room.Limit(key("ada")))
 	take(4, plain, brings.Limit(key("ada")).WithMax(2))                   // 2 refused, by the max of the call
 	take(3, silent, one.Limit(key("ada")))                                // told to nobody
 	take(4001, plain, one.Limit(key("hot")))                              // 4000, of which 128 one by one
@@ -81,16 +84,24 @@ func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*rediste
 				p.Calls.Permits[i].Since = time.Time{}
 			}
 			p.Calls.Seconds = 0
-			slices.SortFunc(p.Calls.Keys, func(a, b bridge.KeyCalls) int { return cmp.Compare(a.Rule, b.Rule) })
+			for _, k := range p.Calls.Keys {
+				if told := namespace == "hiding" && k.Key == spec.HiddenKey(secret, "ada") || namespace == "" && k.Key == ""; !told || k.Count < 64 || k.Count > 4000 {
+					t.Errorf("%q tells %+v", namespace, k)
+				}
+			}
+			if namespace == "hiding" && len(p.Calls.Keys) == 0 { // once in 6,000,000 times
+				t.Error("the key of a thousand calls is not told")
+			}
+			p.Calls.Keys = nil
 			calls[namespace] = append(calls[namespace], p.Calls)
 		}
 	}
 	slices.SortFunc(calls[""], func(a, b bridge.ProcessCalls) int { return cmp.Compare(a.Asked, b.Asked) })
 	hidden := spec.HiddenKey(secret, "ada")
 	same(t, "calls", map[string][]bridge.ProcessCalls{
-		"":       {{}, {Decided: [4]int64{2, 5, 0, 0}, Asked: 3, Keys: []bridge.KeyCalls{{Rule: "all", Count: 2}, {Rule: "shadow", Count: 1}}}},
-		"hiding": {{Decided: [4]int64{2, 2, 0, 0}, Asked: 3, Keys: []bridge.KeyCalls{{Rule: "held", Key: hidden, Count: 1}, {Rule: name, Key: hidden, Count: 2}}, Permits: []bridge.KeyPermits{{Rule: "held", Key: hidden, Permits: 2}}}},
-		"silent": {{Decided: [4]int64{1, 2, 0, 0}, Asked: 2}},
+		"":       {{}, {Decided: [4]int64{2, 5, 0, 0}, Asked: 3}},
+		"hiding": {{Decided: [4]int64{1002, 2, 0, 0}, Asked: 1003, Permits: []bridge.KeyPermits{{Rule: "held", Key: hidden, Permits: 2}}}},
+		"silent": {{Decided: [4]int64{1001, 2, 0, 0}, Asked: 1002}},
 	}, calls)
 	got := read("")
 	if hot := got[[2]string{name, "hot"}]; hot < 2000 || hot > 6000 {

@@ -106,7 +106,7 @@ type ProcessCalls struct {
 	// the store. Redis was asked about Asked of them.
 	Decided [4]int64 `json:"decided"`
 	Asked   int64    `json:"asked"`
-	// Keys are the ten that Redis was asked about most, and Permits those of the fifty keys that were
+	// Keys, of one of 64 calls, are the ten that Redis was asked about most, and Permits those of the fifty keys that were
 	// held for longest. Keys are as in a [RefusedMinute]: without runtime.WithRefusals there are none.
 	Keys    []KeyCalls   `json:"keys,omitempty"`
 	Permits []KeyPermits `json:"permits,omitempty"`
