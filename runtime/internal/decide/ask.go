@@ -43,7 +43,9 @@ func (c *Call) Free() {
 
 // Clear makes the call one without charges. It keeps its state, and its place in a line.
 func (c *Call) Clear() {
-	c.release()
+	if len(c.claims) > 0 {
+		c.release()
+	}
 	clear(c.Charges)
 	clear(c.Tries)
 	clear(c.openCharges)
@@ -78,7 +80,9 @@ func (c *Call) Prove() {
 // another one, which is 0 if it may not wait, does so no longer than its rules and its context say.
 func (c *Call) Begin(ctx context.Context, since, arrived time.Duration) {
 	c.Arrived, c.Page = arrived, nil
-	c.release()
+	if len(c.claims) > 0 {
+		c.release()
+	}
 	clear(c.Tries)
 	c.Tries = c.Tries[:0]
 	for i := range c.Charges {

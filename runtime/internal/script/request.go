@@ -71,6 +71,25 @@ func (b *wireBytes) MarshalBinary() ([]byte, error) { return *b, nil }
 // equal ones, for a server whose clock is expected to show now.
 func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int64) {
 	r.terms, r.keys, r.numbers, r.lastSingle, r.set = r.terms[:0], r.keys[:0], r.numbers[:0], false, 0
+	r.addLimits(op, calls, times)
+	switch op {
+	case Settle:
+		r.set = lua.Settle
+	case Renew:
+		r.set = lua.Renew
+	case Hold:
+		r.set = lua.Hold | lua.Block
+	case Take:
+		if len(r.keys) == 1 && times[0] == 1 {
+			r.set = lua.One
+		}
+	}
+	limits := len(r.numbers)
+	r.arrange(limits, r.addTerms(now))
+}
+
+// addLimits adds what is asked about each limit, in runs.
+func (r *request) addLimits(op Operation, calls []terms.Call, times []int64) {
 	for i := range calls {
 		charges := calls[i].Charges
 		for j := range charges {
@@ -101,21 +120,13 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 			}
 		}
 	}
-	switch op {
-	case Settle:
-		r.set = lua.Settle
-	case Renew:
-		r.set = lua.Renew
-	case Hold:
-		r.set = lua.Hold | lua.Block
-	case Take:
-		if len(r.keys) == 1 && times[0] == 1 {
-			r.set = lua.One
-		}
-	}
-	limits := len(r.numbers)
+}
+
+// addTerms adds the numbers of all terms, and what the script must know for them. It returns how many
+// each has.
+func (r *request) addTerms(now int64) (size int) {
 	r.names = r.names[:0]
-	size := termNumbers
+	size = termNumbers
 	for i := range r.terms {
 		t := &r.terms[i]
 		switch {
@@ -147,8 +158,13 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 			r.numbers = append(r.numbers, int64(t.Keep), t.Kept(), t.Tells)
 		}
 	}
-	r.counts = [2]int64{int64(len(r.keys)), int64(len(r.terms))}
+	return size
+}
 
+// arrange has the arguments point to what was added: so many numbers of limits, and so many of each of
+// the terms.
+func (r *request) arrange(limits, size int) {
+	r.counts = [2]int64{int64(len(r.keys)), int64(len(r.terms))}
 	r.args = append(r.args[:0], nil, nil, &r.counts[0])
 	for i := range r.keys {
 		r.args = append(r.args, &r.keys[i])
