@@ -105,7 +105,9 @@ func (s *session) sharedFlags(needs need) (all []cli.Flag) {
 	if needs&prints != 0 {
 		format := text(&s.format, "o", "`format` of the answer: table or json")
 		format.Value, format.Category = "table", ofEveryCommand
-		all = append(all, format)
+		wide := yesNo(&s.wide, "wide", "let tables be wider than the terminal, or than COLUMNS says")
+		wide.Category = ofEveryCommand
+		all = append(all, format, wide)
 	}
 	if needs&(needRedis|mayRedis) == 0 {
 		return all

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"io"
@@ -313,12 +314,35 @@ func TestInterrupted(t *testing.T) {
 func TestWideKeys(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	o := &printer{program: &program{out: &out}}
+	o := &printer{program: &program{getenv: func(string) string { return "" }, out: &out}}
 	if err := o.printTable("KEY USED STATE", [][]string{{"张三", "1", "ok"}, {"user-1", "12", "near"}, {"🍵e\u0301", "3", "ok"}}); err != nil {
 		t.Fatal(err)
 	}
 	want := "KEY     USED  STATE\n张三    1     ok\nuser-1  12    near\n🍵e\u0301     3     ok\n"
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
+// A table is no wider than the terminal, unless that is asked for, and coloured on one that has colours.
+func TestWrappedTables(t *testing.T) {
+	t.Parallel()
+	rows := [][]string{{"version", "ok", "a text that goes on in further lines", "-"}, {"a-word-of-many-letters", "bad", "short", "a remedy of several words"}}
+	for _, test := range []struct {
+		columns, noColour string
+		wide              bool
+		want              string
+	}{
+		{"40", "1", false, "CHECK         STATE  SAYS          HELP\nversion       ok     a text that   -\n                     goes on in\n                     further\n                     lines\na-word-of-ma  bad    short         a remedy of\nny-letters                         several\n                                   words\n"},
+		{"200", "", false, "\x1b[1mCHECK\x1b[0m                   \x1b[1mSTATE\x1b[0m  \x1b[1mSAYS\x1b[0m                                  \x1b[1mHELP\x1b[0m\nversion                 \x1b[32mok\x1b[0m     a text that goes on in further lines  -\na-word-of-many-letters  \x1b[31mbad\x1b[0m    short                                 a remedy of several words\n"},
+		{"40", "1", true, "CHECK                   STATE  SAYS                                  HELP\nversion                 ok     a text that goes on in further lines  -\na-word-of-many-letters  bad    short                                 a remedy of several words\n"},
+	} {
+		var out bytes.Buffer
+		p := &printer{program: &program{out: &out, clears: true, getenv: func(name string) string {
+			return map[string]string{"COLUMNS": test.columns, "NO_COLOR": test.noColour}[name]
+		}}, wide: test.wide}
+		if err := p.printTable("CHECK STATE SAYS HELP", rows); err != nil || out.String() != test.want {
+			t.Errorf("%v\n%swant\n%s", err, out.String(), test.want)
+		}
 	}
 }

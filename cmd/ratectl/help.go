@@ -22,7 +22,9 @@ Usage: ratectl COMMAND [flags] [arguments]
 
 {{range .Commands}}{{if .Hidden}}{{else if .Commands}}{{range .Commands}}{{template "row" .}}{{end}}{{else}}{{template "row" .}}{{end}}{{end}}
 ratectl COMMAND -h says more, and lists the flags.
-` + exitCodes
+
+Exit codes:
+{{exits}}`
 	commandHelp = `Usage: {{.FullName}} [flags]{{with .ArgsUsage}} {{.}}{{end}}
 
 {{wrap .Description 0}}
@@ -39,6 +41,7 @@ func init() { // the library has these in one place for all programs
 	cli.HelpPrinter = func(out io.Writer, template string, of any) {
 		cli.HelpPrinterCustom(out, template, of, map[string]any{
 			"wrapAt": func() int { return 78 },
+			"exits":  func() string { return exitCodes("  %d\t%s\n") },
 			"name":   func(c *cli.Command) string { return strings.TrimPrefix(c.FullName(), "ratectl ") },
 		})
 	}
@@ -47,11 +50,26 @@ func init() { // the library has these in one place for all programs
 	}
 }
 
-const exitCodes = `
-Exit codes: 0 done; 1 Redis or the page failed, or overrides are invalid; 2 the
-command line is wrong; 3 there is no such key or override; 4 not confirmed; 130
-interrupted.
-`
+// exits are the exit codes, and what each means.
+var exits = []struct {
+	code int
+	text string
+}{
+	{done, "done"},
+	{failed, "Redis or the page failed, a check is bad, or overrides are invalid; the hash is unchanged"},
+	{wrongUsage, "the command line is wrong: an unknown command, flag, rule or key, an unreadable file"},
+	{nothing, "no such key or override, or one that nobody knows"},
+	{unconfirmed, "not confirmed"},
+	{interrupted, "interrupted; `top` ends so with 0"},
+}
+
+// exitCodes returns them for a terminal, or as a table of the documentation.
+func exitCodes(format string) (text string) {
+	for _, e := range exits {
+		text += fmt.Sprintf(format, e.code, e.text)
+	}
+	return text
+}
 
 // aboutKeys is part of the help of commands with a KEY.
 const aboutKeys = "KEY is the key as it stands in Redis after the prefix, its parts joined by colons, or all of the Redis key; a rule without a key has none. With -parts the parts are arguments of their own, without escapes: an IPv6 address, for instance."
@@ -145,6 +163,6 @@ func manPage(all []command) string {
 	}
 	text.WriteString(".SH FLAGS OF EVERY COMMAND\n")
 	list(all[0].base().sharedFlags(readsRules))
-	text.WriteString(".SH EXIT STATUS\n" + roff.Replace(strings.TrimSpace(exitCodes)) + "\n")
+	text.WriteString(".SH EXIT STATUS\n" + roff.Replace(exitCodes("%d: %s\n.br\n")) + "\n")
 	return text.String()
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -71,8 +73,12 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	i.Overrides = entriesOf(operate.InForce(entries, d, key))
+	unknown := error(nil)
+	if !i.Exists && !slices.ContainsFunc(i.Overrides, func(e overrideEntry) bool { return e.Pattern != nil }) {
+		unknown = nothingf("nobody knows this key: nothing is counted for it, and no override is for it")
+	}
 	if c.json() {
-		return c.printJSON(i)
+		return cmp.Or(c.printJSON(i), unknown)
 	}
 	rows := i.rows(d)
 	for _, h := range i.Holders {
@@ -84,7 +90,7 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 	for _, e := range i.Overrides {
 		rows = append(rows, []string{"override", e.describe()})
 	}
-	return c.printTable("", rows)
+	return cmp.Or(c.printTable("", rows), unknown)
 }
 
 // rows says all but the overrides.

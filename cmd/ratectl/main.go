@@ -14,16 +14,7 @@
 // each line. Questions, progress and errors go to standard error; progress only
 // if that is a terminal.
 //
-// The exit code is
-//
-//	0  if the command did what it says
-//	1  if Redis or the page failed, or overrides are invalid, and the hash is unchanged;
-//	   or if what it says cannot be printed
-//	2  if the command line is wrong: an unknown command, flag or rule, a key that
-//	   no rule has, a file that cannot be read
-//	3  if there is no such key or override
-//	4  if a change was not confirmed
-//	130  if it was interrupted; for top that is how it ends
+// The exit codes are in one table, which ratectl -h prints.
 package main
 
 import (

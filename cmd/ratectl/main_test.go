@@ -167,7 +167,7 @@ func story(t *testing.T, b *bench) {
 	b.run("inspect", "reports", "x").wants(t, 0, `.*limit +each call brings its own, #plan.PerHour: say which with -max\nused +7\n.*`, "")
 	b.run("inspect", "reports", "x", "-max", "8").wants(t, 0, `.*state +near\nlimit +8, 1 left\n.*`, "")
 	b.run("inspect", "jobs", "acme").wants(t, 0, `.*state +ok\nlimit +3, 1 left\nused +2\n.*`, "")
-	b.run("inspect", "login.user", "nobody").wants(t, 0, `.*state +ok\n.*redis +nothing is kept for it in the namespace "orders"\n`, "")
+	b.run("inspect", "login.user", "nobody").wants(t, 3, `.*state +ok\n.*redis +nothing is kept for it in the namespace "orders"\n`, "ratectl: nobody knows this key: .*")
 	for key, was := range before {
 		if now := b.dump(t)[key]; now != was && !strings.Contains(key, "model:") { // a bucket is written anew
 			t.Errorf("reading has changed %s", key)

@@ -29,24 +29,25 @@ var write = flag.Bool("write", false, "write the commands into docs/ratectl.md")
 // change of that run: go test ./cmd/ratectl -run Manual -write
 func TestManual(t *testing.T) {
 	t.Parallel()
-	const page, begins, ends = "../../docs/ratectl.md", "<!-- commands -->\n", "<!-- /commands -->"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(text), begins)
-	is, after, ended := strings.Cut(rest, ends)
-	if !found || !ended {
-		t.Fatalf("%s has no %s", page, begins)
-	}
-	if *write {
-		if err := os.WriteFile(page, []byte(before+begins+markdown(commands())+ends+after), 0o644); err != nil {
+	const page = "../../docs/ratectl.md"
+	for mark, want := range map[string]string{"commands": markdown(commands()), "exits": "| exit code | meaning |\n|---|---|\n" + exitCodes("| %d | %s |\n")} {
+		text, err := os.ReadFile(page)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return
-	}
-	if diff := cmp.Diff(markdown(commands()), is); diff != "" {
-		t.Errorf("run: go test ./cmd/ratectl -run Manual -write\n(-want +got):\n%s", diff)
+		begins, ends := "<!-- "+mark+" -->\n", "<!-- /"+mark+" -->"
+		before, rest, found := strings.Cut(string(text), begins)
+		is, after, ended := strings.Cut(rest, ends)
+		if !found || !ended {
+			t.Fatalf("%s has no %s", page, begins)
+		}
+		if *write {
+			if err := os.WriteFile(page, []byte(before+begins+want+ends+after), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		} else if diff := cmp.Diff(want, is); diff != "" {
+			t.Errorf("run: go test ./cmd/ratectl -run Manual -write\n(-want +got):\n%s", diff)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -15,6 +16,7 @@ import (
 type printer struct {
 	*program
 	format string // table or json
+	wide   bool   // tables are as wide as they are
 }
 
 // printJSON prints a value on a line of its own.
@@ -35,12 +37,45 @@ func (p *printer) printTable(head string, rows [][]string) error {
 	if head != "" {
 		rows = append([][]string{strings.Split(head, " ")}, rows...)
 	}
-	for _, line := range printed.Lines(rows) {
+	for _, line := range printed.Wrapped(rows, p.columns(), p.painter(head != "")) {
 		if _, err := fmt.Fprintln(p.out, line); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// columns returns how wide tables may be; 0: as wide as they are.
+func (p *printer) columns() int {
+	n, err := strconv.Atoi(p.getenv("COLUMNS"))
+	switch {
+	case p.wide:
+		return 0
+	case err == nil && n > 0:
+		return n
+	case p.terminal != nil:
+		n, _ = p.terminal.size()
+		return n
+	}
+	return 0
+}
+
+// colours are those of words in tables on a terminal: red, yellow and green.
+var colours = map[string]string{"bad": "31", "refused": "31", "blocked": "31", "held": "31", "broken": "31", "warn": "33", "near": "33", "unknown": "33", "ok": "32"}
+
+// painter returns how the texts of a table are printed, of which the first row may be headings.
+func (p *printer) painter(headed bool) func(row int, text string) string {
+	plain := !p.clears || p.getenv("NO_COLOR") != ""
+	return func(row int, text string) string {
+		style := colours[text]
+		if row == 0 && headed {
+			style = "1"
+		}
+		if plain || style == "" {
+			return text
+		}
+		return "\x1b[" + style + "m" + text + "\x1b[0m"
+	}
 }
 
 // cells returns values as rows of a table. Nobody's key moves the cursor.

@@ -109,12 +109,16 @@ type topLine struct {
 	Blocked int    `json:"blocked"`
 	Refused int    `json:"refused"`
 	Near    int    `json:"near"`
-	Unknown int    `json:"unknown"`   // since calls bring their max
-	Worst   string `json:"worst_key"` // that of the keys which is refused most
+	Unknown int    `json:"unknown"`           // since calls bring their max
+	Worst   string `json:"worst_key"`         // that of the keys which is refused most
+	Differs string `json:"differs,omitempty"` // what processes have declared, if not all the same
 	worst   operate.State
 }
 
 func (l topLine) row() []string {
+	if l.Differs != "" {
+		l.Rule += " (" + l.Differs + ")"
+	}
 	return rowOf(l.Rule, l.Blocked, l.Refused, l.Near, l.Unknown, l.Keys, l.Worst)
 }
 
@@ -122,8 +126,15 @@ func (l topLine) row() []string {
 func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
 	index := make(map[*runtime.Rule]*topLine)
 	lines := make([]topLine, len(c.Rules))
+	var differ map[string]operate.Difference
+	if c.screen == nil { // which has room for rules alone
+		differ = c.differences(ctx, c.Names()...)
+	}
 	for i, d := range c.Rules {
 		lines[i] = topLine{Rule: d.Reference, Worst: "-"}
+		if of, is := differ[d.Name]; is {
+			lines[i].Differs = of.Limits()
+		}
 		index[d.Rule] = &lines[i]
 	}
 	err := c.Walk(ctx, c.Rules, func(d operate.Rule, s operate.State) {

@@ -4,6 +4,7 @@ package printed
 
 import (
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -81,6 +82,65 @@ func Lines(rows [][]string) []string {
 		lines[i] = Line(row, widths)
 	}
 	return lines
+}
+
+// leastWidth is how narrow a column becomes at most where a table is too wide.
+const leastWidth = 12
+
+// Wrapped returns rows as lines of columns that are no wider than so many, if that can be; 0: as wide as they
+// are. Cells that are too wide go on in further lines. Paint returns a text of a row as it is printed; it
+// takes as many columns as before.
+func Wrapped(rows [][]string, columns int, paint func(row int, text string) string) (lines []string) {
+	widths := Widths(rows)
+	excess := Gap*(len(widths)-1) - columns
+	for _, w := range widths {
+		excess += w
+	}
+	for columns > 0 && excess > 0 {
+		widest := 0
+		for i, w := range widths {
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= leastWidth {
+			break
+		}
+		widths[widest]--
+		excess--
+	}
+	for n, row := range rows {
+		for rest := slices.Clone(row); rest != nil; {
+			line, more, blanks := "", false, 0
+			for i := range rest {
+				var cell string
+				cell, rest[i] = cut(rest[i], widths[i])
+				more = more || rest[i] != ""
+				if cell != "" {
+					line += strings.Repeat(" ", blanks) + paint(n, cell)
+					blanks = 0
+				}
+				blanks += widths[i] - Width(cell) + Gap
+			}
+			lines = append(lines, line)
+			if !more {
+				rest = nil
+			}
+		}
+	}
+	return lines
+}
+
+// cut returns as much of a text as fits a number of columns, if it can up to a blank, and what is left.
+func cut(text string, columns int) (first, rest string) {
+	first = Start(text, columns)
+	if first == text {
+		return text, ""
+	}
+	if at := strings.LastIndexByte(first, ' '); at > 0 {
+		return text[:at], text[at+1:]
+	}
+	return first, text[len(first):]
 }
 
 // Start returns as much of the start of a text as fits a number of columns.
