@@ -175,7 +175,8 @@ func (c *farClient) Execute(ctx context.Context, scripts []*rediswire.Script) {
 		err = c.ask(ctx, func(now int64) { server.Execute(now, sent) })
 	} // else it is known at once: a program takes as long whichever ran before
 	for i, s := range scripts {
-		if s.Numbers, s.Err = nil, err; err == nil {
+		s.Numbers, s.Err = nil, err
+		if err == nil {
 			s.Numbers, s.Err = sent[i].Numbers, sent[i].Err
 		}
 	}

@@ -71,7 +71,8 @@ func (f *Sent) keys() []string {
 func (s *Server) Known(scripts []*Sent) bool {
 	known, brought := true, map[string]bool{} // by texts ahead of others
 	for _, f := range scripts {
-		if script := f.texts[1]; f.texts[0] == "eval" {
+		script := f.texts[1]
+		if f.texts[0] == "eval" {
 			brought[hashOf(script)] = true
 		} else if !brought[script] {
 			s.Outside(func() { known = known && s.hashes[script] != "" })

@@ -274,7 +274,8 @@ func (p *program) limit(text string) runtime.Limit {
 	}
 	limit := r.Limit(key)
 	for _, word := range words[1:] {
-		switch field, value, is := strings.Cut(word, "="); {
+		field, value, is := strings.Cut(word, "=")
+		switch {
 		case !is:
 			limit = limit.WithCost(p.number(field))
 		case field == "max":
@@ -296,7 +297,8 @@ func (p *program) take(ctx context.Context, l *process, text string) string {
 	if bound {
 		d := p.duration(within)
 		var cancel context.CancelFunc
-		if ctx, cancel = context.WithTimeout(ctx, d); d < 0 {
+		ctx, cancel = context.WithTimeout(ctx, d)
+		if d < 0 {
 			cancel()
 		}
 		defer cancel()
@@ -420,7 +422,8 @@ func (p *program) override(l *process, words []string) {
 			if _, err := document.Set(&r, field, value); err != nil {
 				p.Fatal(err)
 			}
-			if of.Window = nil; field == "window" {
+			of.Window = nil
+			if field == "window" {
 				of.Window = &r.Window
 			} else {
 				of.Mode = &r.Mode

@@ -226,7 +226,8 @@ func (w *wire) Execute(ctx context.Context, scripts []*rediswire.Script) {
 		})
 	}
 	for i, s := range scripts {
-		if s.Numbers, s.Err = nil, err; err == nil {
+		s.Numbers, s.Err = nil, err
+		if err == nil {
 			s.Numbers, s.Err = sent[i].Numbers, sent[i].Err
 		}
 	}

@@ -105,7 +105,8 @@ func (p *permits) stand(clock int64, c *terms.Charge, mine int, stay bool) {
 	for i := 0; i < values; i += placeSize {
 		if o := p.list[i : i+placeSize]; i == mine || stands(o, clock) {
 			kept = append(kept, o...)
-			if own := kept[len(kept)-placeSize:]; i == mine && stay {
+			own := kept[len(kept)-placeSize:]
+			if i == mine && stay {
 				if passed := clock + own[placeAsked]; max(passed, -passed) >= placeRefresh || own[placeCost] != c.Cost {
 					own[placeAsked], own[placeCost] = now, c.Cost
 				}
