@@ -161,7 +161,7 @@ func TestQueries(t *testing.T) {
 		}
 	}
 	for _, expr := range []string{
-		"up", "rate(rategen_decision_total[5m])", `rategen_decisions_total{verdict="refused"}`, `rategen_decisions_total{key="x"}`,
+		"up", "rate(rategen_decision_total[5m])", `rategen_decisions_total{verdict="denied"}`, `rategen_decisions_total{key="x"}`,
 		"sum by (class) (rategen_decisions_total)", `rategen_decisions_total{source=~"failure|nobody"}`,
 	} {
 		if wrong(expr) == nil {
