@@ -60,7 +60,7 @@ func TestFailures(t *testing.T) {
 		{"reset login.user a b", 2, "usage: ratectl reset", nil},
 		{"reset login.user user-1 -force", 2, "flag provided but not defined: -force; ratectl reset -h lists the flags", nil},
 		{"keys login.user -o xml", 2, `-o "xml": write table or json`, nil},
-		{"keys login.user -state refused", 2, `-state "refused": write some of off, ok, unknown, near, refused, held, blocked, broken`, nil},
+		{"keys login.user -state denied", 2, `-state "denied": write some of off, ok, unknown, near, refused, held, blocked, broken`, nil},
 		{"keys reports -state refused", 2, "say with -max which one to judge by", nil},
 		{"top -every 1ms", 2, "-every is at least 100ms", nil},
 
