@@ -79,6 +79,7 @@ if state and #state > 37 then
     begun, past = number('>I7', state, 45), sub(state, 52)
   end
 end
+--- insert read entry
 --- over (past)
 --- reads begun bytes clock keep param past start stop sub used window
 --- sets begin begun kept past told
@@ -86,11 +87,13 @@ local begin, kept = 0, ''
 if keep > 0 then
   begin = clock < param and param - window or param
   if start then
+    --- insert keep entry
     kept = bytes('>I7I7I8', begun, stop, used) .. past
     begin = math.max(begin, stop)
   end
 end
 told, begun, past = 0, begin, sub(kept, 1, keep * 22)
+--- insert begin entry
 --- shares (past)
 --- insert find shares
 --- write (past)
@@ -109,8 +112,75 @@ end
 --- sets former
 if keep > 0 and operation == 'peek' then
   former = { begun, stop, #past / 22 }
+  --- insert recall entry
   for i = 1, #past, 22 do
     local n = #former
     former[n + 1], former[n + 2], former[n + 3] = number('>I7I7I8', past, i)
+    --- insert recall entry of
   end
+end
+--- read entry (ledger)
+--- reads number past start sub
+--- sets base entry epoch past version whole
+local version, epoch, base, whole, entry = start or 0, start, 0, 0, ''
+if #past > 0 then
+  local newest, began, flags, units = number('>I7I7I1I7', past, 1)
+  if newest >= began then
+    version, epoch, base, whole, entry, past = newest, began, flags > 1 and -units or units, flags % 2, sub(past, 1, 22), sub(past, 23)
+  end
+end
+--- keep entry (ledger)
+--- reads base bytes entry epoch ledger past version whole
+--- sets past
+past = (ledger and bytes('>I7I7I1I7', version, epoch, whole + (base < 0 and 2 or 0), math.abs(base)) or entry) .. past
+--- begin entry (ledger)
+--- reads start version
+--- sets base entry epoch version whole
+version, epoch, base, whole, entry = start and version or 0, nil, 0, 0, ''
+--- write (ledger)
+--- reads base begun bytes call clock entry epoch key ledger life lifetime param
+--- reads past set slack start stop told used version whole window
+--- sets begun behind entry epoch is version
+local is = entry ~= ''
+if ledger then
+  version, epoch, begun = math.max(version + 1, clock), epoch or start, begun > 0 and begun or stop == param and param - window or start
+  entry = bytes('>I7I7I1I7', version, epoch, whole + (base < 0 and 2 or 0), math.abs(base))
+end
+local behind = ledger and bytes('>I7I7', told, begun) .. entry or told > 0 and bytes('>I7', told) or ''
+if set > clock - slack and (is or not ledger) then
+  call('SETRANGE', key, '29', bytes('>I8', used) .. behind)
+else
+  behind = begun > 0 and bytes('>I7I7', told, begun) .. entry .. past or behind
+  call('SET', key, '\4\0\0\0\0\0\0\0' .. bytes('>I7I7I7I8', start, stop, clock, used) .. behind, 'PX', lifetime(stop + life))
+end
+--- recall entry (ledger)
+--- reads base begun epoch ledger past stop used version whole
+--- sets former
+if ledger then
+  former = { begun, stop, #past / 22, used, version, epoch or 0, whole, base }
+end
+--- recall entry of (ledger)
+--- reads former i ledger n number past
+if ledger then
+  former[n + 4], former[n + 3] = number('>I1I7', past, i + 14)
+end
+--- renew (ledger)
+--- reads at base call clock cost epoch held key used version whole
+--- sets asked base charging cost delay expected held reset retry room set start
+--- sets used whole
+local expected, asked, charging, room, retry, reset, delay = at, cost, false, nil, nil, nil, nil
+cost = 0
+--- insert ends
+--- insert look
+if asked == 0 and version == 0 then
+  call('UNLINK', key)
+elseif asked == 0 and reset then
+  start, base, whole, used, held = clock, base - used, 1, 0, 1
+elseif asked < 0 and whole == 0 and (epoch or 1) == expected then
+  base, whole, used, held = base - asked, 1, math.min(used - asked, 9007199254740991), 1
+end
+if held > 0 then
+  set = 0
+  --- insert write
+  --- insert stay
 end

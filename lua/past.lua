@@ -23,10 +23,12 @@
 --- sets former keep life tells
 -- See TERMS; and what is told of former periods.
 local keep, life, tells, former
+--- insert ledger terms
 --- past term
 --- reads i
 --- sets keep life tells
 keep, life, tells = ARGV[i + 8] + 0, ARGV[i + 9] + 0, ARGV[i + 10] + 0
+--- insert ledger term
 --- heal
 --- reads call clock key life lifetime reset slack
 -- As in pieces.lua, for as long as counts are kept.

@@ -93,6 +93,7 @@ local highest, forgot, owed, due = head.last, head.reset, head.owed or 0, head.d
 if found[1] and not (start and used and highest) or not found[1] and call('ZCARD', key) > 0 then
   error('members of another kind')
 end
+--- insert read entry
 local back, carried, pays, gone = 0, 0, 0, {}
 if not start or start > clock + window then
   -- There is nothing, or it is from before the clock stepped back, see prelude.lua.
@@ -107,6 +108,7 @@ for j = 2 * heads + 1, #found, 2 do
   end
 end
 used, open, owed = used - back, open - back, math.max(0, owed - back)
+--- insert lapse entry
 local fresh = clock >= stop
 --- insert past
 if fresh then
@@ -123,6 +125,7 @@ if fresh then
     stop = clock < param and param or more
   end
   used, open, gone, owed, due = carried, 0, {}, 0, 0
+  --- insert begin entry
 end
 --- look
 --- reads call carried clock cost due fresh gone heads key lapses max open
@@ -216,6 +219,7 @@ if due > 0 then
   values[n + 1], values[n + 2], values[n + 3], values[n + 4] = format('%.0f', -owed), 'owed', format('%.0f', -due), 'due'
 end
 --- insert write told
+--- insert write entry
 call('ZADD', key, unpack(values))
 if not fresh and head.stop ~= stop then
   call('ZADD', key, format('%.0f', -stop), 'stop')
@@ -278,6 +282,7 @@ for i = place, last do
   place = i + 1
   local key, cost, at, held = KEYS[i], each, times, 0
   --- insert open
+  --- insert restore
   if cost == 0 then
     local last = '-' .. text(highest < clock and clock or highest)
     call('UNLINK', key)
@@ -297,6 +302,7 @@ for i = place, last do
     --- insert write
     --- insert told shares
   end
+  --- insert restored
   replies[n + 1], replies[n + 2] = held, 0
   n = n + 2
 end
@@ -338,6 +344,7 @@ if keep > 0 then
   past = {}
   if start > 0 then
     --- insert read past
+    --- insert keep entry
     past[#past + 1] = 'past ' .. text(begun) .. ' ' .. text(stop) .. format(' %.0f', used + 0) -- no -0
     while #past > keep do
       table.remove(past, 1)
@@ -377,8 +384,81 @@ if keep > 0 and operation == 'peek' then
     --- insert read past
   end
   former = { begun, stop, #past }
+  --- insert recall entry
   for j = #past, 1, -1 do
     local n, began, ended, units = #former, string.match(past[j], '^past (%d+) (%d+) (%d+)$')
+    --- insert recall entry of
     former[n + 1], former[n + 2], former[n + 3] = began + 0, ended + 0, units + 0
   end
+end
+--- read entry (ledger)
+--- reads head start
+--- sets base epoch version whole
+local version, epoch, base, whole = head.version or start or 0, head.epoch or start, (head.base or 0) - (head.less or 0), head.whole or 0
+--- lapse entry (ledger)
+--- reads found gone heads version
+--- sets version
+if gone[1] then
+  version = math.max(version, found[2 * (heads + #gone)] + 0)
+end
+--- keep entry (ledger)
+--- reads base begun epoch format head ledger past text version whole
+if ledger or head.epoch then
+  past[#past + 1] = 'past ' .. text(begun) .. ' ' .. text(begun) .. ' ' .. (whole + (base < 0 and 2 or 0)) .. text(version) .. text(epoch)
+    .. format('%.0f', math.abs(base))
+end
+--- begin entry (ledger)
+--- reads carried found version
+--- sets base epoch version whole
+version, epoch, base, whole = found[1] and version or 0, nil, carried, 0
+--- write entry (ledger)
+--- reads base clock epoch format ledger start values version whole
+--- sets epoch version
+if ledger then
+  version, epoch = math.max(version + 1, clock), epoch or start
+  local fields = { version = version, epoch = epoch }
+  if base ~= 0 or whole > 0 then
+    fields.base, fields.less, fields.whole = math.max(base, 0), math.max(-base, 0), whole
+  end
+  for field, value in pairs(fields) do
+    values[#values + 1] = format('%.0f', -value)
+    values[#values + 1] = field
+  end
+end
+--- recall entry (ledger)
+--- reads base begun epoch ledger past stop used version whole
+--- sets former
+if ledger then
+  former = { begun, stop, #past, used, version, epoch or 0, whole, base }
+end
+--- recall entry of (ledger)
+--- reads began ended former ledger n sub units
+--- sets began ended units
+if ledger then
+  former[n + 4] = 0
+  if began == ended then
+    former[n + 4], began, ended, units = sub(units, 1, 1) + 0, sub(units, 2, 17), sub(units, 18, 33), sub(units, 34)
+  end
+end
+--- restore (ledger)
+--- reads at base call clock cost epoch format held highest key ledger used
+--- reads version whole
+--- sets base forgot gone held highest open owed used whole
+if ledger and cost <= 0 then
+  local name
+  if cost == 0 and version == 0 then
+    call('UNLINK', key)
+  elseif cost == 0 then
+    held, forgot = 1, math.max(highest, clock)
+    call('ZADD', key, format('%.0f', -forgot), 'reset')
+    gone = call('ZRANGEBYSCORE', key, '(0', '(9007199254740991')
+    highest, open, owed, base, whole, used = forgot, 0, 0, base - used, 1, 0
+  elseif cost < 0 and whole == 0 and (epoch or 1) == at then
+    held, base, whole, used = 1, base - cost, 1, used - cost
+  end
+  if held > 0 then
+    --- insert write
+  end
+else
+--- restored (ledger)
 end

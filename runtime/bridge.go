@@ -17,6 +17,7 @@ func init() {
 		}
 		return s
 	}
+	bridge.AccountsOf = func(store any) any { return &store.(*RedisStore).accounts }
 	bridge.WithExceeded = withExceeded
 	bridge.RecordBackend = recordBackend
 	bridge.NewRedisStore = func(client rediswire.Client, opts any) any {

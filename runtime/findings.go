@@ -39,6 +39,11 @@ func (l *Limiter) ownFindings() []observe.Finding {
 		l.events.log.Over(report.Unused)
 	}
 	l.checkChanges()
+	if l.redis != nil && l.redis.accounts.Behind() {
+		l.events.log.Find(report.LedgerBehind, "", "")
+	} else {
+		l.events.log.Over(report.LedgerBehind)
+	}
 	l.removeFindings(report.DistinctKeys, (*findings.Sample).Shared)
 	l.removeFindings(report.NothingCharged, (*findings.Sample).Charged)
 	l.removeFindings(report.AllRefunded, (*findings.Sample).Kept)

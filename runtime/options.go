@@ -174,6 +174,9 @@ func (l *Limiter) completePlan(p *plan.Plan) {
 	p.Reached = l.events.shareListener()
 	l.redis.checkDurability(p.Rule)
 	r := p.Rule
+	if l.redis != nil && r.Ledger > 0 && p.Err == nil {
+		l.redis.accounts.Add(p, l.plans.Namespace)
+	}
 	switch {
 	case r.Block == 0:
 	case r.Mode.Refuses():

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/peerstate"
+	"github.com/rategen/rategen/runtime/internal/accounts"
 	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/goredis"
@@ -63,6 +64,7 @@ type RedisStore struct {
 	failures  [failure.Classes]atomic.Int64
 	listeners report.Group[*events] // the limiters on the store
 
+	accounts   accounts.Book
 	namespaces findings.Map[*Rule, string] // of the rules of limiters on it, each of the first
 }
 
@@ -128,6 +130,7 @@ func newRedisStore(client rediswire.Client, opts ...RedisOption) *RedisStore {
 		s.cfg.Sharding = newShardingCheck(s)
 	}
 	s.router = redisengine.New(client, &s.cfg)
+	s.accounts.Store, s.accounts.Client = s.router, client
 	return s
 }
 

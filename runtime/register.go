@@ -42,6 +42,9 @@ func (l *Limiter) Register(rules ...*Rule) {
 		}
 		l.redis.checkNamespace(r, l.plans.Namespace)
 		l.redis.checkDurability(r)
+		if r.Ledger != rule.LedgerOff {
+			l.plans.Label(&Limit{Rule: r})
+		}
 		l.plans.Overrides().Effective(r)
 	}
 }
@@ -103,7 +106,7 @@ func difference(r, o *Rule) string {
 		here, there any
 	}{
 		{"algorithm", r.Algorithm, o.Algorithm}, {"storage", r.Storage, o.Storage}, {"window", r.Window, o.Window},
-		{"period", r.Period, o.Period}, {"zone", r.Zone, o.Zone}, {"anchor", r.Anchor, o.Anchor}, {"keep", r.Keep, o.Keep},
+		{"period", r.Period, o.Period}, {"zone", r.Zone, o.Zone}, {"anchor", r.Anchor, o.Anchor}, {"keep", r.Keep, o.Keep}, {"ledger", r.Ledger, o.Ledger},
 		{"max", r.Max, o.Max}, {"burst", r.Burst, o.Burst}, {"resolution", r.Resolution, o.Resolution},
 		{"buckets", r.Buckets, o.Buckets},
 		{"block", r.Block, o.Block}, {"lease", r.Lease, o.Lease}, {"reserve", r.Reserve, o.Reserve}, {"debt", r.Debt, o.Debt},

@@ -131,6 +131,8 @@ The options are:
     60s, for concurrency 30s)
   - keep=INTEGER: how many past periods of the calendar, 1 to 60, keep their
     counts, for Usage (default: none)
+  - ledger=on|hash: keep what is used of a period of the calendar in Postgres:
+    by key, or by the SHA-256 of a secret one (default: off)
   - tz=ZONE: time zone of a period of the calendar, such as Europe/Berlin, or a
     Go string expression such as #user.Zone (default: UTC)
   - anchor=DAY: where a period of the calendar begins: a day of the month such

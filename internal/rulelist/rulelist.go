@@ -33,6 +33,7 @@ type Rule struct {
 	Zone       string   `json:"tz,omitempty"`
 	Anchor     string   `json:"anchor,omitempty"`
 	Keep       uint8    `json:"keep,omitempty"`
+	Ledger     string   `json:"ledger,omitempty"`
 	Buckets    string   `json:"buckets,omitempty"`
 	Burst      int64    `json:"burst,omitempty"`
 	Wait       string   `json:"wait,omitempty"`
@@ -62,6 +63,9 @@ func New(r *runtime.Rule) Rule {
 	}
 	if r.Debt != rule.DebtDefault {
 		l.Debt = r.Debt.String()
+	}
+	if r.Ledger != rule.LedgerOff {
+		l.Ledger = r.Ledger.String()
 	}
 	if r.Hold {
 		l.Hold = true
@@ -113,7 +117,7 @@ func (l *Rule) Rule() (*runtime.Rule, error) {
 	}
 	var err error
 	r.Buckets, err = bucketsOf(l.Buckets)
-	return r, cmp.Or(err, Named(l.Algorithm, &r.Algorithm), Named(l.Storage, &r.Storage), Named(l.Debt, &r.Debt), Named(l.Mode, &r.Mode))
+	return r, cmp.Or(err, Named(l.Algorithm, &r.Algorithm), Named(l.Storage, &r.Storage), Named(l.Debt, &r.Debt), Named(l.Ledger, &r.Ledger), Named(l.Mode, &r.Mode))
 }
 
 // ByCall reports whether the max is an expression, which each call evaluates.

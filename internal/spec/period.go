@@ -146,3 +146,18 @@ func (r *Rule) FitsKeep() error {
 	}
 	return nil
 }
+
+// FitsLedger returns what keeps a ledger from reading the counts of the rule.
+func (r *Rule) FitsLedger() error {
+	switch {
+	case !r.Period:
+		return errors.New("a ledger has what was used of a day, week, month or year: remove ledger, or write window=month")
+	case r.Lease > 0:
+		return errors.New("a lease charges ahead what may never be used, and a ledger would have it: remove ledger or lease")
+	}
+	return nil
+}
+
+// KeptForLedger returns of how many periods of a unit counts are kept until a ledger has read them:
+// of those in 35 days.
+func (u Unit) KeptForLedger() uint8 { return [Units]uint8{Day: 35, Week: 5, Month: 2, Year: 1}[u] }

@@ -18,6 +18,7 @@ type Rule struct {
 	Hold                                   bool
 	Period                                 bool // of the calendar; Window is a time that none is longer than
 	Keep                                   int64
+	Ledger                                 bool
 }
 
 // IsQueue reports whether calls stand in line, and leave it evenly spaced.
@@ -68,6 +69,9 @@ func (r *Rule) Check() error {
 		if err := cmp.Or(CheckKeep(r.Keep), r.FitsKeep()); err != nil {
 			return fmt.Errorf("keep: %w", err)
 		}
+	}
+	if err := r.FitsLedger(); r.Ledger && err != nil {
+		return fmt.Errorf("ledger: %w", err)
 	}
 	if err := r.FitsHold(); r.Hold && err != nil {
 		return fmt.Errorf("hold: %w", err)

@@ -73,10 +73,12 @@ func (r *Rule) check(p *calendar.Period, max, cost int64) error {
 		return fmt.Errorf("buckets are not between 1 and %d", MaxBuckets)
 	case r.Debt > DebtForgive:
 		return fmt.Errorf("debt: unknown policy %d", uint8(r.Debt))
-	case r.Resolution|r.Block|r.Lease|r.Reserve == 0 && r.Keep == 0 && r.Debt == DebtDefault && !r.Hold && p == nil:
+	case r.Ledger > LedgerHash:
+		return fmt.Errorf("ledger: unknown ledger %d", uint8(r.Ledger))
+	case r.Resolution|r.Block|r.Lease|r.Reserve == 0 && r.Keep == 0 && r.Ledger == LedgerOff && r.Debt == DebtDefault && !r.Hold && p == nil:
 		return nil
 	}
-	fit := spec.Rule{Algorithm: plain.Name, Window: window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease, Reserve: r.Reserve, Hold: r.Hold, Period: p != nil, Keep: int64(r.Keep)}
+	fit := spec.Rule{Algorithm: plain.Name, Window: window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease, Reserve: r.Reserve, Hold: r.Hold, Period: p != nil, Keep: int64(r.Keep), Ledger: r.Ledger != LedgerOff}
 	if r.Debt != DebtDefault {
 		fit.Debt = r.Debt.String()
 	}

@@ -54,6 +54,23 @@ func (l Limit) WithPeriod(zone string, anchor int64) Limit {
 	return l
 }
 
+// A Ledger says whether package rateledger puts what was used of each period, and by whom, into a
+// database, for a rule with a Period and without a Lease. Its keys live for 35 days at least after a
+// period, and grow by some 50 bytes, and as much for each period that the database may be away for.
+type Ledger uint8
+
+const (
+	LedgerOff Ledger = iota
+	// LedgerOn keeps what is used by keys as [Key.String] returns them.
+	LedgerOn
+	// LedgerHash keeps the SHA-256 of keys in their place, where these are secrets. What was used can
+	// then not be restored.
+	LedgerHash
+)
+
+// String returns the ledger as the directive spells it.
+func (l Ledger) String() string { return spelled("Ledger", uint8(l), "off", "on", "hash") }
+
 // A Debt says what becomes of what calls turn out to cost beyond the Max of a rule.
 type Debt uint8
 

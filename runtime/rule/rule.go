@@ -58,6 +58,8 @@ type Rule struct {
 	// runtime.Usage.Past, with a Period. A key then lives for so many periods more, and grows by
 	// about 22 bytes for each, or 50 with a Reserve. It may be changed at any time.
 	Keep uint8
+	// Ledger says whether what was used is kept for good, of a rule with a Period.
+	Ledger Ledger
 	// Zone is the time zone of a Period, a name of the IANA zone table such as Europe/Berlin;
 	// empty is UTC. See [Limit.WithPeriod] for callers that have zones of their own.
 	Zone string

@@ -65,6 +65,8 @@ func bucketsCode(v any) any {
 
 func failCode(v any) any { return Name{naming.RuntimePath, "Fail" + naming.UpperFirst(v.(string))} }
 
+func ledgerCode(v any) any { return Name{naming.RulePath, "Ledger" + naming.UpperFirst(v.(string))} }
+
 func debtCode(v any) any { return Name{naming.RulePath, "Debt" + naming.UpperFirst(v.(string))} }
 
 func adaptiveCode(v any) any {

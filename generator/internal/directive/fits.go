@@ -15,7 +15,7 @@ func (s *Settings) rule() *spec.Rule {
 	return &spec.Rule{
 		Algorithm: s.Algorithm(), Window: s.Window(), Resolution: get[time.Duration](s, "resolution"),
 		Wait: s.Wait(), Block: s.Block(), Lease: s.Lease(), Period: s.Period() != spec.NoUnit,
-		Reserve: s.Reserve(), Debt: s.Debt(), Hold: s.Expr("hold") != nil, Keep: s.Keep(),
+		Reserve: s.Reserve(), Debt: s.Debt(), Hold: s.Expr("hold") != nil, Keep: s.Keep(), Ledger: get[string](s, "ledger") != "",
 	}
 }
 

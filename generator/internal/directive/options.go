@@ -27,6 +27,12 @@ var Options = []Option{{
 	field: "Keep",
 	brief: func(s *Settings) string { return "keep " + s.keepText() },
 }, {
+	Name: "ledger", guesses: "bill billing invoice postgres account", counts: true, Value: "on|hash",
+	Doc:     "keep what is used of a period of the calendar in Postgres: by key, or by the SHA-256 of a secret one",
+	Default: "off",
+	parse:   oneOf("on", "hash"), fits: ruleFits((*spec.Rule).FitsLedger),
+	field: "Ledger", code: ledgerCode,
+}, {
 	Name: "tz", guesses: "timezone zone location", Value: "ZONE",
 	Doc:     "time zone of a period of the calendar, such as `Europe/Berlin`, or a Go string expression such as `#user.Zone`",
 	Default: "`UTC`", perCall: true,

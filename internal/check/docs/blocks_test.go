@@ -49,7 +49,6 @@ var shownBlocks = []shown{
 	{page: "docs/operating.md", has: "max is text", reason: "TestFailures of cmd/ratectl has this error, of another hash"},
 	{page: "docs/ratectl.md", has: "+memory|usage", reason: "TestReader of cmd/ratectl has a user with these rights look at everything"},
 	{page: "docs/ratectl.md", has: "+unwatch", reason: "TestRights of cmd/ratectl has a user with these rights do everything"},
-	{page: "docs/running.md", has: "max is text", reason: "TestParseErrors of runtime/override has this error"},
 	{page: "docs/running.md", has: "+zrangebyscore", reason: "TestScriptCommands of package script compares it with the scripts"},
 	{page: "docs/tutorial.md", has: "POSITION", reason: tutorial},
 	{page: "docs/tutorial.md", has: "429 Too Many Requests", reason: tutorial},

@@ -21,9 +21,18 @@ func (e *entry) write(step step, clock int64, c *terms.Charge, v *view) (p reach
 		return p
 	}
 	var past *terms.Past
+	var known terms.Entry
 	from, kept := e.bound, e.dropTime
+	if c.Ledger && step == renewStep && c.Cost <= 0 {
+		e.restore(clock, c)
+		return p
+	}
+	if c.Ledger && clock < from {
+		known = e.entryAt(clock, c)
+	}
 	if c.Keep > 0 && clock >= from { // a new period may begin
 		past = e.past(clock, c)
+		known = past.Entry
 	}
 	written := e.run(step, clock, c, v)
 	if e.bound != from {
@@ -37,6 +46,9 @@ func (e *entry) write(step step, clock int64, c *terms.Charge, v *view) (p reach
 	}
 	if e.dropTime != kept {
 		e.dropTime += c.Kept()
+	}
+	if written && c.Ledger {
+		e.setEntry(clock, known)
 	}
 	if written && c.Tells > 0 {
 		p.shares, p.used, p.timeLeft = e.passShares(c), e.count, e.bound-clock
@@ -60,7 +72,7 @@ func (e *entry) passShares(c *terms.Charge) terms.Shares {
 // forget forgets former periods, and what was told.
 func (e *entry) forget() {
 	if e.extra != nil {
-		e.extra.past, e.extra.toldShare = nil, 0
+		e.extra.past, e.extra.toldShare, e.extra.entry = nil, 0, nil
 	}
 }
 
@@ -78,20 +90,39 @@ func (e *entry) past(clock int64, c *terms.Charge) *terms.Past {
 	if e == nil || e.dropTime == 0 || e.bound == 0 || e.isAhead(clock, c.Window) {
 		return next
 	}
+	var entry terms.Entry
+	if c.Ledger || e.extra != nil && e.extra.entry != nil {
+		entry = e.entryAt(clock, c)
+	}
 	var old terms.Past
 	// Else a rule that keeps nothing has begun the period.
 	if e.extra != nil && e.extra.past != nil && e.extra.past.End == e.bound {
 		old = *e.extra.past
 	}
 	if clock < e.bound {
-		return &terms.Past{Begin: old.Begin, End: e.bound, Counts: old.Counts}
+		now := &terms.Past{Begin: old.Begin, End: e.bound, Counts: old.Counts}
+		now.Entry = entry
+		if c.Ledger {
+			now.Used = e.count
+		}
+		if c.Ledger && e.kind == reservedKind {
+			now.Used = (*reserved)(&e.state).countAt(clock, c).used
+		}
+		return now
 	}
 	used := e.count
 	if e.kind == reservedKind {
-		used = (*reserved)(&e.state).countAt(clock, c).previousUsed
+		k := (*reserved)(&e.state).countAt(clock, c)
+		used = k.previousUsed
+		if c.Ledger {
+			next.Used, next.Entry.Base = k.carriedDebt, k.carriedDebt
+		}
 	}
 	next.Begin = max(next.Begin, e.bound)
-	next.Counts = append([]terms.Count{{Begin: old.Begin, End: e.bound, Used: used}}, old.Counts...)
+	next.Counts = append([]terms.Count{{Begin: old.Begin, End: e.bound, Used: used, Entry: entry}}, old.Counts...)
+	if c.Ledger {
+		next.Entry.Version = entry.Version
+	}
 	next.Counts = next.Counts[:min(len(next.Counts), int(c.Keep))]
 	return next
 }

@@ -39,7 +39,7 @@ const maxReservations = 10_000
 type reservedCount struct {
 	start, end, used, reserved int64
 	debt, debtDue              int64
-	lapsedItems                int64 // reservations, which come first
+	lapsedItems, lapseTime     int64 // reservations, which come first, and when the last of them has
 	carriedDebt, carriedDue    int64 // the debt that a new period begins with, and when it was due
 	previousUsed               int64 // what was used of the one before
 	newPeriod                  bool  // a new period begins
@@ -72,6 +72,7 @@ func (r *reserved) countAt(clock int64, c *terms.Charge) (k reservedCount) {
 		all, edge := r.reservations(), min(clock, k.end)
 		for i := 0; i < len(all) && all[i+itemEnd] <= edge; i += itemSize {
 			k.lapsedItems++
+			k.lapseTime = all[i+itemEnd]
 			k.used, k.reserved, k.debt = k.used-all[i+itemCost], k.reserved-all[i+itemCost], max(0, k.debt-all[i+itemCost])
 		}
 	}

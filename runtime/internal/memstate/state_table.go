@@ -34,7 +34,8 @@ type entryExtra struct {
 	key       string // that does not fit bytes, or empty
 	blockEnd  int64  // when a block ends, or 0
 	past      *terms.Past
-	toldShare float64 // the highest share of the period that was told, see [terms.Terms.Passed]
+	toldShare float64      // the highest share of the period that was told, see [terms.Terms.Passed]
+	entry     *terms.Entry // of a ledger, or nil
 }
 
 // shortKey is the longest key in bytes that stands next to its state. The

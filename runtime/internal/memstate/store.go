@@ -114,9 +114,13 @@ func (s *Store) Reset(_ context.Context, charges []terms.Charge) error {
 	now := s.Time(clock.Now())
 	for i := range charges {
 		c := charges[i]
-		if c.Lapses() {
+		if c.Lapses() || c.Ledger {
 			c.Cost = 0
 			if s.Map.Renew(now, &c) {
+				if c.Ledger && c.Blocks() {
+					c.At = 0
+					s.Map.Hold(now, &c)
+				}
 				continue
 			}
 		}

@@ -60,6 +60,14 @@ func (n Numbers) debt() rule.Debt {
 	return rule.DebtDefault
 }
 
+// kept returns of how many periods counts are kept.
+func (n Numbers) kept() uint8 {
+	if n.Rule.Ledger != rule.LedgerOff && n.Period != nil {
+		return max(n.Rule.Keep, n.Period.Unit.KeptForLedger())
+	}
+	return n.Rule.Keep
+}
+
 // Queues reports whether the rule is a queue that calls leave evenly spaced.
 func (n Numbers) Queues() bool { return n.Counted().Is(algorithm.Queues) }
 
@@ -83,7 +91,8 @@ func (n Numbers) Terms(max int64) (t terms.Terms) {
 	t.Algorithm, t.Shadow, t.Window, t.Max = n.Counted(), !r.Mode.Refuses(), n.Window().Microseconds(), max
 	t.Param, t.More = n.params(max)
 	t.Block, t.Holds, t.Period = r.Block.Microseconds(), r.Hold, n.Period
-	t.Reserve, t.Debt, t.Keep = r.Reserve.Microseconds(), n.debt(), r.Keep
+	t.Reserve, t.Debt, t.Keep = r.Reserve.Microseconds(), n.debt(), n.kept()
+	t.Ledger = r.Ledger != rule.LedgerOff
 	if r.Lease > 0 {
 		t.Window = n.span().Microseconds()
 	}
@@ -130,7 +139,7 @@ func (n Numbers) Scale(limit, cost int64, factor float64) int64 {
 func (n Numbers) Longest(most int64) time.Duration {
 	const century = 100 * 366 * 24 * time.Hour
 	r, window := n.Rule, float64(n.Window())
-	d := (2+float64(r.Keep))*window + float64(r.Block) + float64(r.Lease) + float64(r.Reserve)
+	d := (2+float64(n.kept()))*window + float64(r.Block) + float64(r.Lease) + float64(r.Reserve)
 	if n.debt() == rule.DebtCarry {
 		d += window
 	}

@@ -46,10 +46,11 @@ func (r *Router) Hold(ctx context.Context, charges []terms.Charge) error {
 func (r *Router) Reset(ctx context.Context, charges []terms.Charge) error {
 	var failed error
 	for i := range charges {
-		if charges[i].Lapses() && r.resetLapsing(ctx, &charges[i]) == nil {
+		c := &charges[i]
+		if (c.Lapses() || c.Ledger) && r.resetLapsing(ctx, c) == nil {
 			continue
 		}
-		failed = errors.Join(failed, r.countAll(r.resetKey(ctx, charges[i].Key), nil))
+		failed = errors.Join(failed, r.countAll(r.resetKey(ctx, c.Key), nil))
 	}
 	return failed
 }
@@ -79,5 +80,9 @@ func (r *Router) resetLapsing(ctx context.Context, c *terms.Charge) error {
 	calls := []terms.Call{{Charges: []terms.Charge{plain}}}
 	err := r.decideAll(ctx, script.Renew, calls)
 	r.forgetRefusal(c.Key)
-	return cmp.Or(err, calls[0].Err)
+	if err = cmp.Or(err, calls[0].Err); err == nil && c.Ledger && c.Blocks() {
+		plain.At = 0
+		err = r.Hold(ctx, []terms.Charge{plain})
+	}
+	return err
 }

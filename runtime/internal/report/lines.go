@@ -70,7 +70,9 @@ var (
 		"redis has dropped keys for want of memory: callers whose counts were among them have their whole limits again",
 		"give Redis more memory, or the policy noeviction")
 	BudgetAtRisk = finding(slog.LevelWarn, "budget_at_risk", "a limit is counted in a redis that may lose it",
-		"set maxmemory-policy noeviction and appendonly yes, or accept it")
+		"set maxmemory-policy noeviction and appendonly yes, have a ledger restore periods, or accept it")
+	LedgerBehind = finding(slog.LevelWarn, "ledger_behind", "what is used is not written to the ledger: it waits in redis, for 35 days",
+		"run the ledger of package rateledger in every process, and see what it logs")
 	EmptyPart = finding(slog.LevelWarn, "empty_part",
 		"a part of a rate limit's key is empty: all callers that lack it share one limit",
 		"key by what every caller has, or leave others out by when=")

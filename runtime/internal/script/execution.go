@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
@@ -112,8 +113,25 @@ func (l *Library) Send(ctx context.Context, server rediswire.Server, executions 
 			err = explain(err)
 		}
 		e.decode(e.script.Numbers, err)
+		if e.request.set&lua.Ledger != 0 && e.op != Peek {
+			e.noteCharged()
+		}
 	}
 	return panicked
+}
+
+// noteCharged tells of the charges of a ledger that were made, or may have been.
+func (e *Execution) noteCharged() {
+	for i := range e.calls {
+		call := &e.calls[i]
+		denied := e.op == Take && call.Err == nil && !terms.Admitted(call.Charges) && e.outcomes[i].Admitted == 0
+		for j := range call.Charges {
+			c := &call.Charges[j]
+			if c.Ledger && !denied && c.Cost != 0 && c.Label != nil && c.Label.Charged != nil {
+				c.Label.Charged(c.Key)
+			}
+		}
+	}
 }
 
 func execute(ctx context.Context, server rediswire.Server, scripts []*rediswire.Script) (panicked any) {
@@ -210,7 +228,7 @@ func (r *reply) readCall(c *terms.Call, times int64, peek bool) (admitted int64,
 			return 0, err
 		}
 		if peek && charge.Keep > 0 {
-			if err := r.readPast(&charge.Result); err != nil {
+			if err := r.readPast(&charge.Result, charge.Ledger); err != nil {
 				return 0, err
 			}
 		}
@@ -265,17 +283,34 @@ func (r *reply) readMark(result *terms.Result) error {
 	return nil
 }
 
-// readPast decodes the part about former periods that follows.
-func (r *reply) readPast(result *terms.Result) error {
-	const head, each = 3, 3
+// readPast decodes the part about former periods that follows. Entries of a ledger are among them,
+// which may be one that the limit does not have.
+func (r *reply) readPast(result *terms.Result, ledger bool) error {
+	head, each := 3, 3
+	if ledger {
+		head, each = 8, 4
+	}
 	n := r.numbers
-	if len(n) < head || n[0] < 0 || n[1] <= n[0] || n[2] < 0 || n[2] > int64(len(n)-head)/each {
+	if len(n) < head || n[0] < 0 || n[1] <= n[0] || n[2] < 0 || n[2] > int64((len(n)-head)/each) {
 		return ErrReply
 	}
 	p := &terms.Past{Begin: n[0], End: n[1]}
+	if ledger {
+		p.Used, p.Entry = n[3], terms.Entry{Version: n[4], Epoch: n[5], Whole: n[6] == 1, Base: n[7]}
+	}
 	end := head + each*int(n[2])
 	for c := n[head:end]; len(c) > 0; c = c[each:] {
-		p.Counts = append(p.Counts, terms.Count{Begin: c[0], End: c[1], Used: c[2]})
+		last := len(p.Counts) - 1
+		switch {
+		case c[0] < c[1]:
+			p.Counts = append(p.Counts, terms.Count{Begin: c[0], End: c[1], Used: c[2]})
+		case ledger && last >= 0:
+			e := terms.Entry{Version: c[0], Epoch: c[1], Base: c[2], Whole: c[3]%2 == 1}
+			if c[3] > 1 {
+				e.Base = -e.Base
+			}
+			p.Counts[last].Entry = e
+		}
 	}
 	result.Past, r.numbers = p, n[end:]
 	return nil

@@ -97,7 +97,7 @@ func (l *Library) text(set uint) *text {
 func widen(set uint) uint {
 	all := allAlgorithms&^lua.Reserved | set&lua.Reserved | lua.Block
 	if set&lua.Past != 0 {
-		all |= lua.Reserved | lua.Past
+		all |= lua.Reserved | lua.Past | set&lua.Ledger
 	}
 	switch operation := set & lua.Operations; operation {
 	case lua.Settle, lua.Renew, lua.Hold:
@@ -175,11 +175,14 @@ func (l *Library) Load(ctx context.Context, server rediswire.Server, limits []te
 		if limits[i].Keep > 0 || limits[i].Tells > 0 {
 			set |= lua.Past
 		}
+		if limits[i].Ledger {
+			set |= lua.Ledger
+		}
 		for _, t := range []*text{l.text(set), l.text(set | lua.One), l.text(set | lua.Settle),
 			l.pair(set|lua.Settle, set), l.pair(set|lua.Settle, set|lua.One)} {
 			texts[t] = true
 		}
-		if limits[i].Lapses() {
+		if limits[i].Lapses() || limits[i].Ledger {
 			texts[l.text(set|lua.Renew)] = true
 		}
 	}

@@ -47,7 +47,7 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 		edge = 24 * time.Hour.Microseconds()
 		far = 2 * edge
 		longer.Window, longer.Period, longer.Anchor = 0, rule.Month, 15
-		if base.Keep > 0 { // or its keys would live longer
+		if base.Keep > 0 || base.Ledger > 0 { // or its keys would live longer
 			longer.Period, longer.Anchor, longer.Zone = base.Period, 0, "Asia/Kolkata"
 		}
 	}
@@ -112,7 +112,7 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 		} else {
 			now += usual.Draw(t, "step")
 		}
-		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset", "renew", "hold"}).Draw(t, "op"); op {
+		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset", "renew", "hold", "restore"}).Draw(t, "op"); op {
 		case "take", "peek":
 			calls := make([]rawstore.Call, rapid.IntRange(1, 3).Draw(t, "calls"))
 			var keys []string
@@ -233,6 +233,30 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 			}
 			if err := both(func(s rawstore.Store, _ int) error { return s.Hold(ctx, []rawstore.Charge{hold}) }, key); err != nil {
 				return err
+			}
+		case "restore":
+			if base.Ledger == rule.LedgerOff {
+				continue
+			}
+			key, amount, wrong := drawKey(), rapid.Int64Range(1, 12).Draw(t, "restored"), rapid.IntRange(0, 3).Draw(t, "epoch") == 0
+			var ats [2]int64
+			if err := both(func(s rawstore.Store, i int) error {
+				calls := storetest.Single(base, key, 1)
+				err := s.Peek(ctx, calls)
+				at := max(calls[0].Charges[0].Past.Entry.Epoch, terms.NoEpoch)
+				if wrong {
+					at++
+				}
+				calls = storetest.Single(base, key, -amount)
+				calls[0].Charges[0].At = at
+				err = errors.Join(err, s.Renew(ctx, calls), calls[0].Err)
+				ats[i] = min(1, calls[0].Charges[0].At)
+				return err
+			}, key); err != nil {
+				return err
+			}
+			if ats[0] != ats[1] {
+				return fmt.Errorf("restore at %d: script differs from model: %v", now, ats)
 			}
 		case "reset":
 			key := drawKey()

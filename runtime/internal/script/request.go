@@ -155,7 +155,12 @@ func (r *request) addTerms(now int64) (size int) {
 			r.numbers = append(r.numbers, t.Reserve, max(0, int64(t.Debt)-1)) // 1: it is carried, 2: forgiven
 		}
 		if size == pastNumbers {
-			r.numbers = append(r.numbers, int64(t.Keep), t.Kept(), t.Tells)
+			keep := int64(t.Keep)
+			if t.Ledger {
+				keep *= -2
+				r.set |= lua.Ledger
+			}
+			r.numbers = append(r.numbers, keep, t.Kept(), t.Tells)
 		}
 	}
 	return size

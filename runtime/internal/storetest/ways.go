@@ -29,6 +29,8 @@ func Ways() map[string]*runtime.Rule {
 		"calendar":     {Period: rule.Day, Algorithm: runtime.FixedWindow},
 		"keeps":        {Period: rule.Day, Algorithm: runtime.FixedWindow, Keep: 2},
 		"keeps lent":   {Period: rule.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: rule.DebtCarry, Keep: 3},
+		"ledger":       {Period: rule.Day, Algorithm: runtime.FixedWindow, Ledger: rule.LedgerOn},
+		"ledger lent":  {Period: rule.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: rule.DebtCarry, Ledger: rule.LedgerOn},
 		"token":        {Window: window, Algorithm: runtime.TokenBucket},
 		"burst":        {Window: window, Algorithm: runtime.TokenBucket, Burst: 5},
 		"leaky":        {Window: window - time.Microsecond, Algorithm: runtime.LeakyBucket, Burst: 17}, // drains by fractions

@@ -6,6 +6,9 @@ import "github.com/rategen/rategen/runtime/internal/calendar"
 type Past struct {
 	// Begin and End are those of the present period. Begin is 0 if that is not known.
 	Begin, End int64
+	// Used and Entry are those of the present period, of Terms with a Ledger.
+	Used  int64
+	Entry Entry
 	// Counts are those of periods before it in which something was charged, the last one
 	// first.
 	Counts []Count
@@ -16,7 +19,17 @@ type Count struct {
 	Begin int64 // 0 if that is not known
 	End   int64 // the first instant that is not of the period
 	Used  int64
+	Entry Entry // of Terms with a Ledger
 }
+
+// An Entry is what a ledger knows of a count, see ledger.lua. The Epoch is 0 if nothing is counted.
+type Entry struct {
+	Version, Epoch, Base int64
+	Whole                bool
+}
+
+// NoEpoch stands for an Epoch of 0 where counts are restored: At is 0 of those that were not.
+const NoEpoch = 1
 
 // Last returns the counts of the last n periods, the last one first. In those that nothing is
 // kept of nothing was used.

@@ -47,6 +47,8 @@ type Terms struct {
 	Debt rule.Debt
 	// Keep is of how many periods of the calendar counts are kept when they are over.
 	Keep uint8
+	// Ledger says that a ledger reads the counts, see ledger.lua. It has a Keep.
+	Ledger bool
 	// Tells is the max by which shares of a period are told, see [Shares]; 0: none are. It is
 	// Max, or 1 where that follows the load: all of its values are one then.
 	Tells int64
@@ -113,6 +115,9 @@ type Label struct {
 	// Reached is told the shares that charges of the rule have passed, see [Charge.Tell]. It
 	// must not wait, and may be nil.
 	Reached func(Reached)
+	// Charged is told the key of each charge that a store has made or may have made, of Terms with a
+	// Ledger. It must neither wait nor keep the key, and may be nil.
+	Charged func(key []byte)
 }
 
 // MaxKey is the longest key in bytes. A longer one is cut to its start and a hash, so that no caller decides how much memory a key takes.

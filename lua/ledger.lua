@@ -1,0 +1,31 @@
+-- The pieces of take.lua for periods of the calendar whose counts a ledger reads. A key then holds
+-- an entry beside its count, and one beside each count that is kept:
+--   version  grows with each change: Redis's clock, or one more than before. So that of two
+--            readings of a count the later one is known, whoever brings it
+--   epoch    when the count began, which tells it from one that Redis has lost
+--   base     what of the count is not of this epoch: a debt that was carried, or what was restored;
+--            and below 0 what was forgiven by a reset. The rest is what was used: the total
+--   whole    1 if the count is all that counts of the period, whatever other epochs have: it was
+--            restored or reset
+--
+-- An entry of calendar.lua has 22 bytes, as what is kept of a period has, and follows that; that of
+-- the present period comes first. It is told by its version, which is never below the epoch that
+-- follows: 7 bytes each, a byte that is whole, and 2 more if base is below 0, and 7 bytes of base.
+-- One of reserved.lua is members of the present count: version, epoch, whole, and base or, below 0,
+-- less; and of a kept one a member "past" that begins and ends when that begins, and holds these in place of the
+-- count. So limits without a ledger have the same keys, and leave entries as they are.
+--
+-- TERMS  a KEEP below 0: twice as many as are kept, which entries count among.
+-- REPLY  to peek, behind the three numbers that past.lua names: how much is used, version, epoch or
+--        0, whole, base. What follows has four numbers each, an entry behind its count: the last of a
+--        count is 0; of an entry they are version, epoch, base, and whole and 2 more if base is below 0.
+-- RENEW  At no cost all of the count is forgiven. Below 0 so much more counts, that other epochs
+--        have used, unless the count is whole or its epoch not AT, 1 for none. The reply is 1 if
+--        it was done.
+--- ledger terms
+--- sets ledger
+local ledger
+--- ledger term
+--- reads keep
+--- sets keep ledger
+ledger, keep = keep < 0, math.abs(keep)

@@ -1,0 +1,291 @@
+// Package accounts reads the counts of rules with a ledger.
+//
+// It is handed the plans of such rules, and told of each charge that a store makes. It promises that
+// a key is told until its count was read after its last charge, by [Book.Charged] or, where there
+// were too many, by [Book.Scan]; and that a count is restored once. No call waits for it.
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/findings"
+	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/server"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rediswire"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+const (
+	// most is how many keys a Book remembers.
+	most = 100_000
+	// batch is how many keys are read at a time.
+	batch = 128
+	// usualEvery is how often a Book is read.
+	usualEvery = 5 * time.Second
+)
+
+// A Book has the rules with a ledger of limiters on a store, and the keys that were charged.
+type Book struct {
+	Store  terms.Store
+	Client rediswire.Client
+
+	accounts findings.Map[about, account]
+	mu       sync.Mutex
+	opened   int // how many read it
+	keys     map[string]*account
+	over     bool // there were more
+	every    time.Duration
+	told     time.Time // when all was last exported
+	made     time.Time // when the first rule was added
+}
+
+// An account is a plan by which keys are charged.
+type account struct {
+	*plan.Plan
+	namespace string
+}
+
+type about struct {
+	rule      *rule.Rule
+	namespace string
+}
+
+// A Key is a key in Redis of a rule.
+type Key struct {
+	Text string
+	*account
+}
+
+// Parts returns what tells the key from others of its rule, as [rule.Key.String] returns it.
+func (k Key) Parts() string { return string(k.Plan.Parts([]byte(k.Text))) }
+
+// Namespace returns that of the key's limiter.
+func (k Key) Namespace() string { return k.namespace }
+
+// Time returns a time in the time zone of the key.
+func (k Key) Time(t time.Time) time.Time { return k.Numbers.Period.Time(t.UnixMicro()) }
+
+// Day returns the date at a time in the time zone of the key.
+func (k Key) Day(at int64) time.Time {
+	year, month, day := k.Numbers.Period.Time(at).Date()
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+}
+
+// Add adds the plan of a rule with a ledger, by which its keys are found, and has its charges told.
+func (b *Book) Add(p *plan.Plan, namespace string) {
+	a := &account{p, namespace}
+	p.Charged = func(key []byte) { b.note(a, key) }
+	if b.accounts.Keep(about{p.Declared, namespace}, a) {
+		b.mu.Lock()
+		if b.made.IsZero() {
+			b.made = time.Now()
+		}
+		b.mu.Unlock()
+	}
+}
+
+// note notes that a key may have been charged.
+func (b *Book) note(a *account, key []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.opened == 0 {
+		return
+	}
+	if _, has := b.keys[string(key)]; has {
+		return
+	}
+	if len(b.keys) >= most {
+		b.over = true
+		return
+	}
+	b.keys[string(key)] = a
+}
+
+// Open has the book remember keys, until close is called. Who opens it reads it about every so often.
+func (b *Book) Open(every time.Duration) (close func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.every = every
+	b.opened++
+	if b.keys == nil {
+		b.keys = make(map[string]*account)
+	}
+	return sync.OnceFunc(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.opened--
+		if b.opened == 0 {
+			b.keys, b.over = nil, false
+		}
+	})
+}
+
+// Charged returns the keys that were charged since the last time, in order, and whether there were
+// more. What is not exported is to be noted [Book.Again].
+func (b *Book) Charged() (keys []Key, more bool) {
+	b.mu.Lock()
+	charged, over := b.keys, b.over
+	b.over = false
+	if len(charged) > 0 {
+		b.keys = make(map[string]*account)
+	}
+	b.mu.Unlock()
+	for text, a := range charged {
+		keys = append(keys, Key{text, a})
+	}
+	slices.SortFunc(keys, compare)
+	return keys, over
+}
+
+func compare(a, b Key) int { return strings.Compare(a.Text, b.Text) }
+
+// Again notes keys again, and that there may be more.
+func (b *Book) Again(keys []Key, more bool) {
+	for _, k := range keys {
+		b.note(k.account, []byte(k.Text))
+	}
+	b.mu.Lock()
+	b.over = b.over || more
+	b.mu.Unlock()
+}
+
+// Exported notes that all that was charged before a time was exported.
+func (b *Book) Exported(at time.Time) {
+	b.mu.Lock()
+	b.told = at
+	b.mu.Unlock()
+}
+
+// Behind reports whether there are rules, and nothing was exported ten times as long as it should be.
+func (b *Book) Behind() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last := b.made
+	if b.told.After(last) {
+		last = b.told
+	}
+	return !last.IsZero() && time.Since(last) > 10*cmp.Or(b.every, usualEvery)
+}
+
+// Find returns the key of a rule with some parts, and false if there is no rule of that name.
+func (b *Book) Find(name string, parts []byte) (k Key, ok bool) {
+	for of, a := range b.accounts.All() {
+		if of.rule.Name == name {
+			return Key{string(a.AppendKey(nil, parts)), a}, true
+		}
+	}
+	return k, false
+}
+
+// A Name is that of a rule of a namespace.
+type Name struct{ Namespace, Rule string }
+
+// Names returns those of all rules.
+func (b *Book) Names() (names []Name) {
+	for of := range b.accounts.All() {
+		if n := (Name{of.namespace, of.rule.Name}); !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// Scan finds all keys of the rules, and calls found with some at a time, in order.
+func (b *Book) Scan(ctx context.Context, found func([]Key) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var keys []Key
+	flush := func() {
+		slices.SortFunc(keys, compare)
+		if err := found(keys); err != nil {
+			cancel(err)
+		}
+		keys = keys[:0]
+	}
+	var groups []server.Group
+	for _, a := range b.accounts.All() {
+		var tag server.Tag
+		tag.Add(a.Tag)
+		groups = append(groups, server.Group{Prefix: a.Start, Tag: tag, Found: func(f server.Found) {
+			if keys = append(keys, Key{f.Key, a}); len(keys) == batch && ctx.Err() == nil {
+				flush()
+			}
+		}})
+	}
+	err := server.Survey(ctx, b.Client, groups...)
+	if err == nil && len(keys) > 0 {
+		flush()
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// A Count is what a key has used of a period.
+type Count struct {
+	Key Key
+	terms.Count
+}
+
+// Read returns the counts of keys: of the present period, and of those before it that ended after a
+// time. The keys that could not be read come back with the error.
+func (b *Book) Read(ctx context.Context, keys []Key, since int64) (counts []Count, failed []Key, err error) {
+	for part := range slices.Chunk(keys, batch) {
+		calls := make([]terms.Call, len(part))
+		for i, k := range part {
+			c := terms.Charge{}
+			k.Charge(&c, []byte(k.Text), 1)
+			calls[i].Charges = []terms.Charge{c}
+		}
+		if lost := b.Store.Peek(ctx, calls); lost != nil {
+			failed, err = append(failed, part...), lost
+			continue
+		}
+		for i := range calls {
+			if lost := calls[i].Err; lost != nil {
+				failed, err = append(failed, part[i]), lost
+				continue
+			}
+			counts = appendCounts(counts, part[i], calls[i].Charges[0].Past, since)
+		}
+	}
+	return counts, failed, err
+}
+
+// appendCounts appends the counts of a key that are known.
+func appendCounts(counts []Count, k Key, past *terms.Past, since int64) []Count {
+	if past == nil {
+		return counts
+	}
+	all := append([]terms.Count{{Begin: past.Begin, End: past.End, Used: past.Used, Entry: past.Entry}}, past.Counts...)
+	for i, c := range all {
+		if c.Entry.Epoch == 0 || i > 0 && c.End <= since {
+			continue
+		}
+		if c.Begin == 0 {
+			c.Begin = k.Numbers.Period.Before(c.End)
+		}
+		counts = append(counts, Count{Key: k, Count: c})
+	}
+	return counts
+}
+
+// Restore adds to a key's present count what other epochs have used, if it is of an epoch, or there
+// is none if that is 0. It reports whether it was, which it is once.
+func (b *Book) Restore(ctx context.Context, k Key, epoch, used int64) (bool, error) {
+	c := terms.Charge{}
+	k.Charge(&c, []byte(k.Text), -used)
+	c.At = max(epoch, terms.NoEpoch)
+	calls := []terms.Call{{Charges: []terms.Charge{c}}}
+	if err := b.Store.Renew(ctx, calls); err != nil {
+		return false, err
+	}
+	return calls[0].Err == nil && calls[0].Charges[0].At != 0, calls[0].Err
+}
