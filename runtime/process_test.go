@@ -259,11 +259,11 @@ func (c *countingClient) Do(_ context.Context, commands []rediswire.Command) {
 		args := commands[i].Args
 		switch {
 		case args[0] != "eval":
-		case args[10] == ".":
+		case args[11] == ".":
 			c.signs.Add(1)
 		default:
 			c.reports.Add(1)
-			c.last.Store(&args[10])
+			c.last.Store(&args[11])
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestRefused(t *testing.T) {
 	b.run("refused", "eve").wants(t, 0, `RULE.*\nlogin% +%hidden-\w{32} +9 .*`, others)
 
 	b.tellRefused(t, now, 200, "!model.all\tann\t12", "model.all\tann\t2", "!login.user\tacme\t4")
-	b.run("refused", "-since", "4h", "ann").wants(t, 0, `RULE.*\nmodel.all +ann +2 .*\nmodel.all +ann +12 in shadow .*\n\.+█\.+ an hour from \S+ on, of up to 14\n`, others)
+	b.run("refused", "-since", "4h", "ann").wants(t, 0, `RULE.*\nmodel.all +ann +2 .*\nmodel.all +ann +12 in shadow .*\n\.*█\.+ an hour from \S+ on, of up to 14\n`, others)
 	b.run("refused", "-since", "4h", "-o", "json", "ann").wants(t, 0, `.*"refused":12,"shadow":true,.*`, others)
 
 	// A caller for whom nothing is counted any more is found by what was refused.
