@@ -108,6 +108,7 @@ end
 local most = (param - cost) * 1000000
 room = (param * 1000000 - level) / 1000000
 room = room - room % 1
+--- insert fair
 local empty
 local gaps, gap, early -- pairs; which of them cost fits; and where that begins
 local moved -- gaps are to be written
@@ -227,6 +228,7 @@ end
 local back, made, closing = cost * 1000000, at, nil
 cost = 0
 --- insert look
+--- insert reclaim
 if level == 0 then
   back = 0
 elseif more >= 0 then

@@ -30,6 +30,9 @@ var Algorithms = func() (names [len(algorithm.Scripts)]string) {
 // values than others. In a script with it those of all algorithms do.
 const Reserved = 1 << (len(Algorithms) - 1)
 
+// Shares is the bit of shares.lua. In a script with it all runs have two more values.
+const Shares = Reserved >> 1
+
 // Operations of a script. A set has one of them; 0 takes calls with one limit each.
 const (
 	// Several stands for several.lua.
@@ -96,7 +99,7 @@ func Take(set uint) string {
 			for _, file := range algorithm.Scripts[i].Files {
 				q.read(file)
 			}
-			for _, before := range []string{"period", "extra terms", "extra term"} {
+			for _, before := range []string{"period", "extra terms", "extra term", "claim", "lone claim", "keep claim", "limit claim"} {
 				p[before] += q.expand(q[before])
 			}
 			q["loop"] = q[loop]
@@ -118,15 +121,19 @@ func Take(set uint) string {
 	return sized(set, p.expand(source("take.lua")))
 }
 
-// sized puts in how many values terms have, and where the cost of one call is.
+// sized puts in how many values terms have and a run of limits, and where the cost of one call is.
 func sized(set uint, script string) string {
+	size, cost, run := "6", "7", "4"
 	switch {
 	case set&Past != 0:
-		return strings.NewReplacer("SIZE", "11", "COST", "12").Replace(script)
+		size, cost = "11", "12"
 	case set&Reserved != 0:
-		return strings.NewReplacer("SIZE", "8", "COST", "9").Replace(script)
+		size, cost = "8", "9"
 	}
-	return strings.NewReplacer("SIZE", "6", "COST", "7").Replace(script)
+	if set&Shares != 0 {
+		run = "6"
+	}
+	return strings.NewReplacer("SIZE", size, "COST", cost, "RUN", run).Replace(script)
 }
 
 // Pieces are texts by their names; see prelude.lua for why there are such. In a

@@ -17,7 +17,10 @@ func TestBlock(t *testing.T) {
 		}
 		for _, kind := range []uint{0, Several, Settle, One} {
 			with := comment.ReplaceAllString(Take(Block|kind|1<<i), "")
-			for _, piece := range []string{`ends(, \w+)? = `, `active = ends`, `local written = redis\.pcall\(`} { // reads, tells, writes
+			for k, piece := range []string{`ends(, \w+)? = `, `active = ends`, `local written = redis\.pcall\(`} { // reads, tells, writes
+				if k == 2 && kind == Settle && name == "shares" {
+					continue // whose blocks are members that a charge leaves alone
+				}
 				if !regexp.MustCompile(piece).MatchString(with) {
 					t.Errorf("%s, set %d: %q is missing", name, Block|kind|1<<i, piece)
 				}

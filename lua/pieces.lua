@@ -76,7 +76,7 @@ for i = place, last do
     --- insert look
     --- insert refuse
     if not charging then
-      retry, at, delay = retry or 1, charged, turn
+      retry, at, delay = retry or 1, charged, turn or delay
     elseif retry then
       --- insert heal
       --- insert place
@@ -85,8 +85,7 @@ for i = place, last do
     else
       allowed = 1
       if times > 1 then
-        -- At least one fits, even if the rounding of a large level hides it.
-        allowed = math.max(1, math.min(times, math.floor(room / cost)))
+        --- insert fit
         cost = cost * allowed
       end
       --- insert lift
@@ -101,6 +100,11 @@ for i = place, last do
   until not again
   --- insert reply
 end
+--- fit
+--- reads cost room times
+--- sets allowed
+-- At least one fits, even if the rounding of a large level hides it.
+allowed = math.max(1, math.min(times, math.floor(room / cost)))
 --- loops
 --- reads algorithm
 if algorithm == 'ALGORITHM' then
@@ -220,11 +224,11 @@ n = n + 2
 --- run
 --- reads arg
 --- sets arg
-arg = arg + 4
+arg = arg + RUN
 --- run to settle
 --- reads arg
 --- sets arg
-arg = arg + 6
+arg = arg + RUN + 2
 --- strings
 --- reads keys last place
 --- sets before found

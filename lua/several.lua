@@ -57,6 +57,7 @@ end
 local function each(limits, step, admitted)
   for _, limit in ipairs(limits) do
     use(limit.terms)
+    --- insert limit claim
     limit.shadow = shadow
     if not shadow or not limits[2] then
       step(limit, admitted)
@@ -75,7 +76,7 @@ local function tell(limits)
       --- insert fail
     else
       --- insert told
-      reply(limit.retry and 0 or 1, limit.room, limit.retry or limit.more, limit.reset, limit.at, limit.delay, limit.mark)
+      reply(limit.retry and 0 or 1, limit.room, limit.retry or limit.more, limit.reset, limit.at, limit.delay or limit.retry and limit.turn, limit.mark)
       --- insert tell former
     end
   end
@@ -124,11 +125,12 @@ local act = operation == 'take' and take_all or peek_all
 local function decide_call()
   local limits, which = {}, nil
   repeat
-    arg = arg + 4
+    arg = arg + RUN
     which = ARGV[arg] + 0
     local times = ARGV[arg + 2] + 0
     limits[#limits + 1] = { key = KEYS[place], terms = math.abs(which),
       cost = ARGV[arg + 1] + 0, times = times }
+    --- insert keep claim
     limits.wait = limits.wait or times < 1
     place = place + 1
   until which > 0
@@ -161,11 +163,11 @@ local none
 limit.room, limit.retry, limit.reset, limit.turn, limit.charge, none, none, limit.place = looks[algorithm](limit.key, limit.cost)
 --- peeked
 --- reads algorithm limit looks
-limit.room, limit.retry, limit.reset = looks[algorithm](limit.key, limit.cost)
+limit.room, limit.retry, limit.reset, limit.turn = looks[algorithm](limit.key, limit.cost)
 --- together
 --- reads arg decide_call operation replies
 --- sets n
-while arg + 4 < #ARGV and (operation ~= 'take' or ARGV[arg + 4] + 0 < 0) do
+while arg + RUN < #ARGV and (operation ~= 'take' or ARGV[arg + RUN] + 0 < 0) do
   decide_call()
   n = #replies
 end

@@ -3,7 +3,7 @@
 --
 -- KEYS   that of the limit
 -- ARGV   "take", with "check " before it as in take.lua; window max param more mode, which
---        are those of take.lua; and the cost
+--        are those of take.lua; the cost; and the weight and tenant, as there
 -- REPLY  that of take.lua
 local replies = {}
 --- insert only key
@@ -16,6 +16,7 @@ local i = 1 -- the terms begin behind it
 local function decide()
   --- insert prelude
   local n, key, cost, charging, times = 1, KEYS[1], ARGV[COST] + 0, true, 1
+  --- insert lone claim
   --- insert term
   --- insert duration
   --- insert extra term

@@ -270,6 +270,8 @@ func (d *Decision) keep(l *Limiter, limits []Limit, c *decide.Call) {
 		d.keepOne(l, &limits[0], &c.Try, t)
 		if made := c.Charges[0].Made(t); made < limits[0].Cost {
 			d.items = &ledger.Item{Parts: slices.Clone(rule.PartsOf(&limits[0]).Bytes())}
+			tenant, weight := rule.PartsOf(&limits[0]).Tenant()
+			d.items.Tenant, d.items.Weight = slices.Clone(tenant), weight
 			d.items.At, d.items.Mark, d.items.Charged = t.At, t.Mark, made
 			describe(&limits[0], d.items)
 		}
@@ -282,6 +284,8 @@ func (d *Decision) keepEach(limits []Limit, c *decide.Call) {
 	d.items = &items[0]
 	for i := range limits {
 		items[i].Parts = c.Shelf.Parts(rule.PartsOf(&limits[i]).Bytes())
+		tenant, weight := rule.PartsOf(&limits[i]).Tenant()
+		items[i].Tenant, items[i].Weight = c.Shelf.Parts(tenant), weight
 		describe(&limits[i], &items[i])
 	}
 	for i := range c.Tries {

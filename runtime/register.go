@@ -107,7 +107,7 @@ func difference(r, o *Rule) string {
 	}{
 		{"algorithm", r.Algorithm, o.Algorithm}, {"storage", r.Storage, o.Storage}, {"window", r.Window, o.Window},
 		{"period", r.Period, o.Period}, {"zone", r.Zone, o.Zone}, {"anchor", r.Anchor, o.Anchor}, {"keep", r.Keep, o.Keep}, {"ledger", r.Ledger, o.Ledger},
-		{"max", r.Max, o.Max}, {"burst", r.Burst, o.Burst}, {"resolution", r.Resolution, o.Resolution},
+		{"max", r.Max, o.Max}, {"burst", r.Burst, o.Burst}, {"headroom", r.Headroom, o.Headroom}, {"resolution", r.Resolution, o.Resolution},
 		{"buckets", r.Buckets, o.Buckets},
 		{"block", r.Block, o.Block}, {"lease", r.Lease, o.Lease}, {"reserve", r.Reserve, o.Reserve}, {"debt", r.Debt, o.Debt},
 		{"hold", r.Hold, o.Hold}, {"being adaptive", plan.Adapts(r), plan.Adapts(o)}, {"wait", r.Wait, o.Wait},

@@ -104,6 +104,10 @@ func (d *Decision) charged(i int) (limit Limit, made ledger.Made, ok bool) {
 		return Limit{}, made, false
 	}
 	parts := keytext.ParsedParts(string(c.Parts))
+	if c.Weight != 0 {
+		tenant := keytext.ParsedParts(string(c.Tenant))
+		parts.SetTenant(&tenant, c.Weight)
+	}
 	if c.Invalid != nil {
 		parts.Fail(c.Invalid)
 	}
@@ -171,7 +175,7 @@ func (l *Limiter) correct(b *ledger.Settlement, limit *Limit, made ledger.Made, 
 	if err != nil {
 		return false, err
 	}
-	err = b.Correct(p, rule.PartsOf(limit).Bytes(), made, cost)
+	err = b.Correct(p, rule.PartsOf(limit), made, cost)
 	if err == nil {
 		if cost == 0 && !p.Terms.Is(algorithm.Lends) && p.Sample != nil && p.Sample.Return() {
 			l.events.log.Find(report.AllRefunded, p.Name, "")

@@ -26,6 +26,8 @@ const (
 	Merges
 	// Repeats lets a refusal be repeated from memory.
 	Repeats
+	// Divides is of a level that tenants share.
+	Divides
 )
 
 // A Need is what a rule has beside its algorithm's name that takes a row of its own.
@@ -36,6 +38,7 @@ const (
 	Layers                   // coarse buckets have fine ones
 	Wait                     // calls may wait
 	Period                   // its window is a period of the calendar
+	Share                    // it is divided among tenants
 	Return                   // charges lapse, or what is owed is carried to the next window
 	needs
 )

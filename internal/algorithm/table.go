@@ -12,6 +12,8 @@ const (
 	TokenBucket
 	LeakyBucket
 	Queue          // a leaky bucket that calls leave evenly spaced
+	DividedTokens  // a TokenBucket that tenants share
+	DividedLeaky   // a LeakyBucket likewise
 	Permits        // what calls hold while they run
 	Calendar       // one count, of a period of the calendar
 	Reserved       // FixedWindow, of which charges may lapse or what is owed may be more than one count
@@ -41,6 +43,7 @@ const (
 	Window
 	Dates
 	Level
+	Division
 	Permit
 	Reservation
 	States
@@ -62,23 +65,28 @@ var Scripts = [...]Script{
 	{"bucket", []string{"bucket.lua"}},
 	{"permits", []string{"concurrency.lua"}},
 	{"calendar", []string{"fixed_window.lua", "calendar.lua"}},
+	{Shares, []string{"bucket.lua", "shares.lua"}},
 	{Returns, []string{"reserved.lua"}},
 }
 
-// Returns is the name of the script with more values.
-const Returns = "reserved"
+// Returns is the name of the script with more values, and Shares that of which calls have more.
+const (
+	Returns = "reserved"
+	Shares  = "shares"
+)
 
 // Words that several rows have.
 const (
-	atMost  = "At most {calls} in {any}."
-	last    = "A call is refused while the last {window} have no room for it, and then counts for nothing."
-	refused = "A call is refused while the {per} has no room for it, and then counts for nothing."
-	level   = "A string with a level and its time."
-	longer  = " So that the limit holds all the same, Redis counts every call for {lease} longer."
-	lower   = " So that the limit holds all the same, the burst is lower by what drains in {lease}."
-	entries = "A sorted set with the bounds of the {per}, a count, and an entry for each call that runs.{keep}"
-	twice   = "Around the end of a window up to {twice} may pass within {window}."
-	first   = "At most {calls} in a window of {per}, which the first call begins."
+	atMost   = "At most {calls} in {any}."
+	last     = "A call is refused while the last {window} have no room for it, and then counts for nothing."
+	refused  = "A call is refused while the {per} has no room for it, and then counts for nothing."
+	level    = "A string with a level and its time."
+	division = "A sorted set with a level and its time, and an entry for each share."
+	longer   = " So that the limit holds all the same, Redis counts every call for {lease} longer."
+	lower    = " So that the limit holds all the same, the burst is lower by what drains in {lease}."
+	entries  = "A sorted set with the bounds of the {per}, a count, and an entry for each call that runs.{keep}"
+	twice    = "Around the end of a window up to {twice} may pass within {window}."
+	first    = "At most {calls} in a window of {per}, which the first call begins."
 )
 
 // Rows are those of all algorithms.
@@ -123,6 +131,16 @@ var Rows = [Algorithms]Row{
 	Queue: {
 		Name: "leaky-bucket", Need: Wait, Script: "bucket", State: Level, Suffix: "%queue", Traits: Drains | Queues,
 		Words: Words{"{calls} per {per}, evenly spaced.", "", "", level, lower}, // the row of wait says who is refused
+	},
+	DividedTokens: {
+		Name: "token-bucket", Need: Share, Script: Shares, State: Division, Suffix: "%shares", Traits: Drains | Divides | Merges | Repeats,
+		Words: Words{"{calls} per {per} in the long run.", "",
+			"A call is refused while the bucket has no tokens for it, and then counts for nothing.", division, ""},
+	},
+	DividedLeaky: {
+		Name: "leaky-bucket", Need: Share, Script: Shares, State: Division, Suffix: "%leaky-shares", Traits: Drains | Divides | Merges | Repeats,
+		Words: Words{"{calls} per {per} in the long run.", "",
+			"A call is refused while the bucket has no room for it, and then counts for nothing.", division, ""},
 	},
 	Permits: {
 		Name: "concurrency", Script: "permits", State: Permit, Suffix: "%permits", Traits: Lends | Merges | Repeats,

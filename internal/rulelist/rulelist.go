@@ -36,6 +36,7 @@ type Rule struct {
 	Ledger     string   `json:"ledger,omitempty"`
 	Buckets    string   `json:"buckets,omitempty"`
 	Burst      int64    `json:"burst,omitempty"`
+	Headroom   int64    `json:"headroom,omitempty"`
 	Wait       string   `json:"wait,omitempty"`
 	Block      string   `json:"block,omitempty"`
 	Lease      string   `json:"lease,omitempty"`
@@ -51,7 +52,7 @@ func New(r *runtime.Rule) Rule {
 	l := Rule{
 		File: r.Source, Name: r.Name, Prefix: r.Prefix, AnyKey: true,
 		Window: r.Window.String(), Max: strconv.FormatInt(r.Max, 10), Algorithm: r.Algorithm.String(),
-		Burst: r.Burst, Keep: r.Keep, Mode: r.Mode.String(), Message: r.Message,
+		Burst: r.Burst, Headroom: r.Headroom, Keep: r.Keep, Mode: r.Mode.String(), Message: r.Message,
 	}
 	for text, d := range l.durations(r) {
 		if *d != 0 {
@@ -90,7 +91,7 @@ func (l *Rule) Rule() (*runtime.Rule, error) {
 	if !l.AnyKey && (l.Name == "" || l.Prefix == "") || l.Window == "" {
 		return nil, errors.New("it has no name, prefix or window")
 	}
-	r := &runtime.Rule{Name: l.Name, Prefix: l.Prefix, Burst: l.Burst, Keep: l.Keep, Hold: l.Hold != nil, Message: l.Message, Source: l.File}
+	r := &runtime.Rule{Name: l.Name, Prefix: l.Prefix, Burst: l.Burst, Headroom: l.Headroom, Keep: l.Keep, Hold: l.Hold != nil, Message: l.Message, Source: l.File}
 	if !l.AnyKey { // else the file names the method
 		r.Source += ": " + l.Interface
 	}

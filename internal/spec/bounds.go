@@ -19,9 +19,10 @@ const (
 	MaxLogCost = algorithm.MaxLogCost
 	MaxCount   = algorithm.MaxCount
 	MaxAmount  = algorithm.MaxAmount
-	MaxBuckets = 1000 // of a sliding counter
-	MaxLimits  = 8    // on one call
-	MaxKeep    = 60   // periods whose counts are kept
+	MaxBuckets = 1000      // of a sliding counter
+	MaxLimits  = 8         // on one call
+	MaxKeep    = 60        // periods whose counts are kept
+	MaxWeight  = 1_000_000 // of a share
 
 	// MaxDrain is the longest time in microseconds that a full bucket may take to drain: 142
 	// years. Beyond it a microsecond would be lost in rounding.

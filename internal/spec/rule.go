@@ -19,6 +19,7 @@ type Rule struct {
 	Period                                 bool // of the calendar; Window is a time that none is longer than
 	Keep                                   int64
 	Ledger                                 bool
+	Shared                                 bool // divided among shares
 }
 
 // IsQueue reports whether calls stand in line, and leave it evenly spaced.
@@ -76,7 +77,34 @@ func (r *Rule) Check() error {
 	if err := r.FitsHold(); r.Hold && err != nil {
 		return fmt.Errorf("hold: %w", err)
 	}
+	if err := r.FitsShare(); r.Shared && err != nil {
+		return fmt.Errorf("headroom: %w", err)
+	}
 	return nil
+}
+
+// FitsShare returns what keeps the rule from being divided among shares.
+func (r *Rule) FitsShare() error {
+	switch {
+	case !r.plain().Meets(algorithm.Share):
+		return fmt.Errorf("a %s gives room back in lumps, and who asks most often takes a lump: count with a token-bucket or a leaky-bucket", r.Algorithm)
+	case r.Wait > 0:
+		return errors.New("calls that wait are in one line, in the order of their arrival, whoever they are of: remove wait")
+	case r.Lease > 0:
+		return errors.New("a process with a lease decides without knowing what others have used: remove lease")
+	}
+	return nil
+}
+
+// MostHeadroom returns the largest headroom of a bucket that is divided: 0 if it cannot be.
+func MostHeadroom(burst, max int64) int64 { return min(burst/2, max) }
+
+// Headroom returns the headroom in force: what is declared, or a quarter of the burst for -1.
+func Headroom(declared, burst, limit int64) int64 {
+	if declared < 0 {
+		declared = max(1, burst/4)
+	}
+	return min(declared, MostHeadroom(burst, limit))
 }
 
 // FitsPeriod returns what keeps the rule from counting in periods of the calendar.

@@ -2,6 +2,7 @@ package rawstore
 
 import (
 	"context"
+	"fmt"
 	"math/bits"
 	"time"
 
@@ -48,6 +49,9 @@ type Terms struct{ plan *plan.Plan }
 func NewTerms(r *runtime.Rule, max int64, start string) (Terms, error) {
 	if err := rule.CheckCall(r, max, 1); err != nil {
 		return Terms{}, err
+	}
+	if r.Headroom != 0 {
+		return Terms{}, fmt.Errorf("rule %q divides its limit among shares, and a recording does not say of which share a call is", r.Name)
 	}
 	p := &plan.Plan{Key: plan.Key{Rule: r, Max: max}, Label: terms.Label{Name: r.Name, Start: start}, Declared: r,
 		Numbers: plan.NumbersOf(r)}

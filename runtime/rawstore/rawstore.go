@@ -29,6 +29,7 @@ type Charge struct {
 	Held     int64
 	Deferred bool                // beside a queue: it is made at the call's turn
 	Reached  func(terms.Reached) // hears of shares of a rule with a Period, or is nil
+	terms.Claim
 
 	terms.Result
 	Err error
@@ -133,7 +134,7 @@ func execute(calls []Call, do func([]terms.Call) error) error {
 func (c *Charge) Engine() terms.Charge {
 	plain := found(c.Rule, max(1, c.Max))
 	plain.Key, plain.Cost, plain.Wait, plain.At, plain.Mark = c.Key, c.Cost, c.Wait, c.At, c.Mark
-	plain.Deferred = c.Deferred
+	plain.Deferred, plain.Claim = c.Deferred, c.Claim
 	if plain.Is(algorithm.Queues) {
 		plain.More = c.Wait.Microseconds()
 	}
@@ -164,11 +165,15 @@ func found(rule *runtime.Rule, max int64) terms.Charge {
 	}
 	asked := new(asked)
 	limiter := runtime.New(New(asked, nil), runtime.WithLogger(slog.New(slog.DiscardHandler)))
-	if _, err := limiter.Take(context.Background(), of.Rule.Limit(nil).WithMax(max)); err != nil || asked.charge.Cost == 0 {
+	limit := of.Rule.Limit(nil).WithMax(max)
+	if of.Headroom != 0 {
+		limit = limit.WithShare(nil, 1)
+	}
+	if _, err := limiter.Take(context.Background(), limit); err != nil || asked.charge.Cost == 0 {
 		panic(fmt.Sprintf("rawstore: %+v with a max of %d: %v", of.Rule, max, err))
 	}
 	c := asked.charge
-	c.Key = nil
+	c.Key, c.Claim = nil, terms.Claim{}
 	known.Store(key{*rule, max}, c)
 	return c
 }

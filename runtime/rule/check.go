@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -75,14 +76,25 @@ func (r *Rule) check(p *calendar.Period, max, cost int64) error {
 		return fmt.Errorf("debt: unknown policy %d", uint8(r.Debt))
 	case r.Ledger > LedgerHash:
 		return fmt.Errorf("ledger: unknown ledger %d", uint8(r.Ledger))
-	case r.Resolution|r.Block|r.Lease|r.Reserve == 0 && r.Keep == 0 && r.Ledger == LedgerOff && r.Debt == DebtDefault && !r.Hold && p == nil:
+	case r.Headroom < -1:
+		return fmt.Errorf("headroom %d is negative", r.Headroom)
+	case r.Headroom == 0 && r.Resolution|r.Block|r.Lease|r.Reserve == 0 && r.Keep == 0 && r.Ledger == LedgerOff && r.Debt == DebtDefault && !r.Hold && p == nil:
 		return nil
 	}
-	fit := spec.Rule{Algorithm: plain.Name, Window: window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease, Reserve: r.Reserve, Hold: r.Hold, Period: p != nil, Keep: int64(r.Keep), Ledger: r.Ledger != LedgerOff}
+	fit := spec.Rule{Algorithm: plain.Name, Window: window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease, Reserve: r.Reserve, Hold: r.Hold, Period: p != nil, Keep: int64(r.Keep), Ledger: r.Ledger != LedgerOff, Shared: r.Headroom != 0}
 	if r.Debt != DebtDefault {
 		fit.Debt = r.Debt.String()
 	}
-	return fit.Check()
+	return cmp.Or(fit.Check(), r.checkHeadroom())
+}
+
+// checkHeadroom returns what is wrong with the headroom of a bucket.
+func (r *Rule) checkHeadroom() error {
+	least, most := max(1, r.Headroom), spec.MostHeadroom(Capacity(r, r.Max), r.Max)
+	if r.Headroom == 0 || r.Max <= 0 || least <= most {
+		return nil
+	}
+	return fmt.Errorf("headroom %d is above %d, half the burst and no more than max: give the rule a larger burst, or a lower headroom", least, most)
 }
 
 // plain returns the row of the rule's algorithm, which has what holds whatever else the rule says.

@@ -42,6 +42,14 @@ func Capacity(r *Rule, max int64) int64 {
 	return burst
 }
 
+// FitHeadroom lowers the headroom of a rule whose max or burst was lowered. A bucket for one event is
+// not divided.
+func FitHeadroom(r *Rule) {
+	if most := spec.MostHeadroom(Capacity(r, r.Max), r.Max); r.Headroom > most || most == 0 && r.Max > 0 {
+		r.Headroom = most
+	}
+}
+
 // CheckPrefix returns an [ErrInvalidLimit] if a rule has no keys of its own.
 func CheckPrefix(r *Rule) error {
 	switch {

@@ -144,6 +144,21 @@ func (l Limit) WithMax(n int64) Limit {
 	return l
 }
 
+// WithShare returns the limit for a call of one of those who share it, by a rule with a Headroom: whose
+// share says, as a [Key] of what divides the limit, a tenant's name say. A nil one is the Key without
+// parts. A tenant of weight 2 may use twice as much as one of weight 1 when both want more than there
+// is. A weight below 1 or above [MaxWeight] is [ErrInvalidLimit].
+func (l Limit) WithShare(share *Key, weight int64) Limit {
+	if share == nil {
+		share = &Key{}
+	}
+	if weight < 1 || weight > MaxWeight {
+		weight = keytext.InvalidWeight
+	}
+	l.Key.parts.SetTenant(&share.parts, uint32(weight))
+	return l
+}
+
 // PartsOf returns the parts of a limit's key. Like PeriodOf and MakeLimit it is for package
 // runtime.
 func PartsOf(l *Limit) *keytext.Parts { return &l.Key.parts }

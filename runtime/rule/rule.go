@@ -32,6 +32,8 @@ const (
 	MaxLimits = spec.MaxLimits
 	// MaxKeep is the largest Keep.
 	MaxKeep = spec.MaxKeep
+	// MaxWeight is the largest weight of [Limit.WithShare].
+	MaxWeight = spec.MaxWeight
 )
 
 // A Rule declares one limit: how much of what is admitted in which time. Generated code holds
@@ -82,6 +84,17 @@ type Rule struct {
 	// Burst is how much a [TokenBucket] or [LeakyBucket] admits at once; 0 means Max. For a
 	// queue it is how much may be in line, and 0 means no bound but Wait.
 	Burst int64
+	// Headroom, if not 0, divides a [TokenBucket] or [LeakyBucket] among the shares
+	// of [Limit.WithShare], which every limit of the rule then has. The last so many tokens are for
+	// shares that have used less of late than the heaviest, by their weight: one for each event that
+	// they are behind, and all for one that has used half as much or less. Use of late decays by 1/e in a
+	// Window. The others stay below Burst less Headroom, and nothing idles: shares that ask for more
+	// than there is use it evenly, by their weights, and who asks for less gets it.
+	//
+	// It is at most half the burst, and at most Max. -1 is a quarter of the burst, or 1. Where an
+	// override or the Max of a call leaves a lower bound, that is in force. A Block is one of the
+	// share. A rule with a Headroom has no Lease and no Wait.
+	Headroom int64
 	// Wait is how long a call may wait for its turn instead of being refused at once. The
 	// context's deadline shortens it. Calls of a limiter go on in the order of their arrival. In
 	// [ModeShadow] mode nobody waits.

@@ -61,6 +61,13 @@ func (c *Call) Key(p *plan.Plan, parts []byte) []byte {
 	return c.keys[start:len(c.keys):len(c.keys)]
 }
 
+// claim copies for whom a limit is charged to the call's memory.
+func (c *Call) claim(name []byte, weight uint32) terms.Claim {
+	start := len(c.keys)
+	c.keys = append(c.keys, name...)
+	return terms.Claim{Tenant: c.keys[start:len(c.keys):len(c.keys)], Weight: int64(weight)}
+}
+
 // Adopt makes the charge of a lone limit that does not wait, and goes on with a try of it.
 // Rechecks is what was found about that.
 func (c *Call) Adopt(p *plan.Plan, parts []byte, cost, own int64, try *Try, rechecks bool) {
@@ -87,7 +94,7 @@ func (c *Call) Begin(ctx context.Context, since, arrived time.Duration) {
 	c.Tries = c.Tries[:0]
 	for i := range c.Charges {
 		c.Tries = append(c.Tries, terms.Charge{})
-		c.Charges[i].Plan.Charge(&c.Tries[i], c.Charges[i].Key, c.Charges[i].Cost)
+		c.Charges[i].begin(&c.Tries[i])
 	}
 	if since != 0 {
 		c.limitWait(ctx, since)

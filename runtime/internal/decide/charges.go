@@ -3,6 +3,7 @@ package decide
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -80,9 +81,34 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 		}
 		return nil
 	}
+	if err := c.addClaim(&charge, limit); err != nil {
+		if p.Terms.Shadow && c.Operation != Peek {
+			e.leaveOut(ctx, c, p, err)
+			return nil
+		}
+		return err
+	}
 	charge.Key = c.Key(p, parts.Bytes())
 	if same := c.put(charge, e.sharedKey); same != nil {
 		return e.join(same, &charge)
+	}
+	return nil
+}
+
+// addClaim fills in for whom a limit is charged that is divided.
+func (c *Call) addClaim(o *Charge, limit *rule.Limit) error {
+	name, weight := rule.PartsOf(limit).Tenant()
+	divided := limit.Rule.Headroom != 0
+	switch {
+	case !divided && weight == 0:
+	case !divided:
+		return rule.Invalid(limit.Rule, errors.New("the limit has a share, and its rule divides nothing: give the rule a Headroom, or leave WithShare out"))
+	case weight == 0:
+		return rule.Invalid(limit.Rule, errors.New("the rule has a Headroom, and the limit is of no share: say by WithShare whose it is"))
+	case weight > rule.MaxWeight:
+		return rule.Invalid(limit.Rule, fmt.Errorf("the weight of a share is not between 1 and %d", rule.MaxWeight))
+	case o.Plan.Divided():
+		o.Claim = c.claim(name, weight)
 	}
 	return nil
 }
@@ -127,6 +153,10 @@ func (e *Engine) join(c, o *Charge) error {
 	first, other := c.Plan.Rule, o.Plan.Rule
 	if !c.Plan.Numbers.CountsAs(o.Plan.Numbers) {
 		return fmt.Errorf("%w: rules %q and %q of one call have the same prefix and key, and count in different ways: give them prefixes of their own",
+			rule.ErrInvalidLimit, first.Name, other.Name)
+	}
+	if c.Weight != o.Weight || !bytes.Equal(c.Tenant, o.Tenant) {
+		return fmt.Errorf("%w: rules %q and %q of one call have the same key and different shares: a call is of one share of a limit",
 			rule.ErrInvalidLimit, first.Name, other.Name)
 	}
 	if o.Plan.Max < c.Plan.Max {

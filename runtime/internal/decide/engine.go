@@ -139,6 +139,7 @@ type Charge struct {
 	Plan *plan.Plan
 	Key  []byte
 	Cost int64
+	terms.Claim
 	// DeclaredMax is the max before overrides and load have changed it.
 	DeclaredMax int64
 	// Limits are those of the call that the charge is for: bit i stands for the i-th.
@@ -147,6 +148,12 @@ type Charge struct {
 	EmptyPart, InvalidKey bool
 
 	atTurn bool // it is made at the call's turn, which has come
+}
+
+// begin fills in a new try of the charge.
+func (c *Charge) begin(t *terms.Charge) {
+	c.Plan.Charge(t, c.Key, c.Cost)
+	t.Claim = c.Claim
 }
 
 // By returns the plan by which a charge was decided at a try.

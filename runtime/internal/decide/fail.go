@@ -113,7 +113,7 @@ func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
 			share := c.Charges[i].Plan.Share
 			var one terms.Charge
 			share.Charge(&one, t.Key, min(t.Cost, share.Capacity))
-			one.Wait = t.Wait
+			one.Wait, one.Claim = t.Wait, t.Claim
 			if share.Queues() {
 				one.More = t.Wait.Microseconds()
 			}

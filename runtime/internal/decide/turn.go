@@ -49,7 +49,7 @@ func (e *Engine) beginTurn(ctx context.Context, c *Call, limits []rule.Limit, si
 			o.Plan, o.Key = p, c.Key(p, rule.PartsOf(limit).Bytes())
 		}
 		*t = terms.Charge{}
-		o.Plan.Charge(t, o.Key, o.Cost)
+		o.begin(t)
 		o.atTurn, t.Wait = true, c.waitLeft(ctx, o.Plan, since)
 		c.introduce(o, t)
 		due = due || on

@@ -10,15 +10,17 @@ import (
 
 // Inline is how many bytes of [Parts] need no heap. Ids, addresses and tuples of them
 // fit. Parts so take a multiple of 16 bytes, which is how many are copied at a time.
-const Inline = 102
+const Inline = 97
 
 // Parts are the parts of a key, escaped and joined by colons. They are a plain value: a
 // copy grows on its own.
 type Parts struct {
-	rare   *rare // nil as long as the parts fit inline, are valid and not empty
+	rare   *rare  // nil as long as the parts fit inline, are valid and not empty, and there is no tenant
+	weight uint32 // of the tenant, or 0
 	inline [Inline]byte
 	n      uint8
 	count  uint8
+	tenant uint8 // how many bytes at the end of inline are its name
 }
 
 // A rare holds what few keys have. It is kept apart, so that the others are quick to
@@ -27,6 +29,8 @@ type rare struct {
 	err   error
 	spill []byte // all bytes, once they do not fit inline
 	empty bool   // a part is empty
+
+	tenant []byte // its name, if that does not fit inline
 }
 
 // emptyPart is what parts have of which one is empty, and that are like others else.
@@ -83,7 +87,16 @@ func ParsedParts(text string) (p Parts) {
 }
 
 // Fail makes parts that were read again ones that could not be built.
-func (p *Parts) Fail(err error) { p.rare = &rare{err, p.spill(), p.HasEmpty()} }
+func (p *Parts) Fail(err error) { p.rare = p.withRare(err, p.spill(), p.HasEmpty()) }
+
+// withRare returns a copy of what few parts have, with other values.
+func (p *Parts) withRare(err error, spill []byte, empty bool) *rare {
+	r := rare{err: err, spill: spill, empty: empty}
+	if p.rare != nil {
+		r.tenant = p.rare.tenant
+	}
+	return &r
+}
 
 // Err returns why the parts cannot be built, or nil.
 func (p *Parts) Err() error {
@@ -96,8 +109,8 @@ func (p *Parts) Err() error {
 // HasEmpty reports whether a part is empty.
 func (p *Parts) HasEmpty() bool { return p.rare != nil && p.rare.empty }
 
-// Plain returns the bytes, and reports whether the parts are like most: inline, valid and
-// not empty.
+// Plain returns the bytes, and reports whether the parts are like most: inline, valid,
+// not empty and without a tenant.
 func (p *Parts) Plain() ([]byte, bool) { return p.inline[:p.n], p.rare == nil }
 
 // Bytes returns the parts as they stand in a key.
@@ -130,11 +143,16 @@ func (p *Parts) write(b []byte) {
 		p.n += uint8(copy(p.inline[p.n:], b))
 		return
 	}
-	p.rare = &rare{p.Err(), append(p.grown(len(b)), b...), p.HasEmpty()}
+	p.rare = p.withRare(p.Err(), append(p.grown(len(b)), b...), p.HasEmpty())
 }
 
 // fits reports whether n more bytes fit inline.
-func (p *Parts) fits(n int) bool { return int(p.n)+n <= Inline && p.spill() == nil }
+func (p *Parts) fits(n int) bool {
+	if p.rare == nil {
+		return int(p.n)+n <= Inline
+	}
+	return int(p.n)+int(p.tenant)+n <= Inline && p.rare.spill == nil
+}
 
 // grown returns a copy of the bytes with room for n more.
 func (p *Parts) grown(n int) []byte {
@@ -149,9 +167,9 @@ func addEscaped[T string | []byte](p *Parts, s T) {
 	case size == 0 && p.rare == nil:
 		p.rare = emptyPart
 	case size == 0:
-		p.rare = &rare{p.Err(), p.spill(), true}
+		p.rare = p.withRare(p.Err(), p.spill(), true)
 	case !p.fits(size):
-		p.rare = &rare{p.Err(), spec.AppendEscaped(p.grown(size), s), p.HasEmpty()}
+		p.rare = p.withRare(p.Err(), spec.AppendEscaped(p.grown(size), s), p.HasEmpty())
 	case extra == 0:
 		p.n += uint8(copy(p.inline[p.n:], s))
 	default:

@@ -25,6 +25,8 @@ type Item struct {
 	Max     int64
 	Period  *calendar.Period
 	Parts   []byte
+	Tenant  []byte // whose share was charged, at a weight; 0: the limit is not divided
+	Weight  uint32
 	Invalid error // why the key could not be built, or nil
 	Next    *Item // of the decision
 }

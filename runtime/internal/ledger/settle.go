@@ -5,6 +5,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/rategen/rategen/runtime/internal/keytext"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -46,6 +47,13 @@ func (b *Settlement) key(p *plan.Plan, parts []byte) []byte {
 	return b.keys[start:len(b.keys):len(b.keys)]
 }
 
+// keep copies bytes to the settlement's memory.
+func (b *Settlement) keep(text []byte) []byte {
+	start := len(b.keys)
+	b.keys = append(b.keys, text...)
+	return b.keys[start:len(b.keys):len(b.keys)]
+}
+
 // add adds a charge whose key is in the settlement's memory.
 func (b *Settlement) add(p *plan.Plan, c terms.Charge) {
 	b.Charges, b.Plans = append(b.Charges, c), append(b.Plans, p)
@@ -54,7 +62,7 @@ func (b *Settlement) add(p *plan.Plan, c terms.Charge) {
 // Correct adds what is to be settled, so that a cost is charged in place of the one that was
 // made. The error says why it cannot be. With an error a reservation is settled all the same, at
 // what it was made at.
-func (b *Settlement) Correct(p *plan.Plan, parts []byte, m Made, settled int64) (err error) {
+func (b *Settlement) Correct(p *plan.Plan, parts *keytext.Parts, m Made, settled int64) (err error) {
 	reserved := p.Terms.Reserve > 0
 	if settled > m.Cost { // to give back is always possible
 		if err = p.Numbers.CheckSettled(m.Cost, settled); err != nil && !reserved {
@@ -77,20 +85,27 @@ func (b *Settlement) Correct(p *plan.Plan, parts []byte, m Made, settled int64) 
 
 // correct is Correct for a cost that can be. A call that was charged once for several limits on
 // one key is settled once, at the sum.
-func (b *Settlement) correct(p *plan.Plan, parts []byte, m Made, settled int64) {
+func (b *Settlement) correct(p *plan.Plan, parts *keytext.Parts, m Made, settled int64) {
 	if m.Local {
 		p = p.Share
 	}
-	key := b.key(p, parts)
+	key, claim := b.key(p, parts.Bytes()), terms.Claim{}
+	if p.Divided() {
+		tenant, weight := parts.Tenant()
+		claim = terms.Claim{Tenant: b.keep(tenant), Weight: int64(weight)}
+	}
 	if i := b.find(key, m.At); i >= 0 {
 		o := &b.Charges[i]
 		if p.Max < b.Plans[i].Max {
 			b.Plans[i] = b.Plans[i].WithMax(p.Max)
 		}
 		*o = b.Plans[i].Correction(o.Key, o.Charged+m.Charged, m.Charged-settled-o.Cost, m.At, m.Mark)
+		o.Claim = claim
 		return
 	}
-	b.add(p, p.Correction(key, m.Charged, m.Charged-settled, m.At, m.Mark))
+	c := p.Correction(key, m.Charged, m.Charged-settled, m.At, m.Mark)
+	c.Claim = claim
+	b.add(p, c)
 }
 
 // find returns the place of the charge that was made on a key at a time, or -1.

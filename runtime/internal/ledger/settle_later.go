@@ -96,8 +96,8 @@ func (l *Ledger) begin(n, most int) bool {
 // send has the store take a charge back, or the queue if that cannot.
 func (l *Ledger) send(ctx context.Context, p *plan.Plan, c *terms.Charge) {
 	r := pendingChargePool.Get().(*pendingCharge)
-	*r = pendingCharge{ledger: l, ctx: ctx, plan: p, charge: *c, key: append(r.key[:0], c.Key...)}
-	r.charge.Key = r.key
+	*r = pendingCharge{ledger: l, ctx: ctx, plan: p, charge: *c, key: append(append(r.key[:0], c.Key...), c.Tenant...)}
+	r.charge.Key, r.charge.Tenant = r.key[:len(c.Key):len(c.Key)], r.key[len(c.Key):]
 	if c.Lapses() {
 		r.permit = l.Permits.withdraw(p, &r.charge, false)
 	}

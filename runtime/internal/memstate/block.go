@@ -15,7 +15,7 @@ func (m *Map) Hold(clock int64, c *terms.Charge) bool {
 	defer s.mu.Unlock()
 	var v view
 	c.SetClock(clock)
-	charge := terms.Charge{Terms: c.Terms, Key: c.Key}
+	charge := terms.Charge{Terms: c.Terms, Key: c.Key, Claim: terms.Claim{Tenant: everybody}}
 	e, ok := s.look(clock, hash, &charge, &v)
 	if !ok || e == nil && c.At == 0 {
 		return ok
@@ -23,21 +23,41 @@ func (m *Map) Hold(clock int64, c *terms.Charge) bool {
 	e = s.prepare(clock, hash, c, e, m)
 	until := v.time + c.At
 	if c.At == 0 {
-		e.setBlockEnd(0)
-	} else if e.blockEnd() < until {
-		e.setBlockEnd(until)
+		e.block(clock, &charge, 0)
+	} else if e.blockOf(&charge) < until {
+		e.block(clock, &charge, until)
 		e.extendExpiry(clock, c.Window, until)
 	}
 	return true
 }
 
 // blockEnd returns when the block of a key ends, or 0 if there is none. A block that
-// has ended stays until the next charge. See block.lua.
+// has ended stays until the next charge. Of a bucket that is divided it is the last one. See block.lua.
 func (e *entry) blockEnd() int64 {
 	if e == nil || e.extra == nil {
 		return 0
 	}
+	if e.extra.tenants != nil {
+		return e.extra.tenants.lastBlock()
+	}
 	return e.extra.blockEnd
+}
+
+// blockOf returns when the block ends that holds for a charge, or 0: that of its tenant, or of all.
+func (e *entry) blockOf(c *terms.Charge) int64 {
+	if !c.Algorithm.Is(algorithm.Divides) || e == nil || e.extra == nil || e.extra.tenants == nil {
+		return e.blockEnd()
+	}
+	return e.extra.tenants.blockOf(c.Tenant)
+}
+
+// block sets when the block of a charge ends: of its tenant, if it has one. At 0 there is none.
+func (e *entry) block(clock int64, c *terms.Charge, until int64) {
+	if !c.Algorithm.Is(algorithm.Divides) {
+		e.setBlockEnd(until)
+	} else if until != 0 || e.extra != nil && e.extra.tenants != nil {
+		e.makeTenants().block(clock, c.Tenant, until)
+	}
 }
 
 // setBlockEnd sets when the block ends; at 0 there is none.
@@ -56,7 +76,7 @@ func (e *entry) clear() {
 
 // applyBlock refuses a charge that was looked at, if a block is on.
 func (e *entry) applyBlock(clock int64, c *terms.Charge, v *view) {
-	if until := e.blockEnd(); until > v.time && !c.Shadow {
+	if until := e.blockOf(c); until > v.time && !c.Shadow {
 		v.setBlock(clock, until)
 	}
 }
@@ -66,7 +86,7 @@ func (e *entry) applyBlock(clock int64, c *terms.Charge, v *view) {
 func (e *entry) updateRefused(clock int64, c *terms.Charge, v *view) {
 	if !c.Allowed && !v.blocked && c.Block > 0 && !c.Shadow {
 		until := v.time + c.Block
-		e.setBlockEnd(until)
+		e.block(clock, c, until)
 		e.extendExpiry(clock, c.Window, until)
 		v.setBlock(clock, until)
 		v.fillResult(&c.Result)
@@ -81,10 +101,10 @@ func (e *entry) updateRefused(clock int64, c *terms.Charge, v *view) {
 // endBlock ends a block that is over when a charge is made. A block that is still on, because the
 // limit is in shadow mode now or a call is settled, keeps the key until it ends.
 func (e *entry) endBlock(clock, at int64, c *terms.Charge) {
-	if until := e.blockEnd(); until > at {
+	if until := e.blockOf(c); until > at {
 		e.extendExpiry(clock, c.Window, until)
 	} else {
-		e.setBlockEnd(0)
+		e.block(clock, c, 0)
 	}
 }
 

@@ -76,13 +76,16 @@ func (b *bucket) look(clock int64, c *terms.Charge, v *view) {
 	v.retry = fits - clock
 }
 
-func (b *bucket) charge(clock int64, c *terms.Charge, v *view) {
+func (b *bucket) charge(clock int64, c *terms.Charge, v *view) { b.chargeUntil(clock, c, v, 0) }
+
+// chargeUntil is charge for a key that lives until a time at least.
+func (b *bucket) chargeUntil(clock int64, c *terms.Charge, v *view, least int64) {
 	level, turn, turnEnd := v.level+float64(float64(c.Cost)*levelUnit), max(v.end, v.time), int64(0)
 	if v.early != 0 {
 		level, turn, turnEnd = v.level, v.early, b.takeGap(c, v)
 	}
 	b.keepMark(c, v)
-	stop := b.set(&c.Terms, level, v.time)
+	stop := b.set(&c.Terms, level, v.time, least)
 	v.reset, v.delay = stop-clock, 0
 	if c.Algorithm == algorithm.Queue {
 		v.delay = turn - clock
@@ -104,7 +107,7 @@ func (b *bucket) refund(clock int64, c *terms.Charge) {
 	if back > 0 || closes {
 		level := absorbGaps(&c.Terms, remainder(v.level, back), &v)
 		b.keepMark(c, &v)
-		b.set(&c.Terms, level, v.time)
+		b.set(&c.Terms, level, v.time, 0)
 	}
 }
 
@@ -143,15 +146,16 @@ func (b *bucket) storedLevel(d drain) float64 {
 	return level
 }
 
-// set sets the level and returns when it will have drained.
-func (b *bucket) set(t *terms.Terms, level float64, at int64) (stop int64) {
+// set sets the level and returns when it will have drained. The key lives until a time at least.
+func (b *bucket) set(t *terms.Terms, level float64, at, least int64) (stop int64) {
 	d := drainOf(t)
 	if level > float64(t.Param)*levelUnit { // a debt; what would take longer to drain is never owed
 		level = min(level, maxDebt, d.drained(spec.MaxDrain))
 	}
 	stop = at + d.time(level)
-	if spare, slack := b.bound-stop, expirySlack(t.Window); spare < 0 || spare > slack {
-		b.bound = stop + slack
+	lives := max(stop, least)
+	if spare, slack := b.bound-lives, expirySlack(t.Window); spare < 0 || spare > slack {
+		b.bound = lives + slack
 		b.dropTime = b.bound
 	}
 	b.count, b.time = int64(level), at // The level is a whole number below 2^63.

@@ -18,6 +18,7 @@ const (
 	periodKind   = kind(algorithm.Dates) * steps
 	bucketKind   = kind(algorithm.Level) * steps
 	permitKind   = kind(algorithm.Permit) * steps
+	dividedKind  = kind(algorithm.Division) * steps
 	reservedKind = kind(algorithm.Reservation) * steps
 )
 
@@ -78,6 +79,12 @@ func (s *state) run(step step, clock int64, c *terms.Charge, v *view) (written b
 		(*bucket)(s).charge(clock, c, v)
 	case bucketKind + refundStep:
 		(*bucket)(s).refund(clock, c)
+	case dividedKind + lookStep:
+		(*divided)(s).look(clock, c, v)
+	case dividedKind + chargeStep:
+		(*divided)(s).charge(clock, c, v)
+	case dividedKind + refundStep:
+		(*divided)(s).refund(clock, c)
 	case permitKind + lookStep:
 		(*permits)(s).look(clock, c, v)
 	case permitKind + chargeStep:

@@ -179,7 +179,7 @@ func (m *Map) decideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		if c.Err != nil {
 			continue
 		}
-		v.mark = 0 // which few kinds have
+		v.mark, v.behind = 0, false // which few kinds have
 		e, ok := s.look(clock, hash, c, &v)
 		waits := ok && c.AwaitsTurn(turn)
 		switch {

@@ -69,10 +69,10 @@ func (e *entry) passShares(c *terms.Charge) terms.Shares {
 	return shares
 }
 
-// forget forgets former periods, and what was told.
+// forget forgets former periods, what was told, and tenants.
 func (e *entry) forget() {
 	if e.extra != nil {
-		e.extra.past, e.extra.toldShare, e.extra.entry = nil, 0, nil
+		e.extra.past, e.extra.toldShare, e.extra.entry, e.extra.tenants = nil, 0, nil, nil
 	}
 }
 

@@ -46,7 +46,7 @@ func (v *view) fillResult(r *terms.Result) {
 	r.Allowed = v.retry == 0
 	r.Remaining = max(0, v.room)
 	r.RetryAfter, r.ResetAfter = terms.Micros(v.retry), terms.Micros(v.reset)
-	r.MoreAfter, r.Delay, r.At, r.Mark, r.Recalled, r.Blocked = 0, 0, 0, 0, false, v.blocked
+	r.MoreAfter, r.Delay, r.At, r.Mark, r.Recalled, r.Blocked, r.Behind = 0, 0, 0, 0, false, v.blocked, v.behind
 }
 
 // prepare returns the entry of a key that is about to change, without a state that no longer

@@ -13,6 +13,7 @@ type state struct {
 	bound    int64
 	count    int64
 	list     []int64
+	extra    *entryExtra // nil for most
 	kind     kind
 
 	size uint8 // of the key next to the state
@@ -36,8 +37,8 @@ type view struct {
 	time int64
 	// delay is how long the caller must wait for its turn once it is charged.
 	delay int64
-	// blocked says that a block refuses the charge.
-	blocked bool
+	// blocked says that a block refuses the charge, and behind that its tenant has used less than others.
+	blocked, behind bool
 
 	// mark is the mark of the charge, of a bucket.
 	mark int64
@@ -100,7 +101,7 @@ func (s *state) clear() {
 	if cap(list) > spare {
 		list = nil
 	}
-	*s = state{list: list, kind: s.kind, size: s.size}
+	*s = state{list: list, extra: s.extra, kind: s.kind, size: s.size}
 }
 
 // expirySlack returns for how many microseconds longer than needed Redis may keep a

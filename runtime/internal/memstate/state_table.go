@@ -25,7 +25,6 @@ type slot struct {
 // An entry is a key and its state.
 type entry struct {
 	state
-	extra *entryExtra // nil for most
 	bytes [shortKey]byte
 }
 
@@ -36,6 +35,7 @@ type entryExtra struct {
 	past      *terms.Past
 	toldShare float64      // the highest share of the period that was told, see [terms.Terms.Passed]
 	entry     *terms.Entry // of a ledger, or nil
+	tenants   *tenants
 }
 
 // shortKey is the longest key in bytes that stands next to its state. The
@@ -123,6 +123,17 @@ func (e *entry) makeExtra() *entryExtra {
 		e.extra = new(entryExtra)
 	}
 	return e.extra
+}
+
+// makeTenants returns the tenants of the state.
+func (s *state) makeTenants() *tenants {
+	if s.extra == nil {
+		s.extra = new(entryExtra)
+	}
+	if s.extra.tenants == nil {
+		s.extra.tenants = new(tenants)
+	}
+	return s.extra.tenants
 }
 
 // matches reports whether a key is the entry's.

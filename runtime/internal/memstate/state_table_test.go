@@ -37,7 +37,7 @@ func TestTable(t *testing.T) {
 			switch {
 			case i < 0:
 				e := keys.add(hash(n), key(n))
-				if diff := cmp.Diff(state{size: e.size}, e.state, cmp.AllowUnexported(state{})); diff != "" {
+				if diff := cmp.Diff(state{size: e.size, extra: e.extra}, e.state, cmp.AllowUnexported(state{}, entryExtra{})); diff != "" {
 					t.Fatalf("a new state (-want +got):\n%s", diff)
 				}
 				e.count = int64(step)

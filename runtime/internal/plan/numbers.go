@@ -39,6 +39,9 @@ func (n Numbers) Counted() algorithm.Algorithm {
 	if r.Wait > 0 {
 		has |= algorithm.Wait
 	}
+	if r.Headroom != 0 {
+		has |= algorithm.Share
+	}
 	if n.Period != nil {
 		has |= algorithm.Period
 	}
@@ -253,6 +256,9 @@ func (n Numbers) params(max int64) (param, more int64) {
 	switch {
 	case row.Is(algorithm.Queues):
 		return rule.Capacity(n.Rule, max), 0
+	case row.Is(algorithm.Divides):
+		burst := rule.Capacity(n.Rule, max)
+		return burst, spec.Headroom(n.Rule.Headroom, burst, max)
 	case row.Is(algorithm.Drains):
 		return rule.Capacity(n.Rule, max), -1
 	}

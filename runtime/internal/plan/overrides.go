@@ -249,6 +249,7 @@ func applyChange(r *rule.Rule, c Change) *rule.Rule {
 	changed := *r
 	if c.Max != Unset {
 		changed.Max = c.Max
+		rule.FitHeadroom(&changed)
 	}
 	if c.Mode != Unset {
 		changed.Mode = rule.Mode(c.Mode)

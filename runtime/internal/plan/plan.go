@@ -80,6 +80,9 @@ func (p *Plan) RefusesAll() bool {
 // Queues reports whether calls wait in a line that they leave evenly spaced.
 func (p *Plan) Queues() bool { return p.Terms.Is(algorithm.Queues) }
 
+// Divided reports whether tenants share each key.
+func (p *Plan) Divided() bool { return p.Terms.Algorithm.Is(algorithm.Divides) }
+
 // Charge fills in what a store is asked about a call with a key and a cost. The charge
 // is new, and set in place: a copy would wait for what was just written.
 func (p *Plan) Charge(c *terms.Charge, key []byte, cost int64) {
@@ -114,7 +117,7 @@ func (p *Plan) Complete(replicas int64) *Plan {
 		}
 	}
 	p.Most = min(p.Capacity, n.MostCost())
-	if r.Wait == 0 && !p.Terms.Shadow {
+	if r.Wait == 0 && !p.Terms.Shadow && !p.Divided() {
 		p.Plain = max(-1, terms.ShortKey-len(p.Start)-len(p.Tag))
 	}
 	if n.Leases(p.Max) {
@@ -125,6 +128,8 @@ func (p *Plan) Complete(replicas int64) *Plan {
 		if r.Burst > 0 {
 			less := *r
 			less.Burst = max(1, r.Burst/replicas)
+			less.Max = max(1, r.Max/replicas)
+			rule.FitHeadroom(&less)
 			share.Numbers.Rule = &less
 		}
 		p.Share = share.WithMax(max(1, p.Max/replicas))

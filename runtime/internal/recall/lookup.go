@@ -83,14 +83,14 @@ func (m *Memory) refuses(c *terms.Charge, now time.Duration, lookup Lookup) bool
 
 // find returns the refusal that may answer a charge, or nil.
 func (m *Memory) find(c *terms.Charge, now time.Duration, lookup Lookup) *refusal {
-	r := m.table.find(c.Key)
+	r := m.table.find(c.Key, c.Tenant)
 	if r == nil {
 		return nil
 	}
 	var cheaper *refusal
 	for _, n := range r.refusals {
 		switch {
-		case now >= n.fitTime:
+		case now >= n.fitTime || n.weight != c.Weight || m.forgotten(c, n):
 		case n.cost == c.Cost && n.terms == c.Terms:
 			return n
 		case lookup == Unanswered && n.coversCost(c) && (cheaper == nil || n.fitTime > cheaper.fitTime):

@@ -37,18 +37,26 @@ type Memory struct {
 	parts      bool         // see Parts
 	newestTime atomic.Int64 // instant at which the newest refusal was added
 	table      table
+
+	divided     atomic.Bool               // a refusal of a tenant was added once
+	forgetTimes [forgetSlots]atomic.Int64 // instants at which keys of tenants were forgotten, by their hashes
 }
+
+// forgetSlots bounds the memory for keys of tenants that were forgotten. Some forget those of others.
+const forgetSlots = 256
 
 // A refusal holds for charges of its terms and cost before an instant. But for
 // rechecking it never changes.
 type refusal struct {
 	terms      terms.Terms
+	weight     int64 // of the tenant, or 0
 	cost       int64
 	remaining  int64
 	fitTime    time.Duration // when the charge may fit
 	certainFit time.Duration // when it fits for sure
 	resetTime  time.Duration // when the limit is whole again for sure
 	freshEnd   time.Duration // how long it is fresh: never longer than fitTime
+	asked      time.Duration // when Redis was asked
 	blocked    bool
 	rechecking atomic.Bool // a call asks whether it still holds
 }
@@ -98,7 +106,8 @@ func (m *Memory) Release(charges []terms.Charge) {
 
 // Learn remembers the refusals of a call that Redis was asked about at one instant and has
 // answered by another, and forgets refusals that no longer hold. It reports whether there is a
-// refusal; the caller then calls Publish. Refusals of queues are not remembered, since their times depend on who waits.
+// refusal; the caller then calls Publish. Refusals of queues are not remembered, since their times depend on who
+// waits, nor are those of a tenant that is behind, who may have room before.
 func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (refused bool) {
 	for i := range call.Charges {
 		c := &call.Charges[i]
@@ -112,16 +121,19 @@ func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (refused
 			trust = min(trust, partTime)
 		}
 		switch {
-		case c.Shadow || !c.Is(algorithm.Repeats) || c.Deferred && c.Allowed && c.At == 0:
+		case c.Shadow || c.Behind || !c.Is(algorithm.Repeats) || c.Deferred && c.Allowed && c.At == 0:
 		case !c.Allowed:
 			refused = true
-			m.table.add(c.Key, &refusal{
-				terms: c.Terms, cost: c.Cost, remaining: remaining, blocked: c.Blocked,
+			if c.Weight != 0 && !m.divided.Load() {
+				m.divided.Store(true)
+			}
+			m.table.add(c.Key, c.Tenant, &refusal{
+				terms: c.Terms, weight: c.Weight, asked: asked, cost: c.Cost, remaining: remaining, blocked: c.Blocked,
 				fitTime: asked + c.RetryAfter, certainFit: answered + c.RetryAfter, resetTime: answered + c.ResetAfter,
 				freshEnd: asked + min(c.RetryAfter, trust),
 			}, asked)
 		case m.table.used.Load():
-			if r := m.table.find(c.Key); r != nil && r.isRefuted(c, asked) {
+			if r := m.table.find(c.Key, c.Tenant); r != nil && r.isRefuted(c, asked) {
 				m.table.drop(r)
 			}
 		}
@@ -133,7 +145,7 @@ func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (refused
 // stale when Redis was asked, does not hold.
 func (r *record) isRefuted(c *terms.Charge, asked time.Duration) bool {
 	for _, n := range r.refusals {
-		if n.freshEnd <= asked && n.cost <= c.Cost && n.terms == c.Terms {
+		if n.freshEnd <= asked && n.cost <= c.Cost && n.terms == c.Terms && n.weight == c.Weight {
 			return true
 		}
 	}
@@ -169,4 +181,15 @@ func (m *Memory) RefusedSince(calls []terms.Call, arrived time.Duration) bool {
 }
 
 // Forget removes the refusals of a key, and those that Redis is about to answer.
-func (m *Memory) Forget(key []byte) { m.table.forget(key, clock.Now()) }
+func (m *Memory) Forget(key []byte) {
+	now := clock.Now()
+	hash := m.table.forget(key, now)
+	if m.divided.Load() {
+		m.forgetTimes[hash%forgetSlots].Store(int64(now))
+	}
+}
+
+// forgotten reports whether a tenant's refusal is of before its key was forgotten.
+func (m *Memory) forgotten(c *terms.Charge, n *refusal) bool {
+	return c.Weight != 0 && int64(n.asked) <= m.forgetTimes[m.table.hash(c.Key, nil)%forgetSlots].Load()
+}

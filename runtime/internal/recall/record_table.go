@@ -35,18 +35,33 @@ type shard struct {
 
 type slot = atomic.Pointer[record]
 
-// A record holds the refusals of one key. It never changes.
+// A record holds the refusals of one key, or of a tenant of one. It never changes.
 type record struct {
 	hash       uint64
 	key        string
+	tenant     string
 	freshEnd   time.Duration // of the refusal that is fresh for longest
 	refusalEnd time.Duration // until when any refusal does, at the longest
 	refusals   []*refusal
 }
 
-// find returns the refusals of a key, or nil.
-func (t *table) find(key []byte) *record {
+// hash returns that of a key and a tenant.
+func (t *table) hash(key, tenant []byte) uint64 {
 	hash := maphash.Bytes(t.seed, key)
+	if len(tenant) > 0 {
+		hash ^= maphash.Bytes(t.seed, tenant) * 3
+	}
+	return hash
+}
+
+// is reports whether the record is that of a key and a tenant.
+func (r *record) is(hash uint64, key, tenant []byte) bool {
+	return r.hash == hash && r.key == string(key) && r.tenant == string(tenant)
+}
+
+// find returns the denials of a key, or nil.
+func (t *table) find(key, tenant []byte) *record {
+	hash := t.hash(key, tenant)
 	slots := t.shards[hash%shards].slots.Load()
 	if slots == nil {
 		return nil
@@ -54,7 +69,7 @@ func (t *table) find(key []byte) *record {
 	set := slotSet(*slots, hash)
 	for i := range uint64(setSize) {
 		r := set[place(hash, i)].Load()
-		if r != nil && r.hash == hash && r.key == string(key) {
+		if r != nil && r.is(hash, key, tenant) {
 			return r
 		}
 	}
@@ -75,8 +90,8 @@ func place(hash, i uint64) uint64 { return (hash/shards + i) % setSize }
 // key. If the set of the key has no free slot, nor one of a record that does not hold
 // any more, the shard grows. If it cannot, the record takes the slot of the first that is
 // not fresh any more. Add does nothing if a key of the shard was forgotten since.
-func (t *table) add(key []byte, n *refusal, asked time.Duration) {
-	hash := maphash.Bytes(t.seed, key)
+func (t *table) add(key, tenant []byte, n *refusal, asked time.Duration) {
+	hash := t.hash(key, tenant)
 	s := &t.shards[hash%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,16 +104,19 @@ func (t *table) add(key []byte, n *refusal, asked time.Duration) {
 			s.grow(setSize)
 			continue
 		}
-		victim := s.victim(*slots, hash, string(key), asked)
+		victim := s.victim(*slots, hash, key, tenant, asked)
 		old := victim.Load()
-		if old != nil && old.refusalEnd > asked && old.key != string(key) && len(*slots) < shardSlots {
+		other := old != nil && !old.is(hash, key, tenant)
+		if other && old.refusalEnd > asked && len(*slots) < shardSlots {
 			s.grow(2 * len(*slots))
 			continue
 		}
-		if old != nil && old.key != string(key) {
+		if other {
 			old = nil
 		}
-		victim.Store(old.withRefusal(hash, string(key), n, asked))
+		next := old.withRefusal(n, asked)
+		next.hash, next.key, next.tenant = hash, string(key), string(tenant)
+		victim.Store(next)
 		if !t.used.Load() {
 			t.used.Store(true)
 		}
@@ -108,13 +126,13 @@ func (t *table) add(key []byte, n *refusal, asked time.Duration) {
 
 // withRefusal returns the record of a key with one more refusal. It leaves out those
 // that do not hold any more, and the oldest if there are too many.
-func (r *record) withRefusal(hash uint64, key string, n *refusal, now time.Duration) *record {
-	next := &record{hash: hash, key: key, freshEnd: n.freshEnd, refusalEnd: n.fitTime, refusals: []*refusal{n}}
+func (r *record) withRefusal(n *refusal, now time.Duration) *record {
+	next := &record{freshEnd: n.freshEnd, refusalEnd: n.fitTime, refusals: []*refusal{n}}
 	if r == nil {
 		return next
 	}
 	for _, old := range r.refusals {
-		if len(next.refusals) < maxCosts && old.fitTime > now && (old.cost != n.cost || old.terms != n.terms) {
+		if len(next.refusals) < maxCosts && old.fitTime > now && (old.cost != n.cost || old.weight != n.weight || old.terms != n.terms) {
 			next.refusals = append(next.refusals, old)
 			next.freshEnd, next.refusalEnd = max(next.freshEnd, old.freshEnd), max(next.refusalEnd, old.fitTime)
 		}
@@ -124,7 +142,7 @@ func (r *record) withRefusal(hash uint64, key string, n *refusal, now time.Durat
 
 // victim returns the slot that the record of a key may have: its own, or else a free one, or
 // that of a record that does not hold any more, or of the first not to be fresh.
-func (s *shard) victim(slots []slot, hash uint64, key string, now time.Duration) *slot {
+func (s *shard) victim(slots []slot, hash uint64, key, tenant []byte, now time.Duration) *slot {
 	var victim *slot
 	soonest := time.Duration(0)
 	set := slotSet(slots, hash)
@@ -132,7 +150,7 @@ func (s *shard) victim(slots []slot, hash uint64, key string, now time.Duration)
 		slot := &set[place(hash, i)]
 		until, old := time.Duration(0), slot.Load()
 		if old != nil {
-			if old.hash == hash && old.key == key {
+			if old.is(hash, key, tenant) {
 				return slot
 			}
 			if old.refusalEnd > now {
@@ -152,7 +170,7 @@ func (s *shard) grow(size int) {
 	if old := s.slots.Load(); old != nil {
 		for i := range *old {
 			if r := (*old)[i].Load(); r != nil {
-				s.victim(slots, r.hash, r.key, 0).Store(r) // its set holds no more than it did
+				s.victim(slots, r.hash, []byte(r.key), []byte(r.tenant), 0).Store(r) // its set holds no more than it did
 			}
 		}
 	}
@@ -171,22 +189,23 @@ func (t *table) drop(r *record) {
 }
 
 // forget removes the record of a key, and keeps refusals from being added for
-// which Redis was asked before now.
-func (t *table) forget(key []byte, now time.Duration) {
-	hash := maphash.Bytes(t.seed, key)
+// which Redis was asked before now. It returns the key's hash.
+func (t *table) forget(key []byte, now time.Duration) (hash uint64) {
+	hash = t.hash(key, nil)
 	s := &t.shards[hash%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetTime = now
 	slots := s.slots.Load()
 	if slots == nil {
-		return
+		return hash
 	}
 	set := slotSet(*slots, hash)
 	for i := range set {
 		slot := &set[i]
-		if r := slot.Load(); r != nil && r.hash == hash && r.key == string(key) {
+		if r := slot.Load(); r != nil && r.is(hash, key, nil) {
 			slot.Store(nil)
 		}
 	}
+	return hash
 }

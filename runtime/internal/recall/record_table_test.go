@@ -10,7 +10,7 @@ import (
 )
 
 func add(t *table, key string, until, asked time.Duration) {
-	t.add([]byte(key), &refusal{freshEnd: until, fitTime: until}, asked)
+	t.add([]byte(key), nil, &refusal{freshEnd: until, fitTime: until}, asked)
 }
 
 // TestTableIsBounded adds more keys than there is room for, and wants those
@@ -28,7 +28,7 @@ func TestTableIsBounded(t *testing.T) {
 		add(table, strconv.Itoa(i), until, time.Duration(i+1))
 	}
 	for i := 0; i < n; i += 1000 {
-		if table.find([]byte(strconv.Itoa(i))) != nil {
+		if table.find([]byte(strconv.Itoa(i)), nil) != nil {
 			alive++
 		}
 	}
@@ -45,7 +45,7 @@ func TestTableIsBounded(t *testing.T) {
 	}
 	found := 0
 	for i := range n {
-		if table.find([]byte(strconv.Itoa(i))) != nil {
+		if table.find([]byte(strconv.Itoa(i)), nil) != nil {
 			found++
 		}
 	}
@@ -62,10 +62,10 @@ func TestStaleStay(t *testing.T) {
 	table := &New(time.Second).table
 	for i := range n {
 		asked := time.Duration(i+1) * time.Second
-		table.add([]byte(strconv.Itoa(i)), &refusal{freshEnd: asked + time.Second, fitTime: 3 * n * time.Second}, asked)
+		table.add([]byte(strconv.Itoa(i)), nil, &refusal{freshEnd: asked + time.Second, fitTime: 3 * n * time.Second}, asked)
 	}
 	for i := range n {
-		if table.find([]byte(strconv.Itoa(i))) == nil {
+		if table.find([]byte(strconv.Itoa(i)), nil) == nil {
 			t.Fatalf("refusal %d of %d is gone", i, n)
 		}
 	}
@@ -97,8 +97,8 @@ func TestTableForgets(t *testing.T) {
 				asked := clock.Now()
 				for k := range keys {
 					key := strconv.Itoa(k)
-					table.add([]byte(key), &refusal{cost: int64(k), remaining: int64(-k), freshEnd: asked + time.Hour, fitTime: asked + time.Hour}, asked)
-					if r := table.find([]byte(key)); r != nil {
+					table.add([]byte(key), nil, &refusal{cost: int64(k), remaining: int64(-k), freshEnd: asked + time.Hour, fitTime: asked + time.Hour}, asked)
+					if r := table.find([]byte(key), nil); r != nil {
 						n := r.refusals[0]
 						if r.key != key || n.cost != int64(k) || n.remaining != -n.cost || len(r.refusals) != 1 {
 							t.Errorf("key %s: found %+v", key, r)
@@ -107,7 +107,7 @@ func TestTableForgets(t *testing.T) {
 				}
 				forgotten := clock.Now()
 				table.forget([]byte(own), forgotten)
-				if r := table.find([]byte(own)); r != nil && r.freshEnd-time.Hour <= forgotten {
+				if r := table.find([]byte(own), nil); r != nil && r.freshEnd-time.Hour <= forgotten {
 					t.Errorf("key %s: asked for at %v is found, and was forgotten at %v", own, r.freshEnd-time.Hour, forgotten)
 				}
 			}
@@ -118,7 +118,7 @@ func TestTableForgets(t *testing.T) {
 		key := strconv.Itoa(k)
 		table.forget([]byte(key), clock.Now())
 		add(table, key, time.Hour, 1) // was on its way
-		if r := table.find([]byte(key)); r != nil {
+		if r := table.find([]byte(key), nil); r != nil {
 			t.Errorf("key %s: found %+v", key, r)
 		}
 	}
@@ -131,10 +131,10 @@ func TestRecordIsBounded(t *testing.T) {
 	table := &New(time.Hour).table
 	for round := range 3 {
 		for cost := range int64(10) {
-			table.add([]byte("k"), &refusal{cost: cost, remaining: int64(round), freshEnd: time.Hour, fitTime: time.Hour}, 1)
+			table.add([]byte("k"), nil, &refusal{cost: cost, remaining: int64(round), freshEnd: time.Hour, fitTime: time.Hour}, 1)
 		}
 	}
-	r := table.find([]byte("k"))
+	r := table.find([]byte("k"), nil)
 	if len(r.refusals) != maxCosts {
 		t.Fatalf("%d refusals, want %d", len(r.refusals), maxCosts)
 	}

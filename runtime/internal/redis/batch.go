@@ -185,7 +185,8 @@ func (b *batch) free() {
 // age returns how long ago the batch was sent.
 func (b *batch) age() time.Duration { return clock.Now() - b.sent }
 
-// An index finds the last call of a group that has a key. Clearing it takes constant time.
+// An index finds the last call of a group that has a key, and a tenant if there are any. Clearing it
+// takes constant time.
 type index struct {
 	entries []indexEntry // a power of two of them
 	round   uint32       // entries of other rounds are empty
@@ -223,6 +224,9 @@ func (x *index) entry(g *group, c *terms.Charge) *indexEntry {
 		x.entries = make([]indexEntry, indexSize)
 	}
 	hash := maphash.Bytes(indexSeed, c.Key)
+	if c.Weight != 0 {
+		hash ^= maphash.Bytes(indexSeed, c.Tenant) * 3
+	}
 	for i := hash % indexSize; ; i = (i + 1) % indexSize {
 		e := &x.entries[i]
 		if e.round != x.round {
@@ -232,7 +236,8 @@ func (x *index) entry(g *group, c *terms.Charge) *indexEntry {
 			e.hash = hash
 			return e
 		}
-		if e.hash == hash && e.group == g && bytes.Equal(e.charge.Key, c.Key) {
+		if e.hash == hash && e.group == g && bytes.Equal(e.charge.Key, c.Key) &&
+			bytes.Equal(e.charge.Tenant, c.Tenant) {
 			return e
 		}
 	}

@@ -53,7 +53,7 @@ func (g *group) clear() {
 
 // add adds a waiter and returns how much work it is, or false if that is more
 // than there is room for. A call that takes is merged into the last one on its key if both
-// are to the same one limit at the same cost: so calls on a key stay in the
+// are to the same one limit at the same cost: so calls on a key, or of a tenant of one, stay in the
 // order of their arrival.
 func (g *group) add(w *waiter, last *index, room int64) (work int64, ok bool) {
 	if len(w.charges) == 1 {
@@ -111,8 +111,9 @@ func equal(call *terms.Call, c *terms.Charge) bool {
 		return false
 	}
 	x := &call.Charges[0]
-	return x.Terms == c.Terms && x.Cost == c.Cost && x.Is(algorithm.Merges) && x.Reserve == 0 &&
-		bytes.Equal(x.Key, c.Key)
+	return x.Terms == c.Terms && x.Cost == c.Cost && x.Algorithm.Is(algorithm.Merges) && x.Reserve == 0 &&
+		(!x.Algorithm.Is(algorithm.Divides) || x.Weight == c.Weight && x.Cost <= x.Param-x.More) && // dearer ones leave no even rest
+		bytes.Equal(x.Key, c.Key) && bytes.Equal(x.Tenant, c.Tenant)
 }
 
 // fill prepares one script for all calls, for a server whose clock shows now.

@@ -74,7 +74,7 @@ func waiterOf(op script.Operation, slot int, calls []terms.Call, arrived time.Du
 		w.Calls = append(w.Calls, terms.Call{Again: calls[i].Again})
 		w.charges = append(w.charges, calls[i].Charges...)
 		for j := range calls[i].Charges {
-			w.keys = append(w.keys, calls[i].Charges[j].Key...)
+			w.keys = append(append(w.keys, calls[i].Charges[j].Key...), calls[i].Charges[j].Tenant...)
 			w.work += calls[i].Charges[j].Work()
 		}
 	}
@@ -86,6 +86,9 @@ func waiterOf(op script.Operation, slot int, calls []terms.Call, arrived time.Du
 		for j := range n {
 			size := len(charges[j].Key)
 			charges[j].Key, keys = keys[:size:size], keys[size:]
+			if size = len(charges[j].Tenant); size > 0 {
+				charges[j].Tenant, keys = keys[:size:size], keys[size:]
+			}
 		}
 		charges = charges[n:]
 	}

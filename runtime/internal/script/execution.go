@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rediswire"
@@ -226,6 +227,9 @@ func (r *reply) readCall(c *terms.Call, times int64, peek bool) (admitted int64,
 		allowed, err := r.readCharge(&charge.Result, times)
 		if err != nil {
 			return 0, err
+		}
+		if charge.Is(algorithm.Divides) { // see shares.lua
+			charge.Behind, charge.Delay = charge.Delay > 0, 0
 		}
 		if peek && charge.Keep > 0 {
 			if err := r.readPast(&charge.Result, charge.Ledger); err != nil {

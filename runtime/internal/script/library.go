@@ -95,7 +95,8 @@ func (l *Library) text(set uint) *text {
 // widen returns what a script knows that can stand for all sets of the same operation, whose
 // terms have as many values.
 func widen(set uint) uint {
-	all := allAlgorithms&^lua.Reserved | set&lua.Reserved | lua.Block
+	const others = allAlgorithms &^ (lua.Reserved | lua.Shares)
+	all := others | set&(lua.Reserved|lua.Shares) | lua.Block
 	if set&lua.Past != 0 {
 		all |= lua.Reserved | lua.Past | set&lua.Ledger
 	}

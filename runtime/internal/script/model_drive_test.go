@@ -140,6 +140,10 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 						last.Process = rapid.Int64Range(-3, 3).Draw(t, "process") << 40
 						last.Held = rapid.SampledFrom([]int64{0, 0, 1, 3, limit, -limit}).Draw(t, "held")
 					}
+					if declared.Headroom != 0 {
+						last.Tenant = []byte(rapid.SampledFrom([]string{"", "loud", "loud", "quiet"}).Draw(t, "tenant"))
+						last.Weight = rapid.SampledFrom([]int64{1, 1, 1, 3, 1_000_000}).Draw(t, "weight")
+					}
 					if hears.Draw(t, "hears") {
 						last.Reached = func(terms.Reached) {}
 					}

@@ -40,6 +40,13 @@ func TestModel(t *testing.T) {
 		}
 	}
 	maps.Copy(rules, blockRules())
+	for name, headroom := range map[string]int64{"quarter": -1, "headroom": 3} {
+		divided := &runtime.Rule{Window: 100 * time.Millisecond, Algorithm: runtime.TokenBucket, Burst: 12, Headroom: headroom}
+		rules["shares "+name] = divided
+		forgives, blocks := *divided, *divided
+		forgives.Debt, blocks.Block, blocks.Burst = rule.DebtForgive, 30*time.Millisecond, 0
+		rules["shares "+name+" forgives"], rules["shares "+name+" block"] = &forgives, &blocks
+	}
 	testModel(t, rules, shortLogs)
 }
 

@@ -121,6 +121,8 @@ func callsOf(a algorithm.Algorithm, limits int, cost int64) []terms.Call {
 		t.Param, t.More = t.Max, -1
 	case algorithm.Queue:
 		t.Param, t.More = t.Max, t.Window
+	case algorithm.DividedTokens, algorithm.DividedLeaky:
+		t.Param, t.More = t.Max, t.Max/4
 	}
 	calls := make([]terms.Call, 128/limits)
 	for i := range calls {

@@ -67,6 +67,7 @@ func ArrivalOf(calls []Call) time.Duration {
 // A Charge is one limit of a call at one try: what a store is asked, and what it found.
 type Charge struct {
 	Terms
+	Claim
 	Key []byte
 	// Cost is how many events the call stands for. To settle, it is by how many
 	// the charge at At is to grow, or to shrink if it is below 0. To hold, At is for how
@@ -91,6 +92,12 @@ type Charge struct {
 	// Rechecks marks a charge that finds out whether a refusal still holds, see
 	// package refusals.
 	Rechecks bool
+}
+
+// A Claim says for whom a bucket that is divided is charged. It is no part of Terms, of which there are few.
+type Claim struct {
+	Tenant []byte
+	Weight int64 // of the tenant beside others
 }
 
 // How much work something is for Redis, in quarters of a microsecond on an idle
@@ -163,6 +170,9 @@ type Result struct {
 	// its rest or, if the limit has no room for longer, the time until it has;
 	// Remaining is 0.
 	Blocked bool
+	// Behind reports, of a refusal by a limit that is divided, that its tenant has used less than
+	// the heaviest. It may then have room before RetryAfter.
+	Behind bool
 }
 
 // AwaitsTurn reports whether a charge is made at its call's turn, which comes after a time. If it is,
@@ -172,7 +182,7 @@ func (c *Charge) AwaitsTurn(turn time.Duration) bool {
 		return false
 	}
 	if c.Is(algorithm.Lends) || c.RetryAfter <= turn {
-		c.Allowed, c.RetryAfter = true, 0
+		c.Allowed, c.RetryAfter, c.Behind = true, 0, false
 	}
 	return true
 }

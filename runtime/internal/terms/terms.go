@@ -29,7 +29,7 @@ type Terms struct {
 	// process whose call may wait for Permits, below 0 if others do behind it, or 0. See [Terms.SetClock] for a Calendar.
 	Param int64
 	// More is how many fine buckets make a coarse one of a LayeredCounter; how
-	// long a call may wait in a Queue; -1 for other buckets; how many Permits the process
+	// long a call may wait in a Queue; the headroom of a bucket that is divided; -1 for other buckets; how many Permits the process
 	// has whose call may wait, less Max if that may pass other processes in line.
 	More int64
 	// Block is for how long a refused caller stays refused; 0: no longer than the
