@@ -107,3 +107,11 @@ func FewestAllocs(f func()) float64 {
 
 // Report has the limiter report to Redis what it has in force.
 func (l *Limiter) Report() { l.report() }
+
+// ReportByHand has a limiter report by [Limiter.Report] alone.
+func (l *Limiter) ReportByHand() {
+	l.reports.mu.Lock()
+	defer l.reports.mu.Unlock()
+	l.reports.timer.Stop()
+	l.reports.timer = nil
+}

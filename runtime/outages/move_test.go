@@ -96,7 +96,7 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 	client := cluster.Client(t)
 	var mu sync.Mutex
 	var opened []string
-	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(300*time.Millisecond)), quiet, closed,
+	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(time.Second)), quiet, closed,
 		observing(observe.Observer{Breaker: func(ev observe.BreakerEvent) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -125,7 +125,7 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 	// there are clients enough for some to ask the frozen one.
 	fresh := make([]*runtime.Limiter, 30)
 	for i := range fresh {
-		store := runtime.NewRedisStore(cluster.Client(t), runtime.WithTimeout(300*time.Millisecond))
+		store := runtime.NewRedisStore(cluster.Client(t), runtime.WithTimeout(time.Second))
 		fresh[i] = runtime.New(store, quiet, closed)
 		eventually(t, "a fresh client's first answer", func() bool { // machines are busy
 			_, err := fresh[i].Take(t.Context(), rule.Limit(key(fmt.Sprint("fresh-", i))).WithMax(1))

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -152,5 +153,21 @@ func TestTables(t *testing.T) {
 	pool.Close()
 	if _, err := NewPostgres(t.Context(), pool); err == nil {
 		t.Error("a closed pool opens")
+	}
+}
+
+// TestLateStates wants the state of the highest version, in whatever order states are written.
+func TestLateStates(t *testing.T) {
+	p, err := NewPostgres(t.Context(), database(t))
+	ok(t, err)
+	row := Row{Namespace: "n", Rule: "r", Key: []byte("k"), Begin: time.Unix(0, 0).UTC(), End: time.Unix(86400, 0).UTC(), Epoch: 7, Max: 100, Day: time.Unix(0, 0).UTC()}
+	for _, version := range []int64{3, 5, 4, 5, 1} {
+		row.Version, row.Total = version, 10*version
+		ok(t, p.Write(t.Context(), []Row{row}))
+	}
+	rows, err := p.Read(t.Context(), Query{Namespace: "n", Rule: "r"})
+	ok(t, err)
+	if len(rows) != 1 || rows[0].Version != 5 || rows[0].Total != 50 {
+		t.Errorf("%+v, want the state of version 5 alone", rows)
 	}
 }

@@ -126,6 +126,14 @@ func explainStorage(s *Settings) string {
 	return "A " + kind + " with the time of every call that was admitted in the last " + spec.DurationText(s.Window()) + ", and so up to " + entries + " that count."
 }
 
+func explainLedger(s *Settings) string {
+	by := map[any]string{"on": "by key", "hash": "by the SHA-256 of its key"}[s.values["ledger"]]
+	if by == "" {
+		return ""
+	}
+	return "Package rateledger keeps what is used of each " + s.Per() + " in Postgres, " + by + "."
+}
+
 // explainFail is about failures as [explainState] is about Redis.
 func explainFail(s *Settings) string {
 	if !s.Refuses() {

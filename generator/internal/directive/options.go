@@ -32,6 +32,7 @@ var Options = []Option{{
 	Default: "off",
 	parse:   oneOf("on", "hash"), fits: ruleFits((*spec.Rule).FitsLedger),
 	field: "Ledger", code: ledgerCode,
+	explain: explanations{TopicRedis: explainLedger},
 }, {
 	Name: "tz", guesses: "timezone zone location", Value: "ZONE",
 	Doc:     "time zone of a period of the calendar, such as `Europe/Berlin`, or a Go string expression such as `#user.Zone`",

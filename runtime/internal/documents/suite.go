@@ -197,7 +197,6 @@ func OnServerTime(t *testing.T, store runtime.Store, clock *redis.Client) Subjec
 }
 
 func isCalendar(r *runtime.Rule) bool { return r.Period != rule.NoPeriod }
-func isPermits(r *runtime.Rule) bool  { return r.Algorithm == runtime.Concurrency }
 func isQueue(r *runtime.Rule) bool    { return r.Wait > 0 }
 
 func isBucket(r *runtime.Rule) bool {

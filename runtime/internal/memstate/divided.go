@@ -48,7 +48,8 @@ func (d *divided) standing(clock int64, c *terms.Charge, v *view) (k standing) {
 	t, score := d.tenants(), 0.0
 	k.start = clock
 	if t != nil && t.window != 0 {
-		if k.base, k.start = t.base, t.start; t.window != c.Window || d.time+c.Window <= clock {
+		k.base, k.start = t.base, t.start
+		if t.window != c.Window || d.time+c.Window <= clock {
 			k.base, k.start = t.base+int64(math.Ceil(float64(d.time-t.start)/float64(t.window)))+128, clock
 		}
 		score, k.ranked = t.scores.score(c.Tenant)
@@ -83,7 +84,8 @@ func (d *divided) look(clock int64, c *terms.Charge, v *view) {
 	if lack := k.heaviest - k.used; lack > max(0, room) {
 		room = min(room+held, float64((room+float64(lack*weighs))/(1+weighs)))
 	}
-	if v.behind = false; c.Cost > 0 && level > most-kept {
+	v.behind = false
+	if c.Cost > 0 && level > most-kept {
 		later := *c
 		later.Cost += min(c.More, c.Param-c.Cost)
 		(*bucket)(d).look(clock, &later, v)

@@ -28,7 +28,11 @@ func (e *entry) setEntry(clock int64, n terms.Entry) {
 	if n.Epoch == 0 {
 		n.Epoch = e.time
 	}
-	e.makeExtra().entry = &n
+	extra := e.makeExtra()
+	if extra.entry == nil {
+		extra.entry = new(terms.Entry)
+	}
+	*extra.entry = n
 }
 
 // restore forgives all of a count at no cost, and adds to it what other epochs have used below 0. It

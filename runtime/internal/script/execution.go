@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rediswire"
@@ -228,7 +227,7 @@ func (r *reply) readCall(c *terms.Call, times int64, peek bool) (admitted int64,
 		if err != nil {
 			return 0, err
 		}
-		if charge.Is(algorithm.Divides) { // see shares.lua
+		if divides[charge.Algorithm] { // see shares.lua
 			charge.Behind, charge.Delay = charge.Delay > 0, 0
 		}
 		if peek && charge.Keep > 0 {

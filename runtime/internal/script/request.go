@@ -32,17 +32,17 @@ const (
 	pastNumbers     = 10
 )
 
-// scripts are the indices of algorithms in lua.Algorithms, and returns says which of them have
-// more numbers.
-var scripts, returns = func() (indices [algorithm.Algorithms]int, returns [algorithm.Algorithms]bool) {
+// scripts are the indices of algorithms in lua.Algorithms, returns says which of them have
+// more numbers, and divides which are for tenants.
+var scripts, returns, divides = func() (indices [algorithm.Algorithms]int, returns, divides [algorithm.Algorithms]bool) {
 	for a := range algorithm.Algorithms {
 		name := a.Row().Script
 		if indices[a] = slices.Index(lua.Algorithms[:], name); indices[a] < 0 {
 			panic(fmt.Sprintf("script: algorithm %d has no script %q", a, name))
 		}
-		returns[a] = name == algorithm.Returns
+		returns[a], divides[a] = name == algorithm.Returns, a.Is(algorithm.Divides)
 	}
-	return indices, returns
+	return indices, returns, divides
 }()
 
 // A request is the memory for the arguments of one execution of take.lua. The
@@ -107,7 +107,7 @@ func (r *request) addLimits(op Operation, calls []terms.Call, times []int64) {
 				which = -which
 			}
 			r.keys = append(r.keys, c.Key)
-			claims := c.Algorithm.Is(algorithm.Divides)
+			claims := divides[c.Algorithm]
 			if claims {
 				r.lastSingle = false
 			}
