@@ -104,7 +104,8 @@ const (
 	outcomes
 )
 
-// Of an outcome exact calls are counted one by one until they are told, and then one of sampled, as so many.
+// The first exact calls of an outcome since the last report are counted one by one. Of later calls one
+// in sampled is counted, for so many.
 const (
 	exact   = 1_024
 	sampled = 64

@@ -144,7 +144,8 @@ func Choose[A ~uint8](of A, has Need) Algorithm {
 	return LogZSet
 }
 
-// Of returns the plain row of one of Names, by its place there. Behind the last one it has no name.
+// Of returns the plain row of the name at a place in Names. The row of a place that Names does not
+// have is without a name.
 func Of[A ~uint8](of A) *Row {
 	if int(of) < len(chosen) {
 		return Choose(of, 0).Row()

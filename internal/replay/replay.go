@@ -124,8 +124,8 @@ func prefixOf(r *runtime.Rule) string {
 	return r.Prefix
 }
 
-// Of returns the records of the calls that a rule limits, and of those on which these may depend. They are
-// read once.
+// Of returns records of the calls that a rule limits, and of the calls on which those may depend. It
+// reads the files once.
 func (rs *Records) Of(rule string) (*Records, error) {
 	of := *rs
 	for i, state := range rs.files.Names.Rules {

@@ -25,7 +25,7 @@ func (l *Ledger) Changes(ctx context.Context, after string) (rows []Row, next st
 	if err != nil {
 		return nil, after, err
 	}
-	// What a transaction writes that has not ended comes later, and so does all after it.
+	// Rows of a transaction that still runs are left for a later query, and so are all rows after it.
 	found, err := p.pool.Query(ctx, `SELECT `+readColumns+`, tx::text || '-' || change FROM ledger
 		WHERE (tx, change) > ($1::text::xid8, $2) AND tx < pg_snapshot_xmin(pg_current_snapshot())
 		ORDER BY tx, change LIMIT $3`, tx, change, changesMost)

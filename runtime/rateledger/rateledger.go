@@ -10,8 +10,8 @@
 // one that dies leaves nothing that another does not find. While Postgres is away counts wait in
 // Redis, for 35 days.
 //
-// What Redis itself loses was used all the same: the row of its epoch stays, and what is charged
-// later is another epoch. [Ledger.Restore] has the limits count it again.
+// If Redis loses a count, the row of its epoch stays, since it was used all the same. Later charges
+// begin another epoch. [Ledger.Restore] has the limits count it again.
 package rateledger
 
 import (

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What stands before an answer, and before that of some worlds.
+// An arrow stands before an answer. A line with an indent has the answer of some worlds.
 const arrow, indent = " -> ", "  "
 
 // and stands between names of which a world has all.

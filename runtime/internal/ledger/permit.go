@@ -98,7 +98,7 @@ func (m *permit) repeatedReturn() terms.Charge {
 // awaited reports whether calls of this process may wait for it that the store counts.
 func (m *permit) awaited() bool { return m.plan.Wait > 0 && !m.local && !m.reserved() }
 
-// Of returns how many permits of a key are held for which calls may wait.
+// Of returns how many permits calls hold of a key whose other calls may wait.
 func (p *Permits) Of(key []byte) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// What a ledger knows of a count is in entryExtra, and beside each count that is kept. See ledger.lua.
+// An entryExtra has what a ledger knows of the count, and each kept count has its own. See ledger.lua.
 
 // entryAt returns what a ledger knows of the count at a time: nothing if there is none.
 func (e *entry) entryAt(clock int64, c *terms.Charge) (n terms.Entry) {
