@@ -130,7 +130,7 @@ func ExampleCheck() {
 	//   0s  shop.Orders.Place "bob"  admitted  cost 1, 1 of 2 left
 	//   3s  the clock was moved      by 3s
 	//   3s  shop.Orders.Place "ann"  admitted  cost 1, 0 of 2 left
-	//   3s  shop.Orders.Place "ann"  refused    cost 1, 0 of 2 left, retry after 7s
+	//   3s  shop.Orders.Place "ann"  refused   cost 1, 0 of 2 left, retry after 7s
 }
 
 // Where limits do not matter, nothing is refused. No test is needed for it.
