@@ -48,18 +48,19 @@ func unpack(t *testing.T, path, module string) *scenario {
 	s := &scenario{name: strings.TrimSuffix(filepath.Base(path), ".txtar"), path: path, parent: "good", before: map[string]string{}}
 	s.config.Patterns = []string{"./..."}
 	for _, f := range archive.Files {
-		switch {
-		case f.Name == wantError:
+		if f.Name == wantError {
 			s.parent = "bad"
 			s.wants = append(s.wants, f)
 			continue
-		case f.Name == wantWarnings || strings.HasPrefix(f.Name, wantPrefix):
+		}
+		if f.Name == wantWarnings || strings.HasPrefix(f.Name, wantPrefix) {
 			s.wants = append(s.wants, f)
 			continue
-		case f.Name == flagsSection:
+		}
+		if f.Name == flagsSection {
 			s.apart = true
 			s.setFlags(t, string(f.Data))
-		default:
+		} else {
 			s.before[f.Name] = string(f.Data)
 			// With cgo the go command type-checks all packages of a run.
 			s.apart = s.apart || !effort.Full() && strings.Contains(string(f.Data), "import \"C\"")

@@ -41,12 +41,13 @@ func Explain(cfg Config, file string, line int) ([]Explanation, error) {
 		path = filepath.Join(cfg.Dir, file)
 	}
 	content, err := os.ReadFile(path)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("nothing to explain: %w", err)
-	case len(content) == 0:
+	}
+	if len(content) == 0 {
 		return nil, fmt.Errorf("%s is empty: name a line of the file with the directives", file)
-	case output.IsOurs(content):
+	}
+	if output.IsOurs(content) {
 		return nil, fmt.Errorf("%s is generated: name a line of the file with the directives", file)
 	}
 	report := diag.NewReporter(token.NewFileSet(), cfg.Dir)

@@ -88,10 +88,10 @@ func answer(r *model.Rule, m *model.Method) string {
 	}
 	w, _ := m.Handler()
 	l := limitOn([]*model.Method{m}, r)
-	switch {
-	case l != nil && l.Deny != nil:
+	if l != nil && l.Deny != nil {
 		return "The method then returns what " + l.DenyText() + " gives."
-	case w != nil:
+	}
+	if w != nil {
 		return fmt.Sprintf("The request is then answered with 429, Retry-After and the text %q.", message)
 	}
 	return fmt.Sprintf("The method then returns zero values and a *runtime.LimitedError with the text %q, %s.", message, retry)

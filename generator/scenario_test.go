@@ -92,10 +92,10 @@ func generate(t *testing.T, config generator.Config) generator.Diagnostics {
 	t.Helper()
 	result, err := generator.Run(config)
 	var found generator.Diagnostics
-	switch {
-	case errors.As(err, &found):
+	if errors.As(err, &found) {
 		return found
-	case err != nil:
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return result.Warnings

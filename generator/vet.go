@@ -65,10 +65,9 @@ func Vet(p Package) (found Diagnostics) {
 	free := areFree(files, pkg.Syntax, paths, report)
 	for _, src := range files {
 		f := &load.File{Source: src, Pkg: pkg, Syntax: src.Syntax, Names: names, Policies: policies}
-		switch {
-		case !hasImports(pkg, src):
+		if !hasImports(pkg, src) {
 			checkImports(f, report)
-		case free && len(src.Decls) > 0 && isComplete(f):
+		} else if free && len(src.Decls) > 0 && isComplete(f) {
 			typed = append(typed, f)
 		}
 	}

@@ -124,10 +124,9 @@ func Take(set uint) string {
 // sized puts in how many values terms have and a run of limits, and where the cost of one call is.
 func sized(set uint, script string) string {
 	size, cost, run := "6", "7", "4"
-	switch {
-	case set&Past != 0:
+	if set&Past != 0 {
 		size, cost = "11", "12"
-	case set&Reserved != 0:
+	} else if set&Reserved != 0 {
 		size, cost = "8", "9"
 	}
 	if set&Shares != 0 {

@@ -115,12 +115,11 @@ func (l *Limiter) countCalls(charges []decide.Charge, tries []terms.Charge, arri
 
 // count counts a limit of a call, and returns for how many it stands: perhaps for none.
 func (c *calls) count(o outcome, drawn bool) (n int64) {
-	switch {
-	case c.n[o].Load() < exact:
+	if c.n[o].Load() < exact {
 		n = 1
-	case drawn:
+	} else if drawn {
 		n = sampled
-	default:
+	} else {
 		return 0
 	}
 	c.n[o].Add(n)
@@ -194,12 +193,11 @@ func (e *events) reportUnsatisfiable(ctx context.Context, charges []decide.Charg
 		c, now, tries := &charges[i], clock.Now(), make([]terms.Charge, 1)
 		t := &tries[0]
 		t.Shadow = true
-		switch {
-		case err == nil:
+		if err == nil {
 			t.RetryAfter = Never
 			e.reportShadowRefusal(ctx, c, t, rule.SourceNone, now)
 			e.reportDecided(ctx, charges[i:i+1], tries, now, 0, 0)
-		case errors.Is(err, ErrLimited):
+		} else if errors.Is(err, ErrLimited) {
 			t.Allowed, t.Remaining = true, c.Plan.Capacity
 			e.reportDecided(ctx, charges[i:i+1], tries, now, 0, observe.VerdictNotCharged)
 		}
@@ -259,13 +257,12 @@ func (d *Decision) keepOne(l *Limiter, limit *Limit, try *decide.Try, t *terms.C
 
 // keep is keepOne for the limits of any call.
 func (d *Decision) keep(l *Limiter, limits []Limit, c *decide.Call) {
-	switch {
-	case len(limits) > 1:
+	if len(limits) > 1 {
 		d.owner, d.page, d.receipt = l, c.Page, c.Receipt
 		d.keepEach(limits, c)
-	case len(limits) == 1 && len(c.Tries) == 0:
+	} else if len(limits) == 1 && len(c.Tries) == 0 {
 		d.keepOne(l, &limits[0], &c.Try, &terms.Charge{})
-	case len(limits) == 1:
+	} else if len(limits) == 1 {
 		t := &c.Tries[0]
 		d.keepOne(l, &limits[0], &c.Try, t)
 		if made := c.Charges[0].Made(t); made < limits[0].Cost {

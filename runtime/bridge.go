@@ -31,7 +31,7 @@ type lent struct{ *Limiter }
 // A replaced store is a [Store] whose calls something else decides.
 type replaced backend
 
-func (s replaced) backend() backend { return backend(s) }
+func (r replaced) backend() backend { return backend(r) }
 
 // lentStore implements [bridge.RedisStore].
 type lentStore struct{ *RedisStore }

@@ -24,10 +24,9 @@ func ExampleLimiter_Take() {
 			overall.Limit(nil),
 		)
 		var limited *runtime.LimitedError
-		switch {
-		case errors.As(err, &limited):
+		if errors.As(err, &limited) {
 			fmt.Printf("%s: %s, retry within a minute: %t\n", limited.Rule, limited, limited.RetryAfter <= time.Minute)
-		case err == nil:
+		} else if err == nil {
 			fmt.Printf("%s: %d left\n", decision.Rule, decision.Remaining)
 		}
 	}

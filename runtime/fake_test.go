@@ -72,32 +72,32 @@ type faked struct {
 	*fakeStore
 }
 
-func (s faked) Take(ctx context.Context, calls []terms.Call) error {
-	s.takes.Add(1)
-	switch {
-	case s.broken.Load():
+func (f faked) Take(ctx context.Context, calls []terms.Call) error {
+	f.takes.Add(1)
+	if f.broken.Load() {
 		return errBroken
-	case s.take != nil:
-		return s.take(ctx, calls)
 	}
-	time.Sleep(s.delay)
-	return s.engine.Take(ctx, calls)
+	if f.take != nil {
+		return f.take(ctx, calls)
+	}
+	time.Sleep(f.delay)
+	return f.engine.Take(ctx, calls)
 }
 
-func (s faked) Settle(ctx context.Context, charges []terms.Charge) error {
-	s.settles.Add(1)
-	if s.settle != nil {
-		return s.settle(ctx, charges)
+func (f faked) Settle(ctx context.Context, charges []terms.Charge) error {
+	f.settles.Add(1)
+	if f.settle != nil {
+		return f.settle(ctx, charges)
 	}
-	return s.engine.Settle(ctx, charges)
+	return f.engine.Settle(ctx, charges)
 }
 
-func (s faked) Renew(ctx context.Context, calls []terms.Call) error {
-	s.renewals.Add(int64(len(calls)))
-	if s.renew != nil {
-		return s.renew(ctx, calls)
+func (f faked) Renew(ctx context.Context, calls []terms.Call) error {
+	f.renewals.Add(int64(len(calls)))
+	if f.renew != nil {
+		return f.renew(ctx, calls)
 	}
-	return s.engine.Renew(ctx, calls)
+	return f.engine.Renew(ctx, calls)
 }
 
 // whileCalled has settlements fail when their caller's context has ended.

@@ -39,13 +39,14 @@ type Meter struct {
 func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 	m := &Meter{limiter: l}
 	m.meter.Charger, m.meter.Ctx, m.meter.Closed = (*metered)(m), ctx, ErrSettled
-	switch {
-	case d.owner == nil: // no limits
+	if d.owner == nil { // no limits
 		return m
-	case d.owner != l:
+	}
+	if d.owner != l {
 		m.meter.Err = ErrOtherLimiter
 		return m
-	case d.page != nil && !d.page.Use(d.receipt):
+	}
+	if d.page != nil && !d.page.Use(d.receipt) {
 		m.meter.Err = ErrSettled
 		return m
 	}

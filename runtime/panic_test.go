@@ -59,10 +59,10 @@ func TestPanicsAreContained(t *testing.T) {
 			runtime.WithEnabled(func() bool { panic("enabled") }),
 			runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 				polls++
-				switch {
-				case polls > 5:
+				if polls > 5 {
 					panic("source")
-				case polls%2 == 0:
+				}
+				if polls%2 == 0 {
 					return runtime.Overrides{}, panicError{}
 				}
 				return overridesOf(rule.Override{Max: new(polls)}), nil

@@ -38,36 +38,36 @@ type notes struct {
 	all   bool // every way of counting is used
 }
 
-func (w *notes) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.lines++
-	return w.texts.Write(p)
+func (n *notes) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines++
+	return n.texts.Write(p)
 }
 
 // note notes the text of an error, and of nothing else that is reached through it.
-func (w *notes) note(what string, err error) {
+func (n *notes) note(what string, err error) {
 	if err == nil {
 		return
 	}
-	fmt.Fprintf(w, "%s: %v\n", what, err)
+	fmt.Fprintf(n, "%s: %v\n", what, err)
 	if !errors.Is(err, runtime.ErrLimited) {
-		w.errs = append(w.errs, err)
+		n.errs = append(n.errs, err)
 	}
 }
 
 // limiter returns a limiter that reports to the notes. Two fields of events are left
 // out, which are there to say a key and an address.
-func (w *notes) limiter(store runtime.Store, opts ...runtime.Option) *runtime.Limiter {
+func (n *notes) limiter(store runtime.Store, opts ...runtime.Option) *runtime.Limiter {
 	return runtime.New(store, append([]runtime.Option{
-		runtime.WithLogger(slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))),
+		runtime.WithLogger(slog.New(slog.NewTextHandler(n, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		observing(observe.Observer{
-			Decision:   withContext(noted[observe.DecisionEvent](w)),
-			KeyRefused: func(_ context.Context, ev observe.KeyRefusedEvent) { fmt.Fprintf(w, "%s\n", ev.Rule) },
-			Failure:    withContext(noted[observe.FailureEvent](w)),
-			Breaker:    func(ev observe.BreakerEvent) { fmt.Fprintf(w, "breaker %v\n", ev.Open) },
-			Override:   noted[observe.OverrideEvent](w), Scale: noted[observe.ScaleEvent](w),
-			Memory: noted[observe.MemoryEvent](w), Panic: noted[observe.PanicEvent](w),
+			Decision:   withContext(noted[observe.DecisionEvent](n)),
+			KeyRefused: func(_ context.Context, ev observe.KeyRefusedEvent) { fmt.Fprintf(n, "%s\n", ev.Rule) },
+			Failure:    withContext(noted[observe.FailureEvent](n)),
+			Breaker:    func(ev observe.BreakerEvent) { fmt.Fprintf(n, "breaker %v\n", ev.Open) },
+			Override:   noted[observe.OverrideEvent](n), Scale: noted[observe.ScaleEvent](n),
+			Memory: noted[observe.MemoryEvent](n), Panic: noted[observe.PanicEvent](n),
 		}),
 	}, opts...)...)
 }
@@ -83,39 +83,39 @@ func (brokenText) MarshalText() ([]byte, error) { return nil, errors.New("cannot
 // use calls all that a limiter does with limits, twice settling what was admitted
 // before something happened. If the store is one of Redis its keys are surveyed. The rules
 // are of three ways of counting, or of every one.
-func (w *notes) use(t *testing.T, l *runtime.Limiter, store runtime.Store, happens func()) {
+func (n *notes) use(t *testing.T, l *runtime.Limiter, store runtime.Store, happens func()) {
 	ctx := t.Context()
 	var limits []runtime.Limit
 	var decisions []runtime.Decision
 	var groups []*bridge.KeyGroup
 	for name, rule := range serverRules(time.Minute, 3) {
-		if !w.all && !slices.Contains([]string{"log packed", "fixed", "permits"}, name) {
+		if !n.all && !slices.Contains([]string{"log packed", "fixed", "permits"}, name) {
 			continue
 		}
 		rule.Prefix = "{x}" + name + ":"
 		limit := rule.Limit(key(caller))
 		d, err := l.Take(ctx, limit)
-		w.note("take before", err)
-		fmt.Fprintf(w, "%+v, %+v\n", d, runtime.Outcome{Decision: d, Err: err})
+		n.note("take before", err)
+		fmt.Fprintf(n, "%+v, %+v\n", d, runtime.Outcome{Decision: d, Err: err})
 		limits, decisions, groups = append(limits, limit), append(decisions, d), append(groups, bridge.LimiterOf(l).KeysOf(rule))
 	}
 	happens()
 	for i, limit := range limits {
 		if i%2 == 0 {
-			w.note("settle", l.Settle(ctx, decisions[i], 0))
+			n.note("settle", l.Settle(ctx, decisions[i], 0))
 		} else {
 			l.SettleLater(ctx, decisions[i], 0)
 		}
 		for range 4 {
 			_, err := l.Take(ctx, limit)
-			w.note("take", err)
+			n.note("take", err)
 		}
 		_, err := l.Peek(ctx, limit)
-		w.note("peek", err)
-		w.note("reset", l.Reset(ctx, limit))
+		n.note("peek", err)
+		n.note("reset", l.Reset(ctx, limit))
 	}
 	_, err := l.Take(ctx, limits[:3]...)
-	w.note("take of several", err)
+	n.note("take of several", err)
 	for _, odd := range []runtime.Limit{
 		narrow.Limit(key(strings.Repeat(caller, 100))), narrow.Limit(key(caller + "\x00{}:%")), narrow.Limit(key(caller)).WithCost(3),
 		narrow.Limit(key(caller)).WithMax(-1), narrow.Limit(key(caller).AddInvalid("nil")), narrow.Limit(runtime.NewKey().AddText(brokenText{})),
@@ -124,26 +124,26 @@ func (w *notes) use(t *testing.T, l *runtime.Limiter, store runtime.Store, happe
 	}
 	for _, out := range l.TakeEach(ctx, limits...) {
 		if !errors.Is(out.Err, runtime.ErrInvalidLimit) && !errors.Is(out.Err, runtime.ErrInvalidKey) {
-			w.note("take each", out.Err)
+			n.note("take each", out.Err)
 		}
 	}
 	if redis, ok := store.(*runtime.RedisStore); ok {
-		w.note("survey", bridge.StoreOf(redis).Survey(ctx, groups...))
-		w.note("close", redis.Close())
+		n.note("survey", bridge.StoreOf(redis).Survey(ctx, groups...))
+		n.note("close", redis.Close())
 	}
-	w.note("close", l.Close())
+	n.note("close", l.Close())
 }
 
 // find fails the test if something private was noted, or nothing at all.
-func (w *notes) find(t *testing.T, private ...string) {
+func (n *notes) find(t *testing.T, private ...string) {
 	t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.lines == 0 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.lines == 0 {
 		t.Error("nothing was noted")
 	}
 	asBytes := strings.Trim(fmt.Sprint([]byte(caller)), "[]") // how package fmt prints what is no text
-	for line := range strings.Lines(w.texts.String()) {
+	for line := range strings.Lines(n.texts.String()) {
 		for _, p := range append(private, caller, asBytes, address, "10.20.30.40") {
 			if regexp.MustCompile(regexp.QuoteMeta(p) + `\b`).MatchString(line) {
 				t.Errorf("%q is in: %.600s", p, line)
@@ -159,10 +159,10 @@ type quotingStore struct {
 }
 
 func (s *quotingStore) Take(ctx context.Context, calls []terms.Call) error {
-	switch {
-	case s.err == nil:
+	if s.err == nil {
 		return s.Store.Take(ctx, calls)
-	case len(calls) > 1:
+	}
+	if len(calls) > 1 {
 		return s.err
 	}
 	calls[0].Err = s.err // of one call it is the call's own

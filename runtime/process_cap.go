@@ -58,19 +58,22 @@ type paidCap struct {
 func (l *Limiter) chargeCap(ctx context.Context, paid *paidCap, d *Decision) error {
 	r := l.processCap.limit.Rule
 	p, on, err := l.plans.Plan(&l.processCap.limit)
-	switch {
-	case r.Reserve > 0:
+	if r.Reserve > 0 {
 		return fmt.Errorf("%w: rule %q: a process cap has no Reserve, since nothing settles its charges: leave it out",
 			ErrInvalidLimit, r.Name)
-	case algorithm.Of(r.Algorithm).Is(algorithm.Lends):
+	}
+	if algorithm.Of(r.Algorithm).Is(algorithm.Lends) {
 		return fmt.Errorf("%w: rule %q: a process cap is no %v, since nothing returns its permits: give the limits of the calls one beside their own",
 			ErrInvalidLimit, r.Name, r.Algorithm)
-	case !on:
+	}
+	if !on {
 		return nil
-	case err != nil && p != nil && p.Terms.Shadow:
+	}
+	if err != nil && p != nil && p.Terms.Shadow {
 		l.events.reportFailure(ctx, p, FailOpen, err)
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	var charges [1]decide.Charge

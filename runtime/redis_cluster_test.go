@@ -173,12 +173,11 @@ func testCallsThatLeave(t *testing.T, cluster *redistest.Cluster) {
 			ctx, cancel := context.WithCancel(t.Context())
 			timer := time.AfterFunc(time.Duration(random.Int64N(int64(500*time.Microsecond))), cancel)
 			_, err := limiter.Take(ctx, all...)
-			switch {
-			case err == nil:
+			if err == nil {
 				admitted.Add(1)
-			case errors.Is(err, context.Canceled):
+			} else if errors.Is(err, context.Canceled) {
 				left.Add(1)
-			default:
+			} else {
 				t.Error(err)
 			}
 			timer.Stop()

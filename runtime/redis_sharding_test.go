@@ -36,10 +36,9 @@ func rush(t *testing.T, limiter *runtime.Limiter, prefix string) (admitted int64
 	concurrently(60, func(caller int) {
 		for i := range 30 { // callers in step would share batches of one key
 			_, err := limiter.Take(t.Context(), rule.Limit(key(fmt.Sprint((i+caller)%30))))
-			switch {
-			case err == nil:
+			if err == nil {
 				n.Add(1)
-			case !errors.Is(err, runtime.ErrLimited):
+			} else if !errors.Is(err, runtime.ErrLimited) {
 				errs.Add(1)
 			}
 		}

@@ -164,12 +164,12 @@ func (r *refused) hidden(key string) string {
 func (r *refused) count(charges []decide.Charge, tries []terms.Charge, admitted bool) {
 	for i := range tries {
 		p, most := charges[i].Plan, int64(-1)
-		switch {
-		case tries[i].Allowed || admitted && !tries[i].Shadow:
+		if tries[i].Allowed || admitted && !tries[i].Shadow {
 			continue
-		case tries[i].Shadow:
+		}
+		if tries[i].Shadow {
 			most = callers.Shadowed
-		case p.Declared.Max == 0:
+		} else if p.Declared.Max == 0 {
 			most = p.Max
 		}
 		if parts := p.Parts(charges[i].Key); parts != nil {

@@ -67,10 +67,9 @@ func samePair(t *rapid.T, b *board) *pair {
 		Algorithm: rapid.SampledFrom(append(algorithms[:len(algorithms):len(algorithms)], runtime.Concurrency)).Draw(t, "algorithm"),
 	}
 	other := rapid.Bool().Draw(t, "otherwise")
-	switch {
-	case other && r.Algorithm == runtime.FixedWindow:
+	if other && r.Algorithm == runtime.FixedWindow {
 		r.Reserve, r.Debt = 5*time.Second, rapid.SampledFrom([]rule.Debt{rule.DebtDefault, rule.DebtCarry}).Draw(t, "debt")
-	case other && r.Algorithm != runtime.Concurrency:
+	} else if other && r.Algorithm != runtime.Concurrency {
 		r.Block = 3 * time.Second
 	}
 	p := &pair{limiter: inMemory(runtime.WithOverrides(b, time.Second)), first: new(r), second: new(r), whole: new(r)}

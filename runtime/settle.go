@@ -161,14 +161,14 @@ func (l *Limiter) settlement(b *ledger.Settlement, d *Decision, costs []int64) e
 // error says why it cannot be settled at the cost.
 func (l *Limiter) correct(b *ledger.Settlement, limit *Limit, made ledger.Made, cost int64) (settles bool, err error) {
 	reserved := limit.Rule.Reserve > 0
-	switch {
-	case made.At == 0 || limit.Cost == 0:
+	if made.At == 0 || limit.Cost == 0 {
 		return false, nil
-	case limit.Rule.Algorithm == Concurrency:
+	}
+	if limit.Rule.Algorithm == Concurrency {
 		cost = 0
-	case cost < 0 && reserved:
+	} else if cost < 0 && reserved {
 		cost = limit.Cost
-	case cost < 0:
+	} else if cost < 0 {
 		return false, nil
 	}
 	p, err := l.plans.Charged(limit)

@@ -17,11 +17,11 @@ type limitedGetter struct {
 	rule    *runtime.Rule
 }
 
-func (s *limitedGetter) Get(ctx context.Context, n int) error {
-	if s.limiter.Enabled() {
-		if _, err := s.limiter.Take(ctx, s.rule.Limit(nil)); err != nil {
+func (g *limitedGetter) Get(ctx context.Context, n int) error {
+	if g.limiter.Enabled() {
+		if _, err := g.limiter.Take(ctx, g.rule.Limit(nil)); err != nil {
 			return err
 		}
 	}
-	return s.next.Get(ctx, n)
+	return g.next.Get(ctx, n)
 }

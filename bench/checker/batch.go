@@ -49,25 +49,25 @@ func newBatch(limits []limit) *batch {
 const rest = 250 * time.Millisecond
 
 // fill makes up n calls on random keys.
-func (t *batch) fill(n int, now time.Time) {
+func (b *batch) fill(n int, now time.Time) {
 	round := now.UnixMilli() / rest.Milliseconds()
-	t.calls, t.which = t.calls[:n+2], t.which[:0]
-	t.calls[0].Charges[0] = tick()
-	t.calls[n+1].Charges[0] = tick()
+	b.calls, b.which = b.calls[:n+2], b.which[:0]
+	b.calls[0].Charges[0] = tick()
+	b.calls[n+1].Charges[0] = tick()
 	for i := range n {
-		k := rand.IntN(len(t.limits))
+		k := rand.IntN(len(b.limits))
 		for try := 0; (round+int64(k))%4 == 0 && try < 10; try++ {
-			k = rand.IntN(len(t.limits))
+			k = rand.IntN(len(b.limits))
 		}
-		l := &t.limits[k]
-		t.calls[i+1].Charges[0] = rawstore.Charge{
+		l := &b.limits[k]
+		b.calls[i+1].Charges[0] = rawstore.Charge{
 			Rule: &l.rule,
 			Key:  l.key,
 			Max:  l.rule.Max,
 			Cost: 1 + rand.Int64N(maxCost),
 			Wait: l.rule.Wait,
 		}
-		t.which = append(t.which, k)
+		b.which = append(b.which, k)
 	}
 }
 
@@ -76,25 +76,25 @@ func tick() rawstore.Charge {
 }
 
 // take has the calls decided and returns the records of them, in bytes.
-func (t *batch) take(ctx context.Context, store taker) ([]byte, error) {
-	if err := store.Take(ctx, t.calls); err != nil {
+func (b *batch) take(ctx context.Context, store taker) ([]byte, error) {
+	if err := store.Take(ctx, b.calls); err != nil {
 		return nil, err
 	}
-	for i := range t.calls {
-		if err := t.calls[i].Err; err != nil {
+	for i := range b.calls {
+		if err := b.calls[i].Err; err != nil {
 			return nil, err
 		}
 	}
-	last := len(t.calls) - 1
-	first, second := &t.calls[0].Charges[0], &t.calls[last].Charges[0]
+	last := len(b.calls) - 1
+	first, second := &b.calls[0].Charges[0], &b.calls[last].Charges[0]
 	if first.Remaining != second.Remaining+1 || first.At != second.At || first.At == 0 {
 		return nil, fmt.Errorf("the calls of one batch were not decided together: it began with number %d at %d and ended with %d at %d",
 			tickRule.Max-first.Remaining, first.At, tickRule.Max-second.Remaining, second.At)
 	}
 	number := (tickRule.Max - second.Remaining) / 2
-	t.output = t.output[:0]
-	for i, k := range t.which {
-		c := &t.calls[i+1].Charges[0]
+	b.output = b.output[:0]
+	for i, k := range b.which {
+		c := &b.calls[i+1].Charges[0]
 		r := judge.Record{Order: judge.OrderOf(number, i), Clock: first.At, At: c.At, Limit: uint16(k), Cost: uint8(c.Cost)}
 		wait := c.RetryAfter
 		if c.Allowed {
@@ -104,7 +104,7 @@ func (t *batch) take(ctx context.Context, store taker) ([]byte, error) {
 			return nil, fmt.Errorf("a decision contradicts itself: %+v", c.Result)
 		}
 		r.Wait = uint32(wait.Microseconds())
-		t.output = judge.Append(t.output, &r)
+		b.output = judge.Append(b.output, &r)
 	}
-	return t.output, nil
+	return b.output, nil
 }

@@ -204,12 +204,11 @@ func (r *report) verdict(algorithms bool) bool {
 		}
 		return false
 	}
-	switch {
-	case !caught:
+	if !caught {
 		fmt.Fprintln(r.out, "FAIL: the control was not found out, so the sweep proves nothing")
-	case !r.sum.OK():
+	} else if !r.sum.OK() {
 		fmt.Fprintln(r.out, "FAIL")
-	default:
+	} else {
 		fmt.Fprintln(r.out, "ok: no decision was over, spurious or wrong, and the control was found out")
 	}
 	return caught && r.sum.OK()

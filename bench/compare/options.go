@@ -63,16 +63,19 @@ func parse(args []string, w io.Writer) (options, error) {
 		o.plan.RoundsCurve = *rounds
 	}
 	o.plan.Part, o.plan.Away = part, *away
-	switch {
-	case flags.NArg() > 0:
+	if flags.NArg() > 0 {
 		return options{}, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case o.runs < 1:
+	}
+	if o.runs < 1 {
 		return options{}, fmt.Errorf("-runs %d: at least one run is needed", o.runs)
-	case *away < 0:
+	}
+	if *away < 0 {
 		return options{}, fmt.Errorf("-away %v: it cannot be negative", *away)
-	case o.checkout != "" && *away != 0:
+	}
+	if o.checkout != "" && *away != 0 {
 		return options{}, errors.New("-write needs the numbers of a Redis that is near: leave out -away")
-	case o.checkout != "" && !part.Whole() && !part.Curve():
+	}
+	if o.checkout != "" && !part.Whole() && !part.Curve() {
 		return options{}, errors.New("-write needs all numbers, or those of the curve: leave out -only, and -cases but for -cases '^curve '")
 	}
 	return o, o.plan.Check()

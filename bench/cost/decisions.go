@@ -85,10 +85,9 @@ func commandStats(ctx context.Context, client *redis.Client) (commands, micros i
 		if _, err := fmt.Sscanf(values, "%d,usec=%d", &calls, &usec); err != nil {
 			return 0, 0, err
 		}
-		switch {
-		case strings.HasPrefix(name, "eval"):
+		if strings.HasPrefix(name, "eval") {
 			micros += usec
-		case name != "info" && !strings.HasPrefix(name, "config"):
+		} else if name != "info" && !strings.HasPrefix(name, "config") {
 			commands += calls
 		}
 	}

@@ -105,12 +105,13 @@ func percent(n, of int) string {
 
 // short returns a duration as one reads it.
 func short(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
+	if d < time.Millisecond {
 		return fmt.Sprintf("%d µs", d.Microseconds())
-	case d < 10*time.Millisecond:
+	}
+	if d < 10*time.Millisecond {
 		return fmt.Sprintf("%.1f ms", d.Seconds()*1e3)
-	case d < time.Second:
+	}
+	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	}
 	return fmt.Sprintf("%.1f s", d.Seconds())
@@ -136,9 +137,9 @@ func callerResults(s faults.Seen) string {
 func shares(all int, names []string, counts []int) string {
 	var parts []string
 	for i, n := range counts {
-		switch {
-		case n == 0:
-		case n == all:
+		switch n {
+		case 0:
+		case all:
 			parts = append(parts, names[i])
 		default:
 			parts = append(parts, names[i]+" "+share(n, all))

@@ -63,10 +63,10 @@ func (s *session) connect(ctx context.Context) error {
 		return err
 	}
 	mode, err := modeOf(ctx, s.Client)
-	switch {
-	case err == nil && mode == "sentinel":
+	if err == nil && mode == "sentinel" {
 		return usagef("%s is a Sentinel: say with -sentinel by which name it knows the master", s.redis)
-	case err == nil && mode == "cluster":
+	}
+	if err == nil && mode == "cluster" {
 		_ = s.Client.Close()
 		u.IsClusterMode = true
 		s.Client = redis.NewUniversalClient(u)
@@ -78,10 +78,10 @@ func (s *session) connect(ctx context.Context) error {
 // modeOf returns the mode of a server: standalone, cluster or sentinel.
 func modeOf(ctx context.Context, client redis.UniversalClient) (string, error) {
 	said, err := client.Do(ctx, "HELLO").Result()
-	switch {
-	case operate.Replied(err, "NOPERM") || operate.Replied(err, "ERR"): // it may still be of use
+	if operate.Replied(err, "NOPERM") || operate.Replied(err, "ERR") { // it may still be of use
 		return "", client.Ping(ctx).Err()
-	case err != nil:
+	}
+	if err != nil {
 		return "", err
 	}
 	var mode any
@@ -113,10 +113,10 @@ func (s *session) clientOptions() (*redis.UniversalOptions, error) {
 		u.Addrs = strings.Split(s.redis, ",")
 		for _, addr := range u.Addrs {
 			user, _, has := strings.Cut(addr, "@")
-			switch {
-			case has && strings.Contains(user, ":"):
+			if has && strings.Contains(user, ":") {
 				return nil, usagef(noPasswordHere)
-			case has || !strings.Contains(addr, ":"):
+			}
+			if has || !strings.Contains(addr, ":") {
 				return nil, usagef("-redis: %q is no address: write host:port, or a redis:// URL", addr)
 			}
 		}

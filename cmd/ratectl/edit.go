@@ -46,14 +46,15 @@ func (c *editing) endFlags() []cli.Flag {
 // edit changes an override, or those of several rules, whose max may be a share of the present one. It prints
 // them before and after.
 func (c *editing) edit(ctx context.Context, e override.Edit, share float64) error {
-	switch {
-	case c.lasts != 0 && c.until != "":
+	if c.lasts != 0 && c.until != "" {
 		return usagef("-for and -until both say when it ends: leave one out")
-	case c.lasts < 0:
+	}
+	if c.lasts < 0 {
 		return usagef("-for %v: write a duration such as 1h", c.lasts)
-	case c.until == "never":
+	}
+	if c.until == "never" {
 		e.Endless = true
-	case c.until != "":
+	} else if c.until != "" {
 		end, err := time.Parse(time.RFC3339, c.until)
 		if err != nil || !time.Now().Before(end) {
 			return usagef("-until %q: write never, or a time to come, such as %s", c.until, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
@@ -138,10 +139,9 @@ func (c *editing) printEdited(ctx context.Context, e override.Edit, done overrid
 		return nil
 	}
 	undo := "nothing is changed"
-	switch {
-	case e.Remove && done.Before.Empty():
+	if e.Remove && done.Before.Empty() {
 		undo = "it is not written back"
-	case answer.ID > 0:
+	} else if answer.ID > 0 {
 		undo = fmt.Sprintf("to undo: ratectl undo %d", answer.ID)
 	}
 	c.printf("%s: the override is %s; %s; %s", of, is, was, undo)
@@ -228,10 +228,10 @@ func (c *editing) awaited(ctx context.Context) error {
 		return nil
 	}
 	f, err := c.Await(ctx, c.wait)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case f.Follow == 0 || f.InForce < f.Follow:
+	}
+	if f.Follow == 0 || f.InForce < f.Follow {
 		return foreign{fmt.Errorf("after %v it is %s: see ratectl processes", c.wait, f.State())}
 	}
 	c.printf("%s", f.State())

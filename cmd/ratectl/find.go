@@ -58,10 +58,10 @@ func (c *findCommand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	found, err := c.Find(ctx, args[0], entries, c.limit)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case found.Unread != nil: // what holds now is known without
+	}
+	if found.Unread != nil { // what holds now is known without
 		c.logger().Printf("when callers were refused is not known: %v", c.explained(found.Unread))
 	}
 	if found.All == 0 && len(found.Overrides) == 0 {

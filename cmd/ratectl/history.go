@@ -41,10 +41,10 @@ func historyEntryOf(r override.Record) historyEntry {
 
 // jsonOf returns what a field of the hash said, which may have been no JSON.
 func jsonOf(text string) json.RawMessage {
-	switch {
-	case text == "":
+	if text == "" {
 		return json.RawMessage("null")
-	case !json.Valid([]byte(text)):
+	}
+	if !json.Valid([]byte(text)) {
 		quoted, _ := json.Marshal(text)
 		return quoted
 	}

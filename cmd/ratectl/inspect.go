@@ -94,34 +94,33 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 }
 
 // rows says all but the overrides.
-func (s *inspected) rows(d operate.Rule) [][]string {
-	state, row := s.State.State+because(s.State), stateRow(s.State)
-	if s.Shadow && s.State.State != operate.Off {
+func (i *inspected) rows(d operate.Rule) [][]string {
+	state, row := i.State.State+because(i.State), stateRow(i.State)
+	if i.Shadow && i.State.State != operate.Off {
 		state += ", but the rule is in shadow mode and refuses nobody"
 	}
 	limit := "the limit is removed"
-	switch {
-	case s.Limit != nil:
-		limit = fmt.Sprintf("%d, %d left", *s.Limit, *s.Remaining)
-		if s.StandsIn {
+	if i.Limit != nil {
+		limit = fmt.Sprintf("%d, %d left", *i.Limit, *i.Remaining)
+		if i.StandsIn {
 			limit += ", by the max of the last refusal"
 		}
-	case s.State.State == operate.Broken:
+	} else if i.State.State == operate.Broken {
 		limit = "not known"
-	case s.State.State != operate.Off: // and calls bring their own
+	} else if i.State.State != operate.Off { // and calls bring their own
 		limit = "each call brings its own, " + d.ByCall + ": say which with -max"
 	}
-	kept := "nothing is kept for it in " + operate.Namespaces(s.Namespace)
-	if s.Exists {
-		kept = fmt.Sprintf("%d bytes, gone in %v", s.Bytes, operate.ShortDuration(time.Duration(s.ExpiryMS)*time.Millisecond))
-		if s.ExpiryMS < 0 {
-			kept = fmt.Sprintf("%d bytes, without an expiry: see ratectl fix-expiry", s.Bytes)
+	kept := "nothing is kept for it in " + operate.Namespaces(i.Namespace)
+	if i.Exists {
+		kept = fmt.Sprintf("%d bytes, gone in %v", i.Bytes, operate.ShortDuration(time.Duration(i.ExpiryMS)*time.Millisecond))
+		if i.ExpiryMS < 0 {
+			kept = fmt.Sprintf("%d bytes, without an expiry: see ratectl fix-expiry", i.Bytes)
 		}
 	}
 	return [][]string{
-		{"rule", s.Rule + ", " + s.Declared}, {"counts as", d.Algorithm.String() + " over " + d.Per()}, {"key", s.Key}, {"state", state}, {"limit", limit},
-		{"used", usedOf(s.State)}, {"retry after", row[3]}, {"reset after", row[4]},
-		{"redis key", s.RedisKey}, {"redis", kept},
+		{"rule", i.Rule + ", " + i.Declared}, {"counts as", d.Algorithm.String() + " over " + d.Per()}, {"key", i.Key}, {"state", state}, {"limit", limit},
+		{"used", usedOf(i.State)}, {"retry after", row[3]}, {"reset after", row[4]},
+		{"redis key", i.RedisKey}, {"redis", kept},
 	}
 }
 

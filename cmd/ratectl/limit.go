@@ -30,23 +30,22 @@ func (s *session) keyNamed(args []string) (d operate.Rule, key *runtime.Key, err
 		return d, nil, usagef("%q would be one key, and not all that begin so: write ratectl override set %s -keys '%s' with -max 0 or -enabled false, or %%2A for a * in a key", text, d.Name, text)
 	}
 	key = runtime.NewKey()
-	switch {
-	case s.parts:
+	if s.parts {
 		for _, part := range args {
 			key.AddString(part)
 		}
-	case len(args) == 1:
+	} else if len(args) == 1 {
 		if key, err = rule.ParseKey(text); err != nil {
 			return d, nil, usagef("%q is no key of %s: %v; with -parts a key is given as it is, without escapes", text, d.Name, err)
 		}
-	case len(args) > 1:
+	} else if len(args) > 1 {
 		return d, nil, usagef("a KEY is one argument, its parts joined by colons; or give the parts as they are with -parts")
 	}
 	n := len(args)
-	switch {
-	case d.AnyKey && n == 0: // else everybody would be blocked, and nobody is
+	if d.AnyKey && n == 0 { // else everybody would be blocked, and nobody is
 		return d, nil, usagef("the rules of a live page do not say whose limit %s is: name the KEY, as ratectl keys %s shows it, or write \"\" if all callers share one", d.Name, d.Name)
-	case n == 1 && !s.parts:
+	}
+	if n == 1 && !s.parts {
 		n += strings.Count(key.String(), ":")
 	}
 	return d, key, d.Fits(key, n)

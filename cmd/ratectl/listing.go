@@ -53,10 +53,10 @@ func (s *session) listed(ctx context.Context) (rules []operate.Rule, err error) 
 	const remedy = "make one with: rategen list -json ./... > rules.jsonl"
 	in, none := s.in, "there is no rule in it"
 	wrong := func(err error) error { return usagef("-rules %s: %v; %s", s.rules, err, remedy) }
-	switch {
-	case s.rules == "":
+	if s.rules == "" {
 		return nil, usagef("which rules are there? Name the file with -rules or RATECTL_RULES; %s", remedy)
-	case isPage(s.rules):
+	}
+	if isPage(s.rules) {
 		ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 		defer cancel()
 		lines, err := s.askPage(ctx, "-rules", s.rules, "api/listing", "application/jsonl")
@@ -66,7 +66,7 @@ func (s *session) listed(ctx context.Context) (rules []operate.Rule, err error) 
 		defer lines.Close()
 		in, none = lines, "the program has no rules: constructors of generated code, or Limiter.Register, make them known"
 		wrong = func(err error) error { return foreign{fmt.Errorf("page %s: %w", s.rules, err)} }
-	case s.rules != "-":
+	} else if s.rules != "-" {
 		file, err := os.Open(s.rules)
 		if err != nil {
 			return nil, usagef("-rules: %v; %s", err, remedy)
@@ -130,10 +130,10 @@ func (s *session) askPage(ctx context.Context, name, page, path, contentType str
 	transport.DisableKeepAlives = true // nothing else is asked
 	answer, err := (&http.Client{Transport: transport}).Do(ask)
 	timed, _ := errors.AsType[net.Error](err)
-	switch {
-	case timed != nil && timed.Timeout():
+	if timed != nil && timed.Timeout() {
 		return nil, foreign{fmt.Errorf("page %s gave no answer within %v, see -timeout: %w", page, s.Timeout, err)}
-	case err != nil:
+	}
+	if err != nil {
 		return nil, foreign{err}
 	}
 	if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), contentType) {

@@ -89,14 +89,16 @@ var usagef, nothingf = operate.Wrongf, operate.Nothingf
 func codeOf(err error) int {
 	own, isOwn := errors.AsType[failure](err)
 	of, is := errors.AsType[operate.Failure](err)
-	switch {
-	case err == nil:
+	if err == nil {
 		return done
-	case isOwn:
+	}
+	if isOwn {
 		return own.code
-	case is && of.Nothing:
+	}
+	if is && of.Nothing {
 		return nothing
-	case is:
+	}
+	if is {
 		return wrongUsage
 	}
 	return failed

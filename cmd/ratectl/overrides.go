@@ -113,12 +113,12 @@ func (c *overrideListCommand) run(ctx context.Context, _ []string) error {
 		return err
 	}
 	f, err := c.Following(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case f.Follow == 0:
+	}
+	if f.Follow == 0 {
 		c.printf("%v", f)
-	default:
+	} else {
 		c.printf("%s", f.State())
 	}
 	return nil

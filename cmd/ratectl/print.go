@@ -48,12 +48,13 @@ func (p *printer) printTable(head string, rows [][]string) error {
 // columns returns how wide tables may be; 0: as wide as they are.
 func (p *printer) columns() int {
 	n, err := strconv.Atoi(p.getenv("COLUMNS"))
-	switch {
-	case p.wide:
+	if p.wide {
 		return 0
-	case err == nil && n > 0:
+	}
+	if err == nil && n > 0 {
 		return n
-	case p.terminal != nil:
+	}
+	if p.terminal != nil {
 		n, _ = p.terminal.size()
 		return n
 	}

@@ -32,10 +32,9 @@ type processLine struct {
 
 func (l processLine) row() []string {
 	follows, clock, alive, found := cmp.Or(l.Overrides, "-"), "-", "yes", 0
-	switch {
-	case l.InForce != nil && *l.InForce:
+	if l.InForce != nil && *l.InForce {
 		follows = "in force"
-	case l.InForce != nil:
+	} else if l.InForce != nil {
 		follows = "version " + cmp.Or(l.Version, "none")
 	}
 	if behind := time.Duration(l.BehindMS) * time.Millisecond; operate.Apart(behind) {

@@ -16,12 +16,11 @@ func testScansOfWalk(t *testing.T, b *bench) {
 			t.Fatal(err)
 		}
 		n := o.scans.n.Load()
-		switch {
-		case i == 0 && n == 0:
+		if i == 0 && n == 0 {
 			t.Fatal("no scan is counted")
-		case i == 0:
+		} else if i == 0 {
 			first = n
-		case n != first:
+		} else if n != first {
 			t.Errorf("walk %d: %d scans, the first had %d", i, n, first)
 		}
 	}

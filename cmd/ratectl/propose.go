@@ -50,10 +50,10 @@ func (c *proposeCommand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	p, err := records.Propose(ctx, args[0], change, c.compare)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return err
-	case err != nil:
+	}
+	if err != nil {
 		return usagef("%v", err)
 	}
 	all, outliers, found, last := p.All, p.Outliers, p.Found, p.Last

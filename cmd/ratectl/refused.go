@@ -85,10 +85,10 @@ func (c *refusedCommand) about() about {
 }
 
 func (c *refusedCommand) run(ctx context.Context, args []string) error {
-	switch {
-	case c.since <= 0 || c.until < 0 || c.until >= c.since:
+	if c.since <= 0 || c.until < 0 || c.until >= c.since {
 		return usagef("-since %v -until %v: write a duration such as 3h, and for -until a shorter one", c.since, c.until)
-	case len(args) > 0 && args[0] == "":
+	}
+	if len(args) > 0 && args[0] == "" {
 		return usagef("KEY is empty: a variable that is not set? Leave it out for all callers")
 	}
 	refused, err := c.refused(ctx, c.since, c.until)

@@ -79,12 +79,13 @@ func (c *resetCommand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	there, err := c.Client.Exists(ctx, a.RedisKey).Result()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case there == 0:
+	}
+	if there == 0 {
 		return nothingf("nothing is counted for %s in %s, under %s: there is nothing to reset", a.of, operate.Namespaces(c.Namespace), printed.Text(a.RedisKey))
-	case a.Before.State == "broken": // that is a reason for a reset
+	}
+	if a.Before.State == "broken" { // that is a reason for a reset
 		a.Before.RetryMS = new(int64)
 	}
 	state, used := a.Before.State, a.Before.Used
@@ -108,12 +109,13 @@ func (c *releaseCommand) about() about {
 
 func (c *releaseCommand) run(ctx context.Context, args []string) error {
 	a, err := c.named(ctx, args)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !a.d.Hold:
+	}
+	if !a.d.Hold {
 		return usagef("rule %s holds back no calls: it is not for calls that go out to a peer", a.Rule)
-	case a.Before.State != "held":
+	}
+	if a.Before.State != "held" {
 		return nothingf("%s is not held back: it is %s%s", a.of, a.Before.State, because(a.Before))
 	}
 	retry := "; it was held back for another " + retryOf(a.Before)

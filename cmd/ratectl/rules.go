@@ -89,10 +89,9 @@ func (l ruleLine) row() []string {
 	if l.Burst > 0 && (l.Max == nil || l.Burst != *l.Max) {
 		limit += fmt.Sprintf(", %d at once", l.Burst)
 	}
-	switch {
-	case !l.Enabled:
+	if !l.Enabled {
 		limit = "off"
-	case l.Differs != "":
+	} else if l.Differs != "" {
 		limit = l.Differs
 	}
 	return rowOf(l.Name, limit, l.Mode, l.Algorithm, cmp.Or(l.Override, "-"), l.Keys, l.Declared)

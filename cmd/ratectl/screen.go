@@ -221,10 +221,9 @@ func (s *screen) draw() {
 	out.WriteString("\x1b[H")
 	for i, line := range lines {
 		style := ""
-		switch {
-		case i == 2+at-first && len(shown) > 0:
+		if i == 2+at-first && len(shown) > 0 {
 			style = "\x1b[7m"
-		case i == 1:
+		} else if i == 1 {
 			style = "\x1b[1m"
 		}
 		fmt.Fprintf(&out, "%s%s\x1b[0m\x1b[K\r\n", style, printed.Start(line, width))
@@ -251,10 +250,10 @@ func fit(rows [][]string, columns int) [][]string {
 
 // status is the last line: what went wrong, or which keys there are.
 func (s *screen) status(rows int) string {
-	switch {
-	case s.typing:
+	if s.typing {
 		return "filter: " + s.filter + "_"
-	case s.failed != "":
+	}
+	if s.failed != "" {
 		return "trying again: " + s.failed
 	}
 	text := "q quit  up/down select  s sort  / filter  enter open"

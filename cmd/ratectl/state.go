@@ -9,16 +9,19 @@ import (
 
 // because says what a key is kept out by, other than its count, and what ends that.
 func because(s operate.State) string {
-	switch {
-	case s.State == operate.Broken:
+	if s.State == operate.Broken {
 		return ", since another program has written this key: ratectl reset removes it"
-	case s.State == operate.Held:
+	}
+	if s.State == operate.Held {
 		return ", since the peer of these calls has asked for it: ratectl release ends that"
-	case s.State == operate.Blocked && s.RetryMS == nil:
+	}
+	if s.State == operate.Blocked && s.RetryMS == nil {
 		return ", by an override: ratectl unblock or undo ends that"
-	case s.State == operate.Blocked:
+	}
+	if s.State == operate.Blocked {
 		return ", by the rule itself: ratectl reset ends that"
-	case s.State == operate.Unknown:
+	}
+	if s.State == operate.Unknown {
 		return ": each call brings its max"
 	}
 	return ""
@@ -51,12 +54,13 @@ func usedOf(s operate.State) string {
 }
 
 func retryOf(s operate.State) string {
-	switch {
-	case s.RetryMS == nil:
+	if s.RetryMS == nil {
 		return "never"
-	case *s.RetryMS == 0 && !s.Refuses() && s.State != operate.Broken:
+	}
+	if *s.RetryMS == 0 && !s.Refuses() && s.State != operate.Broken {
 		return "-"
-	case s.Permits && s.State == operate.Refused:
+	}
+	if s.Permits && s.State == operate.Refused {
 		return "when a call ends"
 	}
 	return operate.ShortDuration(time.Duration(*s.RetryMS) * time.Millisecond)

@@ -37,10 +37,10 @@ func (c *topCommand) about() about {
 }
 
 func (c *topCommand) run(ctx context.Context, _ []string) error {
-	switch {
-	case c.every < 100*time.Millisecond:
+	if c.every < 100*time.Millisecond {
 		return usagef("-every is at least 100ms")
-	case c.by != "" && (c.by != "calls" || c.page != "" && c.given("page")):
+	}
+	if c.by != "" && (c.by != "calls" || c.page != "" && c.given("page")) {
 		return usagef("-by %q: there is -by calls, without -page", c.by)
 	}
 	if c.count == 0 && !c.clears {

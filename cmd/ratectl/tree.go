@@ -90,12 +90,13 @@ func usageError(_ context.Context, c *cli.Command, err error, _ bool) error {
 // prepare does what a command needs before it runs.
 func (s *session) prepare(ctx context.Context, a about) (err error) {
 	n := s.flags.NArg()
-	switch {
-	case n < a.min || a.max >= 0 && n > a.max && !s.parts:
+	if n < a.min || a.max >= 0 && n > a.max && !s.parts {
 		return usagef("usage: ratectl %s; ratectl %s -h says more", a.usage(), a.name)
-	case a.needs&prints != 0 && s.format != "table" && s.format != "json":
+	}
+	if a.needs&prints != 0 && s.format != "table" && s.format != "json" {
 		return usagef("-o %q: write table or json", s.format)
-	case s.config.err != nil:
+	}
+	if s.config.err != nil {
 		return s.config.err
 	}
 	if a.needs&replays != 0 && (n > 1 || a.needs&mayRedis == 0) && slices.Contains(s.unsaid, "rules") {
@@ -190,16 +191,19 @@ func (l line) inOrder(tree *cli.Command, args []string) ([]string, error) {
 		return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(names, a) })
 	}
 	words := len(l.words)
-	switch {
-	case words == 0 && has(completionFlag):
+	if words == 0 && has(completionFlag) {
 		return args, nil
-	case words == 0 && has("-h", "-help", "--help"):
+	}
+	if words == 0 && has("-h", "-help", "--help") {
 		return []string{"-h"}, nil
-	case words == 0 && has("-v", "-version", "--version"):
+	}
+	if words == 0 && has("-v", "-version", "--version") {
 		return []string{"-version"}, nil
-	case words == 0:
+	}
+	if words == 0 {
 		return nil, usagef("name a command; ratectl -h lists them")
-	case l.odd != "": // the library would take it and all after it for arguments
+	}
+	if l.odd != "" { // the library would take it and all after it for arguments
 		return nil, usagef("flag provided but not defined: %s; ratectl %s -h lists the flags, and -- ends them", l.odd, args[l.words[0]])
 	}
 	c, n := tree.Command(args[l.words[0]]), 1

@@ -21,10 +21,9 @@ import (
 
 func main() {
 	last := os.Args[len(os.Args)-1]
-	switch {
-	case strings.HasSuffix(last, ".cfg"):
+	if strings.HasSuffix(last, ".cfg") {
 		redirect(last)
-	case !strings.HasPrefix(last, "-"): // packages, by go/packages
+	} else if !strings.HasPrefix(last, "-") { // packages, by go/packages
 		mustList(os.Args[1:])
 		mustRead()
 	}

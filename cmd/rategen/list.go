@@ -34,10 +34,9 @@ func list(args []string, stdout, stderr io.Writer, dir string) int {
 	rows := [][]string{{"POSITION", "RULE", "LIMIT", "KEY"}}
 	for _, r := range rules {
 		key := cmp.Or(strings.Join(r.Key, ","), "(all callers)")
-		switch {
-		case r.Policy && len(r.UsedBy) == 0:
+		if r.Policy && len(r.UsedBy) == 0 {
 			key = "(policy, unused)"
-		case r.Policy:
+		} else if r.Policy {
 			key = "(policy of " + strings.Join(r.UsedBy, ", ") + ")"
 		}
 		rows = append(rows, []string{fmt.Sprintf("%s:%d", r.Pos.Filename, r.Pos.Line), r.Name, r.Limit, key})

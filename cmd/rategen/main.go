@@ -44,11 +44,11 @@ func main() {
 func parse(flags *flag.FlagSet, args []string, stdout, stderr io.Writer, usage string) (code int, ok bool) {
 	flags.Usage = func() {}
 	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
+	if errors.Is(err, flag.ErrHelp) {
 		stdout.Write(manual())
 		return done, false
-	case err != nil:
+	}
+	if err != nil {
 		fmt.Fprintf(stderr, "usage: %s\nrategen -h prints the manual.\n", usage)
 		return wrongUsage, false
 	}
@@ -107,11 +107,10 @@ func do(args []string, stdout, stderr io.Writer, dir string) int {
 	}
 	code := done
 	for _, f := range result.Files {
-		switch {
-		case *check && (f.Status == generator.Stale || f.Status == generator.Missing):
+		if *check && (f.Status == generator.Stale || f.Status == generator.Missing) {
 			p.stale(f)
 			code = inputError
-		case *verbose && !*asJSON:
+		} else if *verbose && !*asJSON {
 			fmt.Fprintf(stdout, "%s: %s\n", f.Path, f.Status)
 		}
 	}

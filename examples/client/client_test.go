@@ -32,14 +32,13 @@ func TestClient(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		switch {
-		case refused.IsZero():
+		if refused.IsZero() {
 			refused = time.Now()
 			w.Header().Set("Retry-After", "2")
 			w.WriteHeader(http.StatusTooManyRequests)
-		case time.Since(refused) < after:
+		} else if time.Since(refused) < after {
 			early++
-		default:
+		} else {
 			served++
 		}
 	}))

@@ -24,11 +24,11 @@ type provider struct {
 func (p *provider) Complete(context.Context, string, int) (string, int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case p.refused.IsZero():
+	if p.refused.IsZero() {
 		p.refused = time.Now()
 		return "", -1, &client.ProviderError{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"2"}}}
-	case time.Since(p.refused) < p.after:
+	}
+	if time.Since(p.refused) < p.after {
 		p.early++
 	}
 	p.served++

@@ -63,10 +63,9 @@ func (p *Plans) Tenant(ctx context.Context, id string) Tenant {
 		return known.tenant
 	}
 	tenant, err := p.load(ctx, id)
-	switch {
-	case err != nil && is:
+	if err != nil && is {
 		tenant = known.tenant
-	case err != nil:
+	} else if err != nil {
 		tenant = Tenant{ID: id, PerHour: p.free}
 	}
 	p.mu.Lock()

@@ -88,11 +88,10 @@ func (s *story) lookup(ctx context.Context, n int, id string) error {
 	e, err := s.svc.GetByID(ctx, id)
 	took := time.Since(start)
 	var limited *runtime.LimitedError
-	switch {
-	case errors.As(err, &limited):
+	if errors.As(err, &limited) {
 		s.say("   call %d  id %s  refused: %s (limit %d, retry after %v)\n",
 			n, id, limited, limited.Limit, limited.RetryAfter.Round(time.Millisecond))
-	case err == nil:
+	} else if err == nil {
 		s.say("   call %d  id %s  %s  in %v\n", n, id, e.Name, took.Round(10*time.Microsecond))
 	}
 	return err
@@ -105,12 +104,11 @@ func (s *story) byClientIP(ctx context.Context) error {
 	var limited *runtime.LimitedError
 	for range 110 {
 		_, err := s.svc.GetByEmail(client, "lin.yue@example.com")
-		switch {
-		case err == nil:
+		if err == nil {
 			passed++
-		case errors.As(err, &limited):
+		} else if errors.As(err, &limited) {
 			refused++
-		default:
+		} else {
 			return err
 		}
 	}

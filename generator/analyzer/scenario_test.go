@@ -73,14 +73,13 @@ func unpack(t *testing.T, module, name string, archive *txtar.Archive) map[strin
 	sections := map[string]string{}
 	for _, f := range archive.Files {
 		generated, ok := strings.CutPrefix(f.Name, "want/")
-		switch {
-		case f.Name == "error" || f.Name == "warnings":
+		if f.Name == "error" || f.Name == "warnings" {
 			sections[f.Name] = string(f.Data)
-		case !ok:
+		} else if !ok {
 			for _, parent := range []string{"good", "plain"} {
 				scratch.Write(t, filepath.Join(module, parent, name, f.Name), within(parent, string(f.Data)))
 			}
-		case string(f.Data) != "removed\n":
+		} else if string(f.Data) != "removed\n" {
 			scratch.Write(t, filepath.Join(module, "good", name, generated), string(f.Data))
 		}
 	}

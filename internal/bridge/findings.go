@@ -85,10 +85,10 @@ func GroupFindings(all []Found, calls map[string]int64) []FindingGroup {
 // WorstFirst orders groups: what is over last, and before it what has limits not hold and concerns most calls.
 func WorstFirst(a, b FindingGroup) int {
 	rank := func(g FindingGroup) int {
-		switch {
-		case !g.Until.IsZero():
+		if !g.Until.IsZero() {
 			return 2
-		case !g.Severe:
+		}
+		if !g.Severe {
 			return 1
 		}
 		return 0

@@ -173,16 +173,19 @@ func (p *pkg) support() string {
 	values := map[string]string{"string": "r.string()", "int": "r.int()", "bool": "r.bool()", "[]int": "r.ints()", "Ints": "r.ints()", "Iface": "r.iface(3)", "error": "r.err()"}
 	value := func(v variable) string {
 		t := v.typ
-		switch {
-		case values[t] != "":
+		if values[t] != "" {
 			return values[t]
-		case strings.HasPrefix(t, "[]*"):
+		}
+		if strings.HasPrefix(t, "[]*") {
 			return fmt.Sprintf("[]%s{r.p%s(3), r.p%s(3)}[:r.IntN(3)]", t[2:], t[3:], t[3:])
-		case strings.HasPrefix(t, "map"):
+		}
+		if strings.HasPrefix(t, "map") {
 			return fmt.Sprintf("%s{r.string(): r.p%s(3)}", t, t[len("map[string]*"):])
-		case strings.HasPrefix(t, "func"):
+		}
+		if strings.HasPrefix(t, "func") {
 			return "r.fn" + t[len("func(int) *"):] + "(3)"
-		case strings.HasPrefix(t, "*"):
+		}
+		if strings.HasPrefix(t, "*") {
 			return "r.p" + t[1:] + "(4)"
 		}
 		return "*r.v" + v.typ + "(3)"

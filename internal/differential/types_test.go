@@ -163,13 +163,12 @@ func (w *world) writeFunc(b *strings.Builder, recv string, f function) {
 	name := f.name
 	if recv != "" {
 		name = recv + "." + name
-		switch {
-		case f.acceptsNil:
+		if f.acceptsNil {
 			receiver, use = "(t *"+recv+") ", "n := 0\nif t != nil { n = t.N"+recv[1:]+" }\n"
 			args = ", t != nil"
-		case f.pointer:
+		} else if f.pointer {
 			receiver, use = "(t *"+recv+") ", "n := t.N"+recv[1:]+"\n"
-		default:
+		} else {
 			receiver, use = "(t "+recv+") ", "n := t.N"+recv[1:]+"\n"
 		}
 	}

@@ -72,10 +72,10 @@ func Remedy(r *runtime.Rule) string {
 	if leased.Max == 0 {
 		leased.Max = 1
 	}
-	switch {
-	case r.Lease > 0:
+	if r.Lease > 0 {
 		return "a longer lease, and a max of which a lease is many calls"
-	case leased.Lease > 0 && leased.Check() == nil:
+	}
+	if leased.Lease > 0 && leased.Check() == nil {
 		return fmt.Sprintf("lease=%s", ShortDuration(leased.Lease))
 	}
 	return "a key with more parts"

@@ -97,10 +97,10 @@ func (c *Core) LimitOf(r Rule, key *runtime.Key) runtime.Limit {
 // limitOf is LimitOf. It also returns the max that stands for that of a call if nobody knows it, or 0.
 func (c *Core) limitOf(r Rule, key *runtime.Key) (limit runtime.Limit, standsIn int64) {
 	limit = r.Limit(key)
-	switch {
-	case c.Max > 0:
+	if c.Max > 0 {
 		return limit.WithMax(c.Max), 0
-	case r.ByCall == "":
+	}
+	if r.ByCall == "" {
 		return limit, 0
 	}
 	for _, text := range []string{key.String(), c.Hidden(key.String())} {

@@ -54,10 +54,10 @@ type countsLine struct {
 
 // check returns why no key can hold these counts.
 func (l *countsLine) check() error {
-	switch {
-	case (len(l.String) > 0) == (len(l.Sorted) > 0):
+	if (len(l.String) > 0) == (len(l.Sorted) > 0) {
 		return errors.New("a key has a string or a sorted set")
-	case len(l.Sorted)%2 != 0:
+	}
+	if len(l.Sorted)%2 != 0 {
 		return errors.New("a member of the sorted set has no score")
 	}
 	for i := 1; i < len(l.Sorted); i += 2 {
@@ -80,12 +80,13 @@ func readCounts(in io.Reader, each func(l *countsLine) error) (header countsLine
 	for n := 1; ; n++ {
 		if !lines.Scan() {
 			err := lines.Err()
-			switch {
-			case errors.Is(err, bufio.ErrTooLong):
+			if errors.Is(err, bufio.ErrTooLong) {
 				return header, fmt.Errorf("line %d: it is longer than %d bytes", n, maxLine)
-			case err != nil:
+			}
+			if err != nil {
 				return header, fmt.Errorf("line %d: %w", n, err)
-			case n == 1:
+			}
+			if n == 1 {
 				return header, errors.New("it is empty: no export of ratectl's")
 			}
 			return header, fmt.Errorf("line %d: it ends without its last line: it was cut, or the export has failed", n)

@@ -32,12 +32,13 @@ func (c *Core) Edits(ctx context.Context, e Edit) (all []override.Edit, several 
 	}
 	start, several := strings.CutSuffix(e.Rule, "*")
 	onlyEnabled := e.Scale == 0 && e.Set == (rule.KeyOverride{Enabled: e.Set.Enabled})
-	switch {
-	case e.Remove, e.Rule == override.All && (onlyEnabled || e.Keys):
+	if e.Remove || e.Rule == override.All && (onlyEnabled || e.Keys) {
 		return []override.Edit{e.Edit}, false, nil
-	case !several:
+	}
+	if !several {
 		return c.editOne(ctx, e)
-	case e.Keys:
+	}
+	if e.Keys {
 		return nil, true, Wrongf("-keys is for one rule: name that in place of %s", e.Rule)
 	}
 	known := make(map[string]bool)
@@ -103,12 +104,12 @@ func (c *Core) scaled(ctx context.Context, e Edit) (says runtime.Overrides, err 
 // it was said.
 func (r Rule) scaled(said *int64, of rule.Override, share float64) (*int64, error) {
 	present := r.Max
-	switch {
-	case share == 0:
+	if share == 0 {
 		return said, nil
-	case of.Max != nil:
+	}
+	if of.Max != nil {
 		present = *of.Max
-	case r.ByCall != "":
+	} else if r.ByCall != "" {
 		return nil, fmt.Errorf("each call brings its max")
 	}
 	return new(max(min(1, present), int64(math.Round(float64(present)*share)))), nil
@@ -201,14 +202,14 @@ func (c *Core) Noted(ctx context.Context, note, do func(context.Context) error) 
 
 // Note adds to the history what is about to be done to counts.
 func (c *Core) Note(ctx context.Context, r override.Record) error {
-	switch {
-	case c.Hash != "":
+	if c.Hash != "" {
 		editor, err := c.Editor()
 		if err == nil {
 			_, err = editor.Note(ctx, r)
 		}
 		return err
-	case r.Why != "":
+	}
+	if r.Why != "" {
 		return Wrongf("-m is for the history, which is kept beside the overrides: name the hash with -overrides")
 	}
 	c.warnf("this is in no history: that is kept beside the overrides, see -overrides")

@@ -99,10 +99,10 @@ func (k *FoundKey) refusals() int64 {
 
 // TrueFirst orders what is true before what is not.
 func TrueFirst(a, b bool) int {
-	switch {
-	case a == b:
+	if a == b {
 		return 0
-	case a:
+	}
+	if a {
 		return -1
 	}
 	return 1
@@ -180,30 +180,30 @@ type lookup struct {
 }
 
 // add adds a key of a rule, if it is one that holds a text, and is not there.
-func (s *lookup) add(r Rule, text string) {
-	has, exact := holds(text, s.texts)
+func (l *lookup) add(r Rule, text string) {
+	has, exact := holds(text, l.texts)
 	key, err := rule.ParseKey(text)
 	if !has || err != nil {
 		return
 	}
-	if at := [2]string{r.Prefix, key.Pattern()}; !s.there[at] {
-		s.there[at] = true
-		s.found = append(s.found, &FoundKey{State: State{Rule: r.Name, Key: key.Pattern()}, rule: r, key: key, exact: exact})
+	if at := [2]string{r.Prefix, key.Pattern()}; !l.there[at] {
+		l.there[at] = true
+		l.found = append(l.found, &FoundKey{State: State{Rule: r.Name, Key: key.Pattern()}, rule: r, key: key, exact: exact})
 	}
 }
 
 // inRedis has Redis look for keys of rules. One counts for the longest prefix.
-func (s *lookup) inRedis(ctx context.Context) error {
+func (l *lookup) inRedis(ctx context.Context) error {
 	before := "*"
-	if s.Namespace != "" {
-		before = Literally.Replace(s.Namespace) + ":*"
+	if l.Namespace != "" {
+		before = Literally.Replace(l.Namespace) + ":*"
 	}
-	patterns := make([]string, len(s.texts))
-	for i, text := range s.texts {
+	patterns := make([]string, len(l.texts))
+	for i, text := range l.texts {
 		patterns[i] = before + Literally.Replace(text) + "*"
 	}
-	groups := s.Groups()
-	return s.Scan(ctx, patterns, 2000, func(key string) {
+	groups := l.Groups()
+	return l.Scan(ctx, patterns, 2000, func(key string) {
 		best := -1
 		for i, g := range groups {
 			if strings.HasPrefix(key, g.Prefix) && (best < 0 || len(g.Prefix) > len(groups[best].Prefix)) {
@@ -214,17 +214,17 @@ func (s *lookup) inRedis(ctx context.Context) error {
 			return
 		}
 		if text, is := groups[best].Text(key); is {
-			s.add(s.Rules[best], text)
+			l.add(l.Rules[best], text)
 		}
 	})
 }
 
 // overridden adds the keys that only overrides name, and those of rules of one part that a pattern
 // is for.
-func (s *lookup) overridden(entries []Override) {
-	for _, r := range s.Rules {
+func (l *lookup) overridden(entries []Override) {
+	for _, r := range l.Rules {
 		patterns := make(map[string]bool)
-		keys := slices.Clone(s.texts)
+		keys := slices.Clone(l.texts)
 		for _, e := range entries {
 			if e.Rule == r.Name && e.Keys {
 				patterns[e.Pattern], keys = true, append(keys, e.Pattern)
@@ -236,21 +236,21 @@ func (s *lookup) overridden(entries []Override) {
 				continue
 			}
 			if _, is := Matching(patterns, key.Pattern()); is {
-				s.add(r, text)
+				l.add(r, text)
 			}
 		}
 	}
 }
 
 // refusedLately adds the keys that were refused in the last day, and for which nothing is counted any more.
-func (s *lookup) refusedLately(refused []*RefusedCaller) {
+func (l *lookup) refusedLately(refused []*RefusedCaller) {
 	for _, r := range refused {
-		if has, _ := holds(r.Text, s.texts); !has { // as most do not
+		if has, _ := holds(r.Text, l.texts); !has { // as most do not
 			continue
 		}
-		i := slices.IndexFunc(s.Rules, func(d Rule) bool { return d.Name == r.Rule })
+		i := slices.IndexFunc(l.Rules, func(d Rule) bool { return d.Name == r.Rule })
 		if i >= 0 {
-			s.add(s.Rules[i], r.Text)
+			l.add(l.Rules[i], r.Text)
 		}
 	}
 }

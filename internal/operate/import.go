@@ -55,106 +55,106 @@ func (c *Core) Import(file io.ReadSeeker, o ImportOptions) (*Import, error) {
 	return m, nil
 }
 
-func (m *Import) hasOverrides() bool { return len(m.backup.Fields)+len(m.backup.History) > 0 }
+func (i *Import) hasOverrides() bool { return len(i.backup.Fields)+len(i.backup.History) > 0 }
 
 // String says what is to be imported, and what becomes of what is there.
-func (m *Import) String() string {
+func (i *Import) String() string {
 	how := "keep those that are there"
-	if m.Overwrite {
+	if i.Overwrite {
 		how = "overwrite those that are there, with all that was counted since"
 	}
-	return fmt.Sprintf("the counts of %d keys of %d rules and %d overrides in %s, and %s", m.Keys, len(m.results), len(m.backup.Fields), Namespaces(m.Namespace), how)
+	return fmt.Sprintf("the counts of %d keys of %d rules and %d overrides in %s, and %s", i.Keys, len(i.results), len(i.backup.Fields), Namespaces(i.Namespace), how)
 }
 
 // Run imports. It is in the history before it begins. The error may be of some lines alone.
-func (m *Import) Run(ctx context.Context) (lines []Imported, err error) {
-	m.warnOfClocks(ctx)
-	if m.hasOverrides() && m.Hash != "" {
-		if lines, err = m.restore(ctx); err != nil {
+func (i *Import) Run(ctx context.Context) (lines []Imported, err error) {
+	i.warnOfClocks(ctx)
+	if i.hasOverrides() && i.Hash != "" {
+		if lines, err = i.restore(ctx); err != nil {
 			return lines, err
 		}
 	}
-	if !m.Try {
+	if !i.Try {
 		did := "import"
-		if m.Overwrite {
+		if i.Overwrite {
 			did = "import -overwrite"
 		}
-		did = fmt.Sprintf("%s of %d keys of %s", did, m.Keys, strings.Join(slices.Sorted(maps.Keys(m.results)), ", "))
-		if err := m.Note(ctx, override.Record{Target: override.Target{Rule: override.All}, Who: m.Who, Why: m.Why, Did: did[:min(len(did), 500)]}); err != nil {
+		did = fmt.Sprintf("%s of %d keys of %s", did, i.Keys, strings.Join(slices.Sorted(maps.Keys(i.results)), ", "))
+		if err := i.Note(ctx, override.Record{Target: override.Target{Rule: override.All}, Who: i.Who, Why: i.Why, Did: did[:min(len(did), 500)]}); err != nil {
 			return lines, err
 		}
 	}
-	if _, err := m.file.Seek(0, io.SeekStart); err != nil {
+	if _, err := i.file.Seek(0, io.SeekStart); err != nil {
 		return lines, err
 	}
-	err = m.all(ctx)
-	for _, r := range m.Rules {
-		if l := m.results[r.Reference]; l != nil {
+	err = i.all(ctx)
+	for _, r := range i.Rules {
+		if l := i.results[r.Reference]; l != nil {
 			lines = append(lines, *l)
 		}
 	}
 	switch {
 	case err != nil:
-	case m.bad > 0:
-		err = fmt.Errorf("%d keys are not imported: their counts are none of their rules'", m.bad)
-	case len(m.left) > 0:
-		err = fmt.Errorf("%d lines are left out, which do not fit", len(m.left))
+	case i.bad > 0:
+		err = fmt.Errorf("%d keys are not imported: their counts are none of their rules'", i.bad)
+	case len(i.left) > 0:
+		err = fmt.Errorf("%d lines are left out, which do not fit", len(i.left))
 	}
 	return lines, err
 }
 
 // restore imports the overrides and their history.
-func (m *Import) restore(ctx context.Context) ([]Imported, error) {
-	editor, err := m.Editor()
+func (i *Import) restore(ctx context.Context) ([]Imported, error) {
+	editor, err := i.Editor()
 	if err != nil {
 		return nil, err
 	}
-	fields, records, err := editor.Restore(ctx, m.backup, m.Overwrite, override.Edit{Who: m.Who, Why: strings.TrimSuffix("import: "+m.Why, ": "), Try: m.Try})
+	fields, records, err := editor.Restore(ctx, i.backup, i.Overwrite, override.Edit{Who: i.Who, Why: strings.TrimSuffix("import: "+i.Why, ": "), Try: i.Try})
 	return []Imported{
-		{Rule: "(overrides)", Imported: fields, Kept: len(m.backup.Fields) - fields, DryRun: m.Try},
-		{Rule: "(history)", Imported: records, Kept: len(m.backup.History) - records, DryRun: m.Try},
+		{Rule: "(overrides)", Imported: fields, Kept: len(i.backup.Fields) - fields, DryRun: i.Try},
+		{Rule: "(history)", Imported: records, Kept: len(i.backup.History) - records, DryRun: i.Try},
 	}, err
 }
 
 // all imports all lines, some at a time.
-func (m *Import) all(ctx context.Context) error {
+func (i *Import) all(ctx context.Context) error {
 	var some []*countsLine
 	bytes := 0
-	_, err := readCounts(m.file, func(l *countsLine) error {
-		if l.Override != nil || l.Change != "" || m.left[l.number] {
+	_, err := readCounts(i.file, func(l *countsLine) error {
+		if l.Override != nil || l.Change != "" || i.left[l.number] {
 			return nil
 		}
-		if err := m.place(l); err != nil {
+		if err := i.place(l); err != nil {
 			return fmt.Errorf("line %d: the file has changed: %w", l.number, err)
 		}
 		if some, bytes = append(some, l), bytes+len(l.String)+50*len(l.Sorted); len(some) < Peeks && bytes < AtOnce {
 			return nil
 		}
-		err := m.put(ctx, some)
+		err := i.put(ctx, some)
 		some, bytes = nil, 0
 		return err
 	})
 	if err == nil {
-		err = m.put(ctx, some)
+		err = i.put(ctx, some)
 	}
 	return err
 }
 
 // put imports some keys. Each is tried first under a key that nobody uses: what the scripts
 // do not understand would let its caller pass.
-func (m *Import) put(ctx context.Context, some []*countsLine) error {
+func (i *Import) put(ctx context.Context, some []*countsLine) error {
 	for _, l := range some {
 		l.tried = runtime.NewKey().AddString("ratectl import " + strconv.FormatUint(rand.Uint64(), 36))
 	}
-	if err := m.write(ctx, some, true); err != nil {
+	if err := i.write(ctx, some, true); err != nil {
 		return err
 	}
 	states := make([]State, len(some))
 	errs := Together(len(some), func(j int) (err error) {
-		states[j], err = m.State(ctx, some[j].of, some[j].tried)
+		states[j], err = i.State(ctx, some[j].of, some[j].tried)
 		return err
 	})
-	if _, err := m.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	if _, err := i.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, l := range some {
 			pipe.Unlink(ctx, l.to)
 		}
@@ -164,23 +164,23 @@ func (m *Import) put(ctx context.Context, some []*countsLine) error {
 	}
 	var good []*countsLine
 	for j, l := range some {
-		switch {
-		case errs[j] != nil:
+		if errs[j] != nil {
 			return errs[j]
-		case states[j].State == Broken:
+		}
+		if states[j].State == Broken {
 			l.outcome = "bad"
-			if m.bad++; m.bad <= maxBad {
-				m.warnf("line %d: %s is no count of its rule", l.number, l.text())
+			if i.bad++; i.bad <= maxBad {
+				i.warnf("line %d: %s is no count of its rule", l.number, l.text())
 			}
-		default:
+		} else {
 			good = append(good, l)
 		}
 	}
-	if err := m.write(ctx, good, false); err != nil {
+	if err := i.write(ctx, good, false); err != nil {
 		return err
 	}
 	for _, l := range some {
-		r := m.results[l.Rule]
+		r := i.results[l.Rule]
 		*map[string]*int{"imported": &r.Imported, "kept": &r.Kept, "lapsed": &r.Lapsed, "bad": &r.Bad}[l.outcome]++
 	}
 	return nil
@@ -188,20 +188,19 @@ func (m *Import) put(ctx context.Context, some []*countsLine) error {
 
 // write writes the counts of some lines, or tries them under other keys. With -n it finds out
 // what a write would do.
-func (m *Import) write(ctx context.Context, some []*countsLine, try bool) error {
+func (i *Import) write(ctx context.Context, some []*countsLine, try bool) error {
 	how := "keep"
-	if m.Overwrite || try {
+	if i.Overwrite || try {
 		how = "overwrite"
 	}
 	replies, rest := make([]*redis.Cmd, len(some)), make([][][]any, len(some))
-	_, err := m.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	_, err := i.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for j, l := range some {
 			l.to = l.redisKey
 			pages := l.writes(how, l.ends)
-			switch {
-			case try:
-				l.to, pages = bridge.LimiterOf(m.Limiter).RedisKey(m.LimitOf(l.of, l.tried)), l.writes(how, time.Now().Add(time.Minute))
-			case m.Try:
+			if try {
+				l.to, pages = bridge.LimiterOf(i.Limiter).RedisKey(i.LimitOf(l.of, l.tried)), l.writes(how, time.Now().Add(time.Minute))
+			} else if i.Try {
 				pages = [][]any{{how, l.ends.UnixMilli(), "nothing"}}
 			}
 			replies[j], rest[j] = pipe.Eval(ctx, writeKey, []string{l.to}, pages[0]...), pages[1:]
@@ -217,7 +216,7 @@ func (m *Import) write(ctx context.Context, some []*countsLine, try bool) error 
 			if l.outcome != "imported" {
 				break
 			}
-			if err := m.Client.Eval(ctx, writeKey, []string{l.to}, page...).Err(); err != nil {
+			if err := i.Client.Eval(ctx, writeKey, []string{l.to}, page...).Err(); err != nil {
 				return err
 			}
 		}

@@ -14,14 +14,14 @@ import (
 )
 
 // examine reads all of the file before anything is imported.
-func (m *Import) examine() (err error) {
+func (i *Import) examine() (err error) {
 	var bad []string
 	reject := func(n int, why string) error {
-		if m.Skip {
-			m.Keys--
-			m.left[n] = true
-			if len(m.left) <= maxBad {
-				m.warnf("line %d is left out: %s", n, why)
+		if i.Skip {
+			i.Keys--
+			i.left[n] = true
+			if len(i.left) <= maxBad {
+				i.warnf("line %d is left out: %s", n, why)
 			}
 			return nil
 		}
@@ -31,37 +31,37 @@ func (m *Import) examine() (err error) {
 		return nil
 	}
 	var hashed []int
-	header, err := readCounts(m.file, func(l *countsLine) error {
-		switch {
-		case l.Override != nil:
-			m.backup.Fields[*l.Override] = l.Says
-			return nil
-		case l.Change != "":
-			m.backup.History = append(m.backup.History, l.Change)
+	header, err := readCounts(i.file, func(l *countsLine) error {
+		if l.Override != nil {
+			i.backup.Fields[*l.Override] = l.Says
 			return nil
 		}
-		m.Keys++
-		if err := m.place(l); err != nil {
+		if l.Change != "" {
+			i.backup.History = append(i.backup.History, l.Change)
+			return nil
+		}
+		i.Keys++
+		if err := i.place(l); err != nil {
 			return reject(l.number, err.Error())
 		}
-		if m.results[l.Rule] == nil {
-			m.results[l.Rule] = &Imported{Rule: l.Rule, DryRun: m.Try}
+		if i.results[l.Rule] == nil {
+			i.results[l.Rule] = &Imported{Rule: l.Rule, DryRun: i.Try}
 		}
-		if before := m.seen[l.redisKey]; before > 0 {
+		if before := i.seen[l.redisKey]; before > 0 {
 			bad = append(bad, fmt.Sprintf("line %d: it has the key of line %d", l.number, before))
 		}
-		m.seen[l.redisKey] = l.number
+		i.seen[l.redisKey] = l.number
 		if strings.HasPrefix(*l.Key, "%sha256-") {
 			hashed = append(hashed, l.number)
 		}
 		return nil
 	})
 	for _, n := range hashed {
-		if header.Namespace != m.Namespace && len(bad) < maxBad {
-			_ = reject(n, fmt.Sprintf("the key is a hash of one that was too long in %s: it is none in %s", Namespaces(header.Namespace), Namespaces(m.Namespace)))
+		if header.Namespace != i.Namespace && len(bad) < maxBad {
+			_ = reject(n, fmt.Sprintf("the key is a hash of one that was too long in %s: it is none in %s", Namespaces(header.Namespace), Namespaces(i.Namespace)))
 		}
 	}
-	if err := m.renameOverrides(); err != nil {
+	if err := i.renameOverrides(); err != nil {
 		bad = append(bad, err.Error())
 	}
 	if len(bad) > 0 {
@@ -74,14 +74,14 @@ func (m *Import) examine() (err error) {
 }
 
 // renameOverrides has overrides be of renamed rules. The error says which of these the file does not name.
-func (m *Import) renameOverrides() error {
+func (i *Import) renameOverrides() error {
 	names := make(map[string]string)
-	for old, d := range m.Renames {
+	for old, d := range i.Renames {
 		names[old] = d.Name
 	}
-	found, err := m.backup.Rename(names)
+	found, err := i.backup.Rename(names)
 	for _, old := range slices.Sorted(maps.Keys(names)) {
-		if err == nil && !found[old] && !m.named[old] {
+		if err == nil && !found[old] && !i.named[old] {
 			err = fmt.Errorf("-rename %s: the file says nothing of such a rule", old)
 		}
 	}
@@ -89,15 +89,15 @@ func (m *Import) renameOverrides() error {
 }
 
 // place finds the rule and the Redis key of a line.
-func (m *Import) place(l *countsLine) (err error) {
+func (i *Import) place(l *countsLine) (err error) {
 	if l.Rule == "" || l.Key == nil {
 		return errors.New("it has no rule or no key")
 	}
-	m.named[l.Rule] = true
-	if d, is := m.Renames[l.Rule]; is {
+	i.named[l.Rule] = true
+	if d, is := i.Renames[l.Rule]; is {
 		l.Rule = d.Reference
 	}
-	if l.of, err = m.Rule(l.Rule); err != nil {
+	if l.of, err = i.Rule(l.Rule); err != nil {
 		return err
 	}
 	if l.Rule != l.of.Reference {
@@ -114,8 +114,8 @@ func (m *Import) place(l *countsLine) (err error) {
 	if err := cmp.Or(l.of.Fits(key, n), l.check()); err != nil {
 		return err
 	}
-	group := bridge.LimiterOf(m.Limiter).KeysOf(l.of.Rule)
-	l.redisKey = bridge.LimiterOf(m.Limiter).RedisKey(m.LimitOf(l.of, key))
+	group := bridge.LimiterOf(i.Limiter).KeysOf(l.of.Rule)
+	l.redisKey = bridge.LimiterOf(i.Limiter).RedisKey(i.LimitOf(l.of, key))
 	text, _ := group.Text(l.redisKey)
 	if tag := l.redisKey[len(group.Prefix)+len(text):]; tag != l.Tag {
 		return fmt.Errorf("%s counts by another algorithm, or other buckets, than the rule does here: its Redis key ends with %q, and here with %q", l.text(), l.Tag, tag)

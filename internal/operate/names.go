@@ -40,12 +40,13 @@ func (c *Core) Rule(name string) (Rule, error) {
 // Fits returns an error if keys of the rule have not as many parts as a key; 0: that is empty.
 func (r Rule) Fits(key *runtime.Key, n int) error {
 	text, parts := key.String(), strings.Join(r.Parts, ",")
-	switch {
-	case r.AnyKey || strings.HasPrefix(text, "%sha256-") || n == len(r.Parts) || text == "" && len(r.Parts) == 0:
+	if r.AnyKey || strings.HasPrefix(text, "%sha256-") || n == len(r.Parts) || text == "" && len(r.Parts) == 0 {
 		return nil
-	case len(r.Parts) == 0:
+	}
+	if len(r.Parts) == 0 {
 		return Wrongf("rule %s has one limit for all callers: leave the KEY out", r.Name)
-	case n == 0:
+	}
+	if n == 0 {
 		return Wrongf("rule %s has a limit for each %s: name the KEY", r.Name, parts)
 	}
 	return Wrongf("the number of parts of a key of rule %s (%s) is %d, and not %d as in %q: write a colon within a part as %%3A, or give the parts with -parts",
@@ -56,16 +57,16 @@ func (r Rule) Fits(key *runtime.Key, n int) error {
 func (r Rule) FitsPattern(pattern string) error {
 	has, wild := strings.Count(pattern, ":")+1, strings.HasSuffix(pattern, "*")
 	parts := strings.Join(r.Parts, ",")
-	switch {
-	case pattern == "":
+	if pattern == "" {
 		return Wrongf("-keys is empty: a variable that is not set? Leave it out for the rule itself")
-	case r.AnyKey || strings.HasPrefix(pattern, "%sha256-") || has == len(r.Parts) || wild && (has < len(r.Parts) || pattern == "*"):
-		return nil
-	case len(r.Parts) == 0:
-		return Wrongf("rule %s has one limit for all callers: leave -keys out", r.Name)
-	default:
-		return Wrongf("-keys %s: the keys of rule %s are %s, joined by colons: %d parts, and not %d", pattern, r.Name, parts, len(r.Parts), has)
 	}
+	if r.AnyKey || strings.HasPrefix(pattern, "%sha256-") || has == len(r.Parts) || wild && (has < len(r.Parts) || pattern == "*") {
+		return nil
+	}
+	if len(r.Parts) == 0 {
+		return Wrongf("rule %s has one limit for all callers: leave -keys out", r.Name)
+	}
+	return Wrongf("-keys %s: the keys of rule %s are %s, joined by colons: %d parts, and not %d", pattern, r.Name, parts, len(r.Parts), has)
 }
 
 // Unlikely returns why calls may have no key like that of a target for which nothing is
@@ -96,16 +97,19 @@ func notAsCounted(part string) string {
 		return fmt.Sprintf("%s has a port, and callers are counted by address: %s", part, port.Addr())
 	}
 	network, none := netip.ParsePrefix(part)
-	switch {
-	case none == nil && network.Addr().Is4():
+	if none == nil && network.Addr().Is4() {
 		return fmt.Sprintf("%s is a network, and callers of IPv4 are counted by address", part)
-	case none == nil && network.Masked().String() != part:
+	}
+	if none == nil && network.Masked().String() != part {
 		return fmt.Sprintf("%s is written as %s in keys", part, network.Masked())
-	case err != nil:
+	}
+	if err != nil {
 		return ""
-	case addr.Unmap().WithZone("").String() != part:
+	}
+	if addr.Unmap().WithZone("").String() != part {
 		return fmt.Sprintf("%s is written as %s in keys", part, addr.Unmap().WithZone(""))
-	case addr.Is6():
+	}
+	if addr.Is6() {
 		network, _ := addr.Prefix(56)
 		return fmt.Sprintf("%s is one address, and callers of IPv6 are counted by network, such as %s", part, network)
 	}

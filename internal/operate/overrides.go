@@ -29,14 +29,14 @@ func (c *Core) Renew(ctx context.Context) error {
 		err = says.Check(c.declared()...)
 		rejected = err != nil
 	}
-	switch {
-	case rejected: // by which ones calls are decided, nobody can read
+	if rejected { // by which ones calls are decided, nobody can read
 		if !c.Rejected { // of what is asked again and again, once
 			c.warnf("the limiters reject the overrides, and go on with those before; here limits are as declared: %v", InFull(err))
 		}
 		c.Rejected = true
 		return c.AsDeclared(ctx)
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	c.Rejected = false
@@ -168,12 +168,13 @@ func OwnOf(o rule.Override) rule.KeyOverride {
 
 // TargetText names what an override is for.
 func TargetText(t override.Target) string {
-	switch {
-	case t.Rule == override.All:
+	if t.Rule == override.All {
 		return "all limits"
-	case !t.Keys && strings.HasSuffix(t.Rule, "*"):
+	}
+	if !t.Keys && strings.HasSuffix(t.Rule, "*") {
 		return "rules " + printed.Text(t.Rule)
-	case t.Keys && t.Pattern != "":
+	}
+	if t.Keys && t.Pattern != "" {
 		return fmt.Sprintf("%s of rule %s", printed.Text(t.Pattern), printed.Text(t.Rule))
 	}
 	return "rule " + printed.Text(t.Rule)

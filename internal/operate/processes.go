@@ -37,16 +37,16 @@ type Following struct {
 // none if it is rejected.
 func Follow(processes []bridge.Process, source, version string) (f Following) {
 	for _, p := range processes {
-		switch {
-		case p.Silent:
+		if p.Silent {
 			f.Silent = append(f.Silent, p)
 			continue
-		case source == "" || p.Overrides != source:
+		}
+		if source == "" || p.Overrides != source {
 			f.Others = append(f.Others, cmp.Or(p.Overrides, "no overrides"))
-		case version == "" || p.Version != version:
+		} else if version == "" || p.Version != version {
 			f.Lagging = append(f.Lagging, p)
 			f.Follow++
-		default:
+		} else {
 			f.InForce++
 			f.Follow++
 		}
@@ -90,10 +90,10 @@ func (c *Core) Await(ctx context.Context, most time.Duration) (f Following, err 
 
 // String says who follows the hash.
 func (f Following) String() string {
-	switch {
-	case f.Processes == 0:
+	if f.Processes == 0 {
 		return "no process reports to this Redis, in this namespace, which overrides it follows" + f.silent()
-	case f.Follow == 0:
+	}
+	if f.Follow == 0 {
 		return fmt.Sprintf("none of the %d processes that report follows the hash: they follow %s%s", f.Processes, strings.Join(f.Others, ", "), f.silent())
 	}
 	return fmt.Sprintf("%d of the %d processes that report follow the hash%s", f.Follow, f.Processes, f.silent())
@@ -263,10 +263,10 @@ func SurveyOf(processes []bridge.Process, names []string) (s Survey) {
 
 // State says how bad the finding is, as a [Check] does. What is over is ok.
 func (f Finding) State() string {
-	switch {
-	case !f.Until.IsZero():
+	if !f.Until.IsZero() {
 		return "ok"
-	case f.Severe:
+	}
+	if f.Severe {
 		return "bad"
 	}
 	return "warn"

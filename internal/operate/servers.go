@@ -64,12 +64,11 @@ func (d *doctor) examine(ctx context.Context, server *redis.Client) {
 	d.tryWrite(ctx, server, say)
 	used := number("used_memory")
 	say("memory", stateIf("warn", most > 0 && float64(used) > fullMemory*float64(most)), "see ratectl memory, and docs/operating.md: Redis is full", "%d bytes of %s", used, cmp.Or(strings.TrimPrefix(info["maxmemory"], "0"), "no bound"))
-	switch {
-	case info["rdb_last_bgsave_status"] == "err":
+	if info["rdb_last_bgsave_status"] == "err" {
 		say("persistence", "bad", "see the log of Redis: it may refuse writes until a snapshot succeeds (stop-writes-on-bgsave-error)", "the last snapshot failed")
-	case info["aof_enabled"] == "1":
+	} else if info["aof_enabled"] == "1" {
 		say("persistence", "ok", "", "appendonly")
-	default:
+	} else {
 		say("persistence", "warn", "set appendonly yes, or keep the overrides somewhere else too: a restart takes back what was changed since the last snapshot", "snapshots alone, or none")
 	}
 }
@@ -161,11 +160,11 @@ func (d *doctor) examineProcesses(ctx context.Context) {
 	say := func(state, remedy, format string, args ...any) {
 		d.say("processes", state, "", remedy, format, args...)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		say("unknown", "give the user the right +hscan", "%v", err)
 		return
-	case len(processes) == 0:
+	}
+	if len(processes) == 0 {
 		say("unknown", "see whether one runs, in this namespace: each reports ten seconds after its start, unless it has WithoutReports", "none reports to this Redis")
 		return
 	}

@@ -64,12 +64,13 @@ func (c *Core) State(ctx context.Context, r Rule, key *runtime.Key) (State, erro
 	limit, standsIn := c.limitOf(r, key)
 	usages, err := c.Limiter.Usage(ctx, limit)
 	on := c.Modes.Enabled
-	switch {
-	case runtime.ClassOf(err) == observe.ClassWrongType:
+	if runtime.ClassOf(err) == observe.ClassWrongType {
 		return State{Rule: r.Name, Key: k.Key, State: Broken}, nil
-	case err != nil:
+	}
+	if err != nil {
 		return State{}, err
-	case len(usages) == 0 || on != nil && !*on:
+	}
+	if len(usages) == 0 || on != nil && !*on {
 		k.State, k.RetryMS = Off, new(int64)
 		return k, nil
 	}

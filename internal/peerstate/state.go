@@ -38,10 +38,9 @@ func (s *State) note(l *Limit, said Said, now time.Time) {
 		if s.Max == 0 {
 			s.Max, s.Raised = l.First, now
 		}
-		switch {
-		case said.Max < s.Max:
+		if said.Max < s.Max {
 			s.Max, s.Raised = said.Max, now
-		case said.Max > s.Max && now.Sub(s.Raised) >= l.Window:
+		} else if said.Max > s.Max && now.Sub(s.Raised) >= l.Window {
 			s.Max, s.Raised = min(said.Max, s.Max+max(1, s.Max/10)), now
 		}
 		s.Named = now

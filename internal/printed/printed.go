@@ -178,11 +178,10 @@ func Width(s string) int {
 
 // RuneWidth returns how many columns a terminal gives to a character.
 func RuneWidth(c rune) int {
-	switch {
-	case unicode.In(c, unicode.Mn, unicode.Me, unicode.Cf):
+	if unicode.In(c, unicode.Mn, unicode.Me, unicode.Cf) {
 		return 0
-	case unicode.In(c, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana),
-		c >= 0x3000 && c <= 0x303f, c >= 0xff01 && c <= 0xff60, c >= 0x1f300 && c <= 0x1faff:
+	}
+	if unicode.In(c, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana) || c >= 0x3000 && c <= 0x303f || c >= 0xff01 && c <= 0xff60 || c >= 0x1f300 && c <= 0x1faff {
 		return 2
 	}
 	return 1

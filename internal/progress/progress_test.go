@@ -13,13 +13,12 @@ func screen(written string) string {
 	var line []rune
 	at := 0
 	for _, r := range written {
-		switch {
-		case r == '\r':
+		if r == '\r' {
 			at = 0
-		case at < len(line):
+		} else if at < len(line) {
 			line[at] = r
 			at++
-		default:
+		} else {
 			line, at = append(line, r), at+1
 		}
 	}

@@ -37,10 +37,9 @@ func (t *Tally) Collect(emit Emit) {
 		state := states[r]
 		registered := state.declared != nil
 		current := r.factor.Load()
-		switch {
-		case registered && state.declared.Rule.Adaptive != nil:
+		if registered && state.declared.Rule.Adaptive != nil {
 			emit(factor, state.declared.Factor, r.label)
-		case current != nil:
+		} else if current != nil {
 			emit(factor, *current, r.label)
 		}
 		if registered {

@@ -19,12 +19,11 @@ func (n *nodes) set(node string, open bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	_, known := n.open[node]
-	switch {
-	case !known && !open && n.other > 0:
+	if !known && !open && n.other > 0 {
 		n.other--
-	case known || len(n.open) < maxNodes || n.forget():
+	} else if known || len(n.open) < maxNodes || n.forget() {
 		n.open[node] = open
-	case open:
+	} else if open {
 		n.other++
 	}
 }

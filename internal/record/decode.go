@@ -152,14 +152,15 @@ func (d *decoder) caller() (uint32, error) {
 
 func (d *decoder) label() string {
 	n := d.number()
-	switch {
-	case n == 1:
+	if n == 1 {
 		return ""
-	case n == 0:
+	}
+	if n == 0 {
 		label := d.names.label(d.text(maxLabel))
 		d.labels = append(d.labels, label)
 		return label
-	case n-2 < uint64(len(d.labels)):
+	}
+	if n-2 < uint64(len(d.labels)) {
 		return d.labels[n-2]
 	}
 	d.bad = true

@@ -151,11 +151,11 @@ func readError(err error) error {
 // add adds a block that a file has somewhere.
 func (f *Files) add(file int32, at int64, payload []byte) error {
 	m, _, err := readMeta(payload)
-	switch {
-	case errors.Is(err, errCorrupt):
+	if errors.Is(err, errCorrupt) {
 		f.Damage.Corrupt++
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		f.Damage.Unknown++
 		return nil
 	}

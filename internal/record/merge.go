@@ -98,12 +98,12 @@ func (f *Files) events(tells bool, visit func(*Recording, *Event) error) error {
 			return err
 		}
 		ok, err := c.advance()
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case ok && len(open) > 1:
+		}
+		if ok && len(open) > 1 {
 			heap.Fix(&open, 0)
-		case !ok:
+		} else if !ok {
 			heap.Pop(&open)
 		}
 	}

@@ -54,12 +54,11 @@ func (rs *Records) Propose(ctx context.Context, name string, plan *Plan, compare
 		}
 		with := &search{rule: name, records: of, change: plan, found: map[int64]*Rule{}, algorithm: &a}
 		others, _, err := with.proposals(ctx)
-		switch {
-		case err == nil:
+		if err == nil {
 			p.All = append(p.All, others...)
-		case ctx.Err() != nil:
+		} else if ctx.Err() != nil {
 			return p, err
-		default:
+		} else {
 			p.Last.Notes = append(p.Last.Notes, fmt.Sprintf("Not for %v: %v.", a, err))
 		}
 	}

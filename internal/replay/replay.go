@@ -70,14 +70,16 @@ func Open(files ...io.ReaderAt) (*Records, error) {
 		return nil, err
 	}
 	s, err := f.Survey()
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case s.Calls == 0 && f.Damage.Unknown > 0:
+	}
+	if s.Calls == 0 && f.Damage.Unknown > 0 {
 		return nil, ErrNewer
-	case len(f.Recordings) == 0 && f.Damage.Skipped+int64(f.Damage.Corrupt+f.Damage.Truncated) > 0:
+	}
+	if len(f.Recordings) == 0 && f.Damage.Skipped+int64(f.Damage.Corrupt+f.Damage.Truncated) > 0 {
 		return nil, ErrNone
-	case s.Calls == 0:
+	}
+	if s.Calls == 0 {
 		return nil, ErrEmpty
 	}
 	return &Records{files: f, survey: s, maxHeap: maxHeap, parts: partsOf(f, s)}, nil
@@ -165,10 +167,10 @@ func (rs *Records) each(visit func(*record.Event) error) error {
 		return nil
 	}
 	return rs.files.Events(func(ev *record.Event) error {
-		switch {
-		case len(rs.files.Names.Rules) > len(rs.parts):
+		if len(rs.files.Names.Rules) > len(rs.parts) {
 			return errors.New("the files have changed while they were read")
-		case len(ev.Limits) == 0 || !rs.has(ev.Limits[0].Rule):
+		}
+		if len(ev.Limits) == 0 || !rs.has(ev.Limits[0].Rule) {
 			return nil
 		}
 		return visit(ev)

@@ -157,10 +157,9 @@ func (r *Result) rule(number uint32) *Rule {
 func (r *Result) count(j *job) {
 	r.Calls++
 	before, after := &j.outcomes[0], &j.outcomes[1]
-	switch {
-	case after.refused && !before.refused:
+	if after.refused && !before.refused {
 		r.NewlyRefused++
-	case before.refused && !after.refused:
+	} else if before.refused && !after.refused {
 		r.NewlyAdmitted++
 	}
 	ev := &j.ev
@@ -342,10 +341,9 @@ func KeyBytes(r *runtime.Rule, events int64) int64 {
 // Text describes a rule in a few words.
 func Text(r *runtime.Rule, max int64) string {
 	text := fmt.Sprintf("%d per %v", max, r.Window)
-	switch {
-	case algorithm.Of(r.Algorithm).Is(algorithm.Lends):
+	if algorithm.Of(r.Algorithm).Is(algorithm.Lends) {
 		text = fmt.Sprintf("%d at a time", max)
-	case r.Period != rule.NoPeriod:
+	} else if r.Period != rule.NoPeriod {
 		text = fmt.Sprintf("%d per %v", max, r.Period)
 	}
 	if r.Burst > 0 {

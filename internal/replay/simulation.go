@@ -221,8 +221,7 @@ func (sim *simulation) decide(j *job, n int, arrived int64) (again time.Duration
 		}
 	}
 	wait := time.Duration(0)
-	switch {
-	case o.joined != nil:
+	if o.joined != nil {
 		for k := range sim.requests {
 			sim.requests[k].Result, sim.requests[k].Due = o.joined[k].Result, o.joined[k].Due
 		}
@@ -230,7 +229,7 @@ func (sim *simulation) decide(j *job, n int, arrived int64) (again time.Duration
 			o.joined = nil
 			return sim.decide(j, n, arrived)
 		}
-	case len(sim.requests) > 0:
+	} else if len(sim.requests) > 0 {
 		wait = sim.decider.Take(sim.requests)
 	}
 	admitted := true
@@ -317,10 +316,9 @@ func (sim *simulation) settle(ev *record.Event) error {
 		h := sim.take(heldKey{t.group, l.Caller, l.Charged}, l)
 		if h == nil { // the call waits or was refused here, or was made before the record begins
 			k := heldKey{t.group, l.Caller, l.Charged}
-			switch {
-			case sim.waiting > 0 && len(sim.early) < maxHeld:
+			if sim.waiting > 0 && len(sim.early) < maxHeld {
 				sim.early[k] = append(sim.early[k], ending{ev.Time, l.Settled})
-			case sim.waiting > 0:
+			} else if sim.waiting > 0 {
 				sim.full = true
 			}
 			continue
@@ -432,12 +430,11 @@ func (sim *simulation) advance(until int64) error {
 	for sim.agenda.due(until) {
 		t, at := sim.agenda.pop()
 		sim.decider.Now = max(sim.decider.Now, at)
-		switch {
-		case t.renews != nil:
+		if t.renews != nil {
 			sim.renew(t.renews)
-		case t.ends != nil:
+		} else if t.ends != nil {
 			sim.end(t.ends, t.cost)
-		case t.tries != nil:
+		} else if t.tries != nil {
 			sim.waiting--
 			if err := sim.run.try(sim, t.tries, t.simulation, t.since); err != nil {
 				return err

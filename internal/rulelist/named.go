@@ -29,12 +29,13 @@ func Named[T interface {
 func bucketsOf(text string) (rule.Buckets, error) {
 	coarse, fine, layered := strings.Cut(text, "x")
 	n, err := strconv.Atoi(coarse)
-	switch {
-	case text == "":
+	if text == "" {
 		return rule.Buckets{}, nil
-	case text == "auto":
+	}
+	if text == "auto" {
 		return rule.AdaptiveBuckets(), nil
-	case err == nil && !layered:
+	}
+	if err == nil && !layered {
 		return rule.EqualBuckets(n), nil
 	}
 	m, err2 := strconv.Atoi(fine)

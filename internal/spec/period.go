@@ -96,12 +96,13 @@ func ParseAnchor(text string) (int, error) {
 
 // AnchorText returns an anchor of a unit as directives spell it, or "" for 0.
 func AnchorText(unit Unit, anchor int) string {
-	switch {
-	case anchor == 0:
+	if anchor == 0 {
 		return ""
-	case unit == Week && anchor < len(weekdays):
+	}
+	if unit == Week && anchor < len(weekdays) {
 		return weekdays[anchor]
-	case unit == Year:
+	}
+	if unit == Year {
 		return fmt.Sprintf("%02d-%02d", anchor/100, anchor%100)
 	}
 	return strconv.Itoa(anchor)
@@ -149,10 +150,10 @@ func (r *Rule) FitsKeep() error {
 
 // FitsLedger returns what keeps a ledger from reading the counts of the rule.
 func (r *Rule) FitsLedger() error {
-	switch {
-	case !r.Period:
+	if !r.Period {
 		return errors.New("a ledger has what was used of a day, week, month or year: remove ledger, or write window=month")
-	case r.Lease > 0:
+	}
+	if r.Lease > 0 {
 		return errors.New("a lease charges ahead what may never be used, and a ledger would have it: remove ledger or lease")
 	}
 	return nil

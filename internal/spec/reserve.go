@@ -27,16 +27,19 @@ func CheckReserve(d time.Duration) error {
 // FitsReserve returns what keeps charges of the rule from lapsing.
 func (r *Rule) FitsReserve() error {
 	lacks := r.Takes("reserve")
-	switch {
-	case lacks != nil:
+	if lacks != nil {
 		return lacks
-	case !r.plain().Meets(algorithm.Return):
+	}
+	if !r.plain().Meets(algorithm.Return) {
 		return fmt.Errorf("charges to a %s leave it by themselves, and only those of a window or period wait for its end: remove reserve, or write algorithm=fixed-window or a period such as window=month", r.Algorithm)
-	case r.Block > 0:
+	}
+	if r.Block > 0 {
 		return errors.New("what lapses makes room again, and a block keeps callers out all the same: remove reserve or block")
-	case r.Lease > 0:
+	}
+	if r.Lease > 0 {
 		return errors.New("units of a lease are charged ahead of their calls, which cannot renew them: remove reserve or lease")
-	case r.Hold:
+	}
+	if r.Hold {
 		return errors.New("a key with reservations cannot be held back: write hold on a second limit, of the rate")
 	}
 	return nil
@@ -45,12 +48,13 @@ func (r *Rule) FitsReserve() error {
 // FitsDebt returns what keeps the rule from its policy for debts.
 func (r *Rule) FitsDebt() error {
 	lacks := r.Takes("debt")
-	switch {
-	case lacks != nil:
+	if lacks != nil {
 		return lacks
-	case r.Debt == DebtRefuse && r.plain().Debt != DebtRefuse:
+	}
+	if r.Debt == DebtRefuse && r.plain().Debt != DebtRefuse {
 		return fmt.Errorf("a %s has no period that ends: write debt=forgive, or remove the option, and what is owed counts until it has left", r.Algorithm)
-	case r.Debt == DebtCarry && r.plain().Debt == DebtRefuse && (r.Block > 0 || r.Lease > 0 || r.Hold):
+	}
+	if r.Debt == DebtCarry && r.plain().Debt == DebtRefuse && (r.Block > 0 || r.Lease > 0 || r.Hold) {
 		return errors.New("a fixed-window that carries debts has no block, lease or hold: remove debt or these")
 	}
 	return nil

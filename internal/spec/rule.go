@@ -85,12 +85,13 @@ func (r *Rule) Check() error {
 
 // FitsShare returns what keeps the rule from being divided among shares.
 func (r *Rule) FitsShare() error {
-	switch {
-	case !r.plain().Meets(algorithm.Share):
+	if !r.plain().Meets(algorithm.Share) {
 		return fmt.Errorf("a %s gives room back in lumps, and who asks most often takes a lump: count with a token-bucket or a leaky-bucket", r.Algorithm)
-	case r.Wait > 0:
+	}
+	if r.Wait > 0 {
 		return errors.New("calls that wait are in one line, in the order of their arrival, whoever they are of: remove wait")
-	case r.Lease > 0:
+	}
+	if r.Lease > 0 {
 		return errors.New("a process with a lease decides without knowing what others have used: remove lease")
 	}
 	return nil
@@ -158,14 +159,16 @@ func CheckLease(d time.Duration) error {
 // FitsLease returns what keeps the rule from its lease.
 func (r *Rule) FitsLease() error {
 	lacks := r.Takes("lease")
-	switch {
-	case lacks != nil:
+	if lacks != nil {
 		return lacks
-	case r.Block > 0:
+	}
+	if r.Block > 0 {
 		return errors.New("a block keeps a caller out of every process at once, and a process with a lease does not ask: remove lease or block")
-	case r.IsQueue():
+	}
+	if r.IsQueue() {
 		return errors.New("calls that wait for a leaky-bucket are in one line: remove lease or wait, or use a token-bucket")
-	case r.Lease >= r.Window:
+	}
+	if r.Lease >= r.Window {
 		return fmt.Errorf("%v is not shorter than the window of %v", r.Lease, r.Window)
 	}
 	return nil

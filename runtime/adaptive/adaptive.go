@@ -103,11 +103,10 @@ func Band(low, high float64) Option {
 // above 1.
 func Thresholds(signal Signal, idle, busy float64) Option {
 	return option(func(s *scaler) {
-		switch {
-		case signal == Latency:
+		if signal == Latency {
 			busy = clamp(0.01, busy, 1000)
 			s.curves[Latency] = multiple(clamp(0, idle, busy), busy)
-		case signal < signals:
+		} else if signal < signals {
 			busy = clamp(0.01, busy, 0.99)
 			s.curves[signal] = share(clamp(0, idle, busy), busy)
 		}

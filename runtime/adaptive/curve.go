@@ -15,10 +15,10 @@ func multiple(idle, busy float64) curve { return curve{idle / 5, idle, busy, 2 *
 
 // factor returns what belongs to a reading in a band.
 func (c curve) factor(reading, low, high float64) float64 {
-	switch {
-	case reading < c.idle:
+	if reading < c.idle {
 		return 1 + (high-1)*min(1, (c.idle-reading)/(c.idle-c.rest))
-	case reading > c.busy:
+	}
+	if reading > c.busy {
 		return 1 - (1-low)*min(1, (reading-c.busy)/(c.full-c.busy))
 	}
 	return 1
@@ -46,12 +46,13 @@ const (
 func settle(before, next, low, high float64) float64 {
 	next = clamp(low, next, high)
 	at := next * steps
-	switch {
-	case next == 1 || next == low || next == high:
+	if next == 1 || next == low || next == high {
 		return next
-	case at > before*steps+play:
+	}
+	if at > before*steps+play {
 		return clamp(low, math.Ceil(at-play)/steps, high)
-	case at < before*steps-play:
+	}
+	if at < before*steps-play {
 		return clamp(low, math.Floor(at+play)/steps, high)
 	}
 	return before

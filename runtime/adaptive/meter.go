@@ -91,8 +91,7 @@ func (*memoryMeter) read() (float64, error) {
 		return 0, err
 	}
 	all, err := mem.VirtualMemory()
-	switch {
-	case limits.memory > 0 && (err != nil || limits.memory < all.Total):
+	if limits.memory > 0 && (err != nil || limits.memory < all.Total) {
 		p, err := self()
 		if err != nil {
 			return 0, fmt.Errorf("memory of this process: %w", err)
@@ -102,7 +101,8 @@ func (*memoryMeter) read() (float64, error) {
 			return 0, fmt.Errorf("memory of this process: %w", err)
 		}
 		return float64(own.RSS) / float64(limits.memory), nil
-	case err != nil:
+	}
+	if err != nil {
 		return 0, fmt.Errorf("memory of the machine: %w", err)
 	}
 	return 1 - float64(all.Available)/float64(all.Total), nil

@@ -65,10 +65,10 @@ func (c call) context(to *listener) (ctx context.Context, end func()) {
 	if c.Exempt {
 		ctx = runtime.WithoutLimits(ctx)
 	}
-	switch {
-	case c.Cancel == 0:
+	if c.Cancel == 0 {
 		return ctx, func() {}
-	case c.Deadline:
+	}
+	if c.Deadline {
 		return context.WithTimeout(ctx, c.Cancel)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -161,28 +161,28 @@ func (p *process) takeEach(c call, number int64) {
 	}
 }
 
-func (x reset) run(p *process) {
-	h := &happening{rule: x.Rule, key: x.Key, from: p.now()}
+func (r reset) run(p *process) {
+	h := &happening{rule: r.Rule, key: r.Key, from: p.now()}
 	p.work.Add(1)
 	p.sleep(time.Microsecond, 0) // no server does two requests within one, but here time stands still
-	_ = p.limiter.Reset(context.Background(), p.limits([]use{{Rule: x.Rule, Key: x.Key, Cost: 1}})[0])
+	_ = p.limiter.Reset(context.Background(), p.limits([]use{{Rule: r.Rule, Key: r.Key, Cost: 1}})[0])
 	p.sleep(time.Microsecond, 0)
 	h.to = p.now()
 	p.history.resets = append(p.history.resets, h)
 }
 
 // run has overrides in force when it returns.
-func (x change) run(p *process) {
-	h := &happening{from: p.now(), rules: x.Rules, off: x.Off}
+func (c change) run(p *process) {
+	h := &happening{from: p.now(), rules: c.Rules, off: c.Off}
 	o := runtime.Overrides{Rules: map[string]rule.Override{}}
-	for i, override := range x.Rules {
+	for i, override := range c.Rules {
 		o.Rules[p.program.Rules[i].Name] = override
 	}
-	if x.Off && !x.Switch {
+	if c.Off && !c.Switch {
 		o.Enabled = new(false)
 	}
 	p.overrides.Store(&o)
-	p.off.Store(x.Off && x.Switch)
+	p.off.Store(c.Off && c.Switch)
 	if p.exact() {
 		p.sleep(3*p.poll(), 0) // each limiter polls meanwhile
 	}
@@ -195,33 +195,33 @@ func (x change) run(p *process) {
 	p.history.changes = append(p.history.changes, h)
 }
 
-func (x jump) run(p *process) {
-	p.jump(x.By)
-	p.history.jumps = append(p.history.jumps, &happening{from: p.now(), to: p.now(), by: x.By})
+func (j jump) run(p *process) {
+	p.jump(j.By)
+	p.history.jumps = append(p.history.jumps, &happening{from: p.now(), to: p.now(), by: j.By})
 }
 
 // busyCalls is how many calls use up most limits.
 const busyCalls = 12
 
-func (x trouble) run(p *process) {
+func (t trouble) run(p *process) {
 	if !p.exact() && p.troubled.Load() > 0 {
 		return // servers have one fault at a time: nobody moves a slot twice at once
 	}
-	if x.Busy != nil {
+	if t.Busy != nil {
 		for range busyCalls {
-			x.Busy.run(p)
+			t.Busy.run(p)
 			p.rest()
 		}
 	}
-	h := &happening{fault: x.Kind, from: p.now(), to: endless}
+	h := &happening{fault: t.Kind, from: p.now(), to: endless}
 	p.history.faults = append(p.history.faults, h)
 	p.troubled.Add(1)
-	end := p.begin(x.Kind)
+	end := p.begin(t.Kind)
 	p.calls.Go(func() {
-		over := time.Now().Add(x.Lasts)
-		for x.Busy != nil && time.Until(over) > x.Every {
-			time.Sleep(x.Every)
-			x.Busy.run(p)
+		over := time.Now().Add(t.Lasts)
+		for t.Busy != nil && time.Until(over) > t.Every {
+			time.Sleep(t.Every)
+			t.Busy.run(p)
 		}
 		time.Sleep(time.Until(over))
 		end()

@@ -21,53 +21,53 @@ type bubble struct {
 }
 
 // open begins a world at the earliest time that a program has.
-func (w *bubble) open(p *program) {
+func (b *bubble) open(p *program) {
 	time.Sleep(time.Until(p.Begins))
-	w.began, w.changed, w.jumped = time.Now(), make(chan struct{}), -1
+	b.began, b.changed, b.jumped = time.Now(), make(chan struct{}), -1
 }
 
-func (w *bubble) clock() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return time.Now().Add(w.offset)
+func (b *bubble) clock() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Now().Add(b.offset)
 }
 
-func (w *bubble) now() time.Duration { return w.moment().Truncate(time.Microsecond) }
+func (b *bubble) now() time.Duration { return b.moment().Truncate(time.Microsecond) }
 
-func (w *bubble) moment() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return time.Since(w.began) + w.forward
+func (b *bubble) moment() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Since(b.began) + b.forward
 }
 
-func (w *bubble) jump(by time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.offset += by
-	w.forward += max(0, by)
-	w.jumped = time.Since(w.began) + w.forward
+func (b *bubble) jump(by time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.offset += by
+	b.forward += max(0, by)
+	b.jumped = time.Since(b.began) + b.forward
 }
 
-func (w *bubble) rest()                     { synctest.Wait() }
-func (w *bubble) exact() bool               { return true }
-func (w *bubble) options() []runtime.Option { return nil }
+func (b *bubble) rest()                     { synctest.Wait() }
+func (b *bubble) exact() bool               { return true }
+func (b *bubble) options() []runtime.Option { return nil }
 
-func (w *bubble) begin(f fault) (end func()) {
-	w.set(f, 1)
-	return func() { w.set(f, -1) }
+func (b *bubble) begin(f fault) (end func()) {
+	b.set(f, 1)
+	return func() { b.set(f, -1) }
 }
 
-func (w *bubble) set(f fault, by int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.fault[f] += by
-	close(w.changed)
-	w.changed = make(chan struct{})
+func (b *bubble) set(f fault, by int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fault[f] += by
+	close(b.changed)
+	b.changed = make(chan struct{})
 }
 
 // troubles returns what holds now, and a channel that is closed when that has changed.
-func (w *bubble) troubles() (f [faultKinds]int, changed <-chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.fault, w.changed
+func (b *bubble) troubles() (f [faultKinds]int, changed <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.fault, b.changed
 }

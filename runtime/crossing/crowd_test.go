@@ -94,11 +94,11 @@ func (c crowd) come(w *redisWorld) crowded {
 type scriptCount struct{ atomic.Int64 }
 
 // watch has the scripts counted that a client sends to any server.
-func (n *scriptCount) watch(client redis.UniversalClient) {
+func (c *scriptCount) watch(client redis.UniversalClient) {
 	count := redistest.Hook(func(cmds []redis.Cmder, send func() error) error {
 		for _, cmd := range cmds {
 			if strings.HasPrefix(cmd.Name(), "eval") {
-				n.Add(1)
+				c.Add(1)
 			}
 		}
 		return send()

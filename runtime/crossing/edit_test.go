@@ -20,12 +20,12 @@ type edit struct {
 	For time.Duration // 0: for ever
 }
 
-func (x edit) String() string {
-	text := fmt.Sprintf("edit %+v: %s", x.Target, override.Change{Values: override.Values{KeyOverride: x.Set, Block: x.Block, Allow: x.Allow}})
-	if x.For > 0 {
-		text += fmt.Sprintf(" for %v", x.For)
+func (e edit) String() string {
+	text := fmt.Sprintf("edit %+v: %s", e.Target, override.Change{Values: override.Values{KeyOverride: e.Set, Block: e.Block, Allow: e.Allow}})
+	if e.For > 0 {
+		text += fmt.Sprintf(" for %v", e.For)
 	}
-	return text + fmt.Sprintf(" endless=%t clear=%v remove=%t", x.Endless, x.Clear, x.Remove)
+	return text + fmt.Sprintf(" endless=%t clear=%v remove=%t", e.Endless, e.Clear, e.Remove)
 }
 
 // drawEdit draws an edit of the override of a rule or of some of its keys.
@@ -36,17 +36,18 @@ func (s *scope) drawEdit(t *rapid.T, p *program) edit {
 	x.Pattern = rapid.SampledFrom([]string{"0", "0", "0", "0*", "*", ""}).Draw(t, "pattern")
 	x.Keys = x.Pattern != ""
 	kind := rapid.IntRange(0, 9).Draw(t, "kind")
-	switch {
-	case kind == 0:
+	if kind == 0 {
 		x.Remove = true
 		return x
-	case kind == 1:
+	}
+	if kind == 1 {
 		x.Clear = []string{rapid.SampledFrom([]string{"max", "window", "mode", "enabled", "block", "allow"}).Draw(t, "field")}
 		return x
-	case kind < 6 && x.Keys:
+	}
+	if kind < 6 && x.Keys {
 		x.Block = rapid.IntRange(0, 2).Draw(t, "block") > 0
 		x.Allow = !x.Block
-	default:
+	} else {
 		for x.Set == (rule.KeyOverride{}) { // a rule in shadow mode has no other
 			x.Set = s.drawOverride(t, p.Rules[r])
 		}
@@ -86,12 +87,11 @@ func (e edited) apply(x edit, now time.Time) {
 	for name, value := range valuesOf(x.Set, x.Block, x.Allow) {
 		s := fields[name]
 		lasting := now.Before(s.end)
-		switch {
-		case x.For > 0:
+		if x.For > 0 {
 			s.now, s.end = value, now.Add(x.For)
-		case x.Endless || !lasting:
+		} else if x.Endless || !lasting {
 			s = setting{always: value}
-		default:
+		} else {
 			s.now = value
 		}
 		fields[name] = s
@@ -133,10 +133,9 @@ func inForceOf(fields map[string]setting, now time.Time) (k rule.KeyOverride) {
 	k.Max, _ = fields["max"].at(now).(*int64)
 	k.Window, _ = fields["window"].at(now).(*time.Duration)
 	k.Mode, _ = fields["mode"].at(now).(*runtime.Mode)
-	switch {
-	case fields["block"].at(now) == true:
+	if fields["block"].at(now) == true {
 		k.Enabled, k.Max, k.Mode = new(true), new(int64(0)), new(runtime.ModeEnforce)
-	case fields["allow"].at(now) == true:
+	} else if fields["allow"].at(now) == true {
 		k.Enabled = new(false)
 	}
 	return k
@@ -155,22 +154,22 @@ func keyOverride(keys map[string]rule.KeyOverride, key int) rule.KeyOverride {
 }
 
 // run makes the edit, and notes what is in force from then on, and from its end on.
-func (x edit) run(p *process) {
+func (e edit) run(p *process) {
 	w, is := p.world.(*wire)
 	if !is {
 		return // what edits mean is the same in all worlds
 	}
 	now := w.clock().Truncate(time.Microsecond)
-	if err := w.edit(x, now); err != nil {
-		p.history.contradict("a valid edit is made", "%v: %v", x, err)
+	if err := w.edit(e, now); err != nil {
+		p.history.contradict("a valid edit is made", "%v: %v", e, err)
 		return
 	}
-	p.edited.apply(x, now)
+	p.edited.apply(e, now)
 	p.changed(now)
-	if x.For > 0 {
+	if e.For > 0 {
 		p.calls.Go(func() {
-			time.Sleep(x.For)
-			p.changed(now.Add(x.For))
+			time.Sleep(e.For)
+			p.changed(now.Add(e.For))
 		})
 	}
 	p.sleep(3*p.poll(), 0) // each limiter polls meanwhile

@@ -44,21 +44,21 @@ type farHash struct {
 	clock  func() time.Time
 }
 
-func (c farHash) HLen(ctx context.Context, key string) (cmd *redis.IntCmd) {
-	c.server.Outside(func() { cmd = c.UniversalClient.HLen(context.Background(), key) })
+func (h farHash) HLen(ctx context.Context, key string) (cmd *redis.IntCmd) {
+	h.server.Outside(func() { cmd = h.UniversalClient.HLen(context.Background(), key) })
 	return cmd
 }
 
-func (c farHash) HGetAll(ctx context.Context, key string) (cmd *redis.MapStringStringCmd) {
-	c.server.Outside(func() { cmd = c.UniversalClient.HGetAll(context.Background(), key) })
+func (h farHash) HGetAll(ctx context.Context, key string) (cmd *redis.MapStringStringCmd) {
+	h.server.Outside(func() { cmd = h.UniversalClient.HGetAll(context.Background(), key) })
 	return cmd
 }
 
-func (c farHash) Time(context.Context) (cmd *redis.TimeCmd) {
-	now := c.clock()
-	c.server.Outside(func() {
-		c.server.shows = now
-		cmd = c.UniversalClient.Time(context.Background())
+func (h farHash) Time(context.Context) (cmd *redis.TimeCmd) {
+	now := h.clock()
+	h.server.Outside(func() {
+		h.server.shows = now
+		cmd = h.UniversalClient.Time(context.Background())
 	})
 	return cmd
 }

@@ -21,11 +21,11 @@ func (l *load) set(factor float64) { l.bits.Store(math.Float64bits(factor)) }
 // A scale is a change of the load, by which limits have another factor soon.
 type scale struct{ Factor float64 }
 
-func (x scale) String() string { return fmt.Sprintf("the load makes the factor %v", x.Factor) }
+func (s scale) String() string { return fmt.Sprintf("the load makes the factor %v", s.Factor) }
 
-func (x scale) run(p *process) {
-	p.history.scales = append(p.history.scales, x.Factor)
-	p.program.load.set(x.Factor)
+func (s scale) run(p *process) {
+	p.history.scales = append(p.history.scales, s.Factor)
+	p.program.load.set(s.Factor)
 }
 
 // adapts reports whether the max of any limit of a call may have changed with the load.

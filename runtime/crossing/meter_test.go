@@ -169,17 +169,17 @@ func (s *stream) account(i int, n int64, trip *asked, place int) {
 	}
 	took := trip.uses[place].Cost
 	rest := took - n
-	switch {
-	case !trip.charged(place) || trip.reported[place].source == rule.SourceLocal:
+	if !trip.charged(place) || trip.reported[place].source == rule.SourceLocal {
 		s.drop(i, before, endless)
 		trip.settled.cost[place], trip.settled.end, trip.settled.over = min(took, max(0, n-before)), endless, endless
 		*a = account{left: after}
 		return
-	case after == rest+before: // which is 0 mostly
+	}
+	if after == rest+before { // which is 0 mostly
 		s.drop(i, 0, s.soon())
-	case after == rest:
+	} else if after == rest {
 		s.drop(i, before, s.soon())
-	default:
+	} else {
 		s.history.contradict("a meter uses what it has taken", "#%d: %d of %v were charged of %d in advance and %d more, and %d are left", s.first.number, n, s.first.uses[i], before, took, after)
 	}
 	*a = account{piece: trip, use: place, left: after}

@@ -23,12 +23,11 @@ func (o *oracle) fixedWindows(name string, charges []charge) {
 	var in []charge
 	for i, c := range charges {
 		from := c.from(o.history)
-		switch {
-		case i > 0 && c.at < earliest+window:
+		if i > 0 && c.at < earliest+window {
 			latest = min(latest, c.at)
-		case i > 0 && from < latest+window:
+		} else if i > 0 && from < latest+window {
 			return // it may be of either window
-		default:
+		} else {
 			earliest, latest, in = from, c.at, nil
 			for _, d := range charges[i:] { // one of those at the same time was the first
 				if d.from(o.history) <= latest {

@@ -57,14 +57,16 @@ func (o *oracle) follow(l *ledger, e entry, now time.Time) bool {
 	}
 	room, told := l.room(u, t.max, now), len(e.uses) == 1 && t.mode.Refuses() && !e.d.Blocked
 	refused := t.verdict == observe.VerdictRefused || t.verdict == observe.VerdictShadowRefused
-	switch {
-	case t.verdict == observe.VerdictAdmitted && u.Cost > room:
+	if t.verdict == observe.VerdictAdmitted && u.Cost > room {
 		return wrong("a period holds no more than max and what is owed")
-	case refused && u.Cost <= room && !e.d.Blocked && !o.blockedBeside(e):
+	}
+	if refused && u.Cost <= room && !e.d.Blocked && !o.blockedBeside(e) {
 		return wrong("a period refuses nobody who has room")
-	case refused && told && u.Cost <= t.max && !l.opens(u, t.max, now).Equal(now.Add(e.d.RetryAfter)):
+	}
+	if refused && told && u.Cost <= t.max && !l.opens(u, t.max, now).Equal(now.Add(e.d.RetryAfter)) {
 		return wrong("a refusal by a period tells when there is room")
-	case refused && told && e.d.Remaining != max(0, room):
+	}
+	if refused && told && e.d.Remaining != max(0, room) {
 		return wrong("a decision of a period tells what is left")
 	}
 	if e.charged(e.use) {

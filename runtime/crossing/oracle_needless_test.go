@@ -71,19 +71,17 @@ func (o *oracle) otherTerms(u use, rule *runtime.Rule, now terms, at time.Durati
 // used returns how much of a limit may be used at most when a call is refused.
 func (o *oracle) used(a *asked, u use, r *runtime.Rule, now terms) (level float64) {
 	window := time.Duration(now.window) * time.Microsecond
-	switch {
-	case r.Algorithm == runtime.SlidingCounter && r.Buckets == rule.AdaptiveBuckets():
+	if r.Algorithm == runtime.SlidingCounter && r.Buckets == rule.AdaptiveBuckets() {
 		window += window/16 + time.Microsecond
-	case r.Algorithm == runtime.SlidingCounter:
+	} else if r.Algorithm == runtime.SlidingCounter {
 		window += window/7 + time.Microsecond
 	}
 	bucket := r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
 	last, floor := time.Duration(0), a.from(o.history)
 	carries := r.Debt == rule.DebtCarry && r.Algorithm == runtime.FixedWindow
-	switch {
-	case carries:
+	if carries {
 		window *= 2 // what is owed is used in the next one
-	case r.Algorithm == runtime.FixedWindow && r.Reserve == 0 && len(a.uses) == 1 && a.d.Source == rule.SourceStore && !a.d.Blocked:
+	} else if r.Algorithm == runtime.FixedWindow && r.Reserve == 0 && len(a.uses) == 1 && a.d.Source == rule.SourceStore && !a.d.Blocked {
 		floor += a.d.RetryAfter // when the window ends, that has not begun before what counts in it
 	}
 	ends := func(at time.Duration) time.Time { // the period in which something counts at the latest
@@ -149,10 +147,10 @@ func (o *oracle) parted(c, a *asked) bool {
 // remembers is for how long a process may go by a refusal at most, and not know what others
 // have given back: one more answer than it trusts it.
 func (o *oracle) remembers() time.Duration {
-	switch {
-	case o.still:
+	if o.still {
 		return 0
-	case o.scope.far:
+	}
+	if o.scope.far {
 		return o.program.Trip.Trust + 2*o.answers()
 	}
 	return trust + 2*o.answers()
@@ -160,10 +158,10 @@ func (o *oracle) remembers() time.Duration {
 
 // answers is how long an answer takes at most.
 func (o *oracle) answers() time.Duration {
-	switch {
-	case o.still:
+	if o.still {
 		return 0
-	case o.scope.far:
+	}
+	if o.scope.far {
 		return o.program.Trip.longest()
 	}
 	return patience / 2

@@ -39,10 +39,10 @@ func edge(r *runtime.Rule, at time.Time) time.Time {
 	for i := 1; ; i++ {
 		date := time.Date(year, month, day+i, 0, 0, 0, 0, time.UTC)
 		last := date.AddDate(0, 0, 1).Month() != date.Month()
-		switch {
-		case r.Period == rule.Week && (int(date.Weekday())+6)%7+1 != max(r.Anchor, 1):
+		if r.Period == rule.Week && (int(date.Weekday())+6)%7+1 != max(r.Anchor, 1) {
 			continue
-		case r.Period == rule.Month && date.Day() != max(r.Anchor, 1) && !(last && date.Day() < r.Anchor):
+		}
+		if r.Period == rule.Month && date.Day() != max(r.Anchor, 1) && !(last && date.Day() < r.Anchor) {
 			continue
 		}
 		for begin := date.Add(-15 * time.Hour); ; begin = begin.Add(15 * time.Minute) {

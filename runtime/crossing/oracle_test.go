@@ -169,12 +169,13 @@ func (o *oracle) loosest(charges []charge, from, to time.Duration) (l struct {
 // capacity returns how much a rule admits at once.
 func capacity(r *runtime.Rule, most int64) int64 {
 	bucket := r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
-	switch {
-	case !bucket:
+	if !bucket {
 		return most
-	case r.Burst > 0:
+	}
+	if r.Burst > 0 {
 		return r.Burst
-	case r.Algorithm == runtime.LeakyBucket && r.Wait > 0: // a queue, whose line has no bound
+	}
+	if r.Algorithm == runtime.LeakyBucket && r.Wait > 0 { // a queue, whose line has no bound
 		return 1 << 40
 	}
 	return most

@@ -18,8 +18,8 @@ type register struct {
 	Panic bool // is wanted
 }
 
-func (x register) String() string {
-	return fmt.Sprintf("register beside rule %d %q: %s, panic=%t", x.Rule, x.Other.Name, ruleText(x.Other), x.Panic)
+func (r register) String() string {
+	return fmt.Sprintf("register beside rule %d %q: %s, panic=%t", r.Rule, r.Other.Name, ruleText(r.Other), r.Panic)
 }
 
 // drawRegister draws a rule beside one that others do not have the keys of by other terms.
@@ -62,12 +62,12 @@ func drawRegister(t *rapid.T, p *program) register {
 
 // run registers the rule on a limiter that has no other, and wants a panic where the two would
 // not be one limit.
-func (x register) run(p *process) {
+func (r register) run(p *process) {
 	limiter := runtime.New(runtime.NewMemoryStore())
 	defer limiter.Close()
-	limiter.Register(p.program.Rules[x.Rule])
-	if got := panics(func() { limiter.Register(x.Other) }); got != x.Panic {
-		p.history.contradict("rules of one start or name have the same terms, or panic", "%v: panic=%t", x, got)
+	limiter.Register(p.program.Rules[r.Rule])
+	if got := panics(func() { limiter.Register(r.Other) }); got != r.Panic {
+		p.history.contradict("rules of one start or name have the same terms, or panic", "%v: panic=%t", r, got)
 	}
 }
 

@@ -20,8 +20,8 @@ type recorded struct {
 	recorder *raterecord.Recorder
 }
 
-func (w recorded) options() []runtime.Option {
-	return []runtime.Option{runtime.WithObserver(w.recorder.Observer())}
+func (r recorded) options() []runtime.Option {
+	return []runtime.Option{runtime.WithObserver(r.recorder.Observer())}
 }
 
 var recordedScope = &scope{

@@ -34,15 +34,14 @@ func (p *process) settle(a *asked) {
 	if attempt := p.mistake(c.Wrong, costs); attempt != nil {
 		a.settled.mistake, a.settled.mistaken = true, attempt(ctx, a.d)
 	}
-	switch {
-	case a.settled.mistake && a.settled.mistaken == nil:
+	if a.settled.mistake && a.settled.mistaken == nil {
 		a.settled.end = p.now() // it was settled, if in a strange way
-	case c.Later:
+	} else if c.Later {
 		p.limiter.SettleLater(ctx, a.d, costs...)
 		if p.still() && memorized(p.program) {
 			a.settled.end = p.now()
 		}
-	default:
+	} else {
 		a.settled.err = p.limiter.Settle(ctx, a.d, costs...)
 		a.settled.end = p.now()
 		if c.Wrong == twice {
@@ -77,10 +76,9 @@ func (p *process) costs(a *asked) (costs []int64) {
 // mistake returns an attempt to settle in a wrong way, or nil.
 func (p *process) mistake(w wrong, costs []int64) func(context.Context, runtime.Decision) error {
 	limiter := p.limiter
-	switch {
-	case w == foreign && len(p.processes) > 1:
+	if w == foreign && len(p.processes) > 1 {
 		limiter = p.processes[1-p.number].limiter
-	default:
+	} else {
 		return nil
 	}
 	return func(ctx context.Context, d runtime.Decision) error { return limiter.Settle(ctx, d, costs...) }

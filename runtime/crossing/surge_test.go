@@ -20,8 +20,8 @@ type surge struct {
 	Cost       int64
 }
 
-func (x surge) String() string {
-	return fmt.Sprintf("take rule %d cost %d on each of %d keys at once", x.Rule, x.Cost, x.Keys)
+func (s surge) String() string {
+	return fmt.Sprintf("take rule %d cost %d on each of %d keys at once", s.Rule, s.Cost, s.Keys)
 }
 
 // surges reports whether the shares of a rule are told when a call passes them, and known: no
@@ -44,22 +44,22 @@ type surged struct {
 	d         runtime.Decision
 }
 
-func (x surge) run(p *process) {
+func (s surge) run(p *process) {
 	number := p.surges.Add(1)
 	var calls sync.WaitGroup
-	for i := range x.Keys {
+	for i := range s.Keys {
 		key := fmt.Sprint("surge ", number, "-", i)
-		limit := p.program.Rules[x.Rule].Limit(runtime.NewKey().AddString(key)).WithCost(x.Cost)
+		limit := p.program.Rules[s.Rule].Limit(runtime.NewKey().AddString(key)).WithCost(s.Cost)
 		calls.Go(func() {
 			d, err := p.limiter.Take(context.Background(), limit)
 			if err != nil || d.Source != rule.SourceStore {
 				return
 			}
 			p.history.mu.Lock()
-			p.history.surged = append(p.history.surged, surged{p.program.Rules[x.Rule].Name, key, x.Cost, d})
+			p.history.surged = append(p.history.surged, surged{p.program.Rules[s.Rule].Name, key, s.Cost, d})
 			p.history.mu.Unlock()
-			if p.program.Rules[x.Rule].Reserve > 0 {
-				_ = p.limiter.Settle(context.Background(), d, x.Cost) // which others judge
+			if p.program.Rules[s.Rule].Reserve > 0 {
+				_ = p.limiter.Settle(context.Background(), d, s.Cost) // which others judge
 			}
 		})
 	}

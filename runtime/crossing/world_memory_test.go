@@ -37,34 +37,33 @@ func newMemory(p *program) *inMemory {
 	return w
 }
 
-func (w *inMemory) still() bool                      { return true }
-func (w *inMemory) parts() bool                      { return false }
-func (w *inMemory) back(time.Duration) time.Duration { return 0 }
+func (m *inMemory) still() bool                      { return true }
+func (m *inMemory) parts() bool                      { return false }
+func (m *inMemory) back(time.Duration) time.Duration { return 0 }
 
-func (w *inMemory) store(int) runtime.Store {
-	faulty := faultyStore{rawstore.On(w.memory).Store, w}
-	switch {
-	case w.leases:
-		return rawstore.Shared(faulty, w.memory)
-	case w.plain:
-		return w.memory
-	default:
-		return rawstore.New(faulty, w.memory)
+func (m *inMemory) store(int) runtime.Store {
+	faulty := faultyStore{rawstore.On(m.memory).Store, m}
+	if m.leases {
+		return rawstore.Shared(faulty, m.memory)
 	}
+	if m.plain {
+		return m.memory
+	}
+	return rawstore.New(faulty, m.memory)
 }
 
 var errFault = errors.New("a fault of the store")
 
 // through does something with the store, as far as faults let it.
-func (w *inMemory) through(ctx context.Context, do func() error) error {
-	faults, changed := w.troubles()
+func (m *inMemory) through(ctx context.Context, do func() error) error {
+	faults, changed := m.troubles()
 	for faults[frozen] > 0 {
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		faults, changed = w.troubles()
+		faults, changed = m.troubles()
 	}
 	if faults[down] > 0 {
 		return errFault

@@ -170,8 +170,8 @@ func (w *redisWorld) close() {
 // begin begins a fault of one server, or of what only a cluster has.
 func (w *redisWorld) begin(f fault) (end func()) {
 	n := w.node()
-	switch {
-	case f == forbidden || f == slow || f == flushed:
+	switch f {
+	case forbidden, slow, flushed:
 		var ends []func()
 		for _, n := range w.nodes {
 			ends = append(ends, n.begin(f))
@@ -181,7 +181,7 @@ func (w *redisWorld) begin(f fault) (end func()) {
 				end()
 			}
 		}
-	case f == moved:
+	case moved:
 		from, to := w.cluster.Master(w.slot()), n.Server
 		if from == nil || from == to || !slices.Contains(w.cluster.Masters(), to.Addr) {
 			return func() {} // also where a replica has taken over

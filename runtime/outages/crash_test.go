@@ -125,10 +125,10 @@ func TestMeterCrash(t *testing.T) {
 	read.Go(func() {
 		for {
 			c, err := out.ReadByte()
-			switch {
-			case err != nil:
+			if err != nil {
 				return
-			case c == '.':
+			}
+			if c == '.' {
 				used.Add(1)
 			}
 		}

@@ -46,10 +46,10 @@ func TestFaults(t *testing.T) {
 					for _, seen := range faults.Run(t, fault, 600*time.Millisecond, tuned) {
 						late = append(late, judge(t, fault, &seen)...)
 					}
-					switch {
-					case len(late) == 0:
+					if len(late) == 0 {
 						return
-					case try == faultTries:
+					}
+					if try == faultTries {
 						t.Error(strings.Join(late, "\n"))
 						return
 					}
@@ -92,10 +92,9 @@ func judge(t *testing.T, fault faults.Fault, s *faults.Seen) (late []string) {
 	}
 
 	undecided := s.Calls - s.Store
-	switch {
-	case len(fault.Classes) > 0 && undecided == 0:
+	if len(fault.Classes) > 0 && undecided == 0 {
 		slow("the store has decided everything")
-	case len(fault.Classes) == 0 && s.Store == 0:
+	} else if len(fault.Classes) == 0 && s.Store == 0 {
 		slow("the store has decided nothing")
 	}
 	// On a busy machine the time of a few may be over before it is. TestScriptFlush

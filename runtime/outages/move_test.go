@@ -52,10 +52,9 @@ func testHalfMoved(t *testing.T, cluster *redistest.Cluster) {
 			}
 			d, err := limiter.Take(t.Context(), limits...)
 			calls.Add(1)
-			switch {
-			case d.Source != rule.SourceStore:
+			if d.Source != rule.SourceStore {
 				undecided.Add(1)
-			case err == nil:
+			} else if err == nil {
 				admitted[i].Add(1)
 			}
 		}

@@ -135,12 +135,11 @@ func warm(t *testing.T, client *redis.Client, connections int) {
 	for try := 0; len(conns) < connections; try++ {
 		conn := client.Conn()
 		err := conn.Ping(context.Background()).Err()
-		switch {
-		case err == nil:
+		if err == nil {
 			conns = append(conns, conn)
-		case try > 2*connections:
+		} else if try > 2*connections {
 			t.Fatal(err)
-		default: // a busy machine
+		} else { // a busy machine
 			_ = conn.Close()
 		}
 	}

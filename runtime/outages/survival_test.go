@@ -176,10 +176,9 @@ func TestFailoverLoses(t *testing.T) {
 			s := spend(limiter)
 			time.Sleep(1500*time.Millisecond + rand.N(500*time.Millisecond))
 			deaf := time.Now()
-			switch {
-			case c.refusing: // the connection stands, and nothing comes over it
+			if c.refusing { // the connection stands, and nothing comes over it
 				replica.Pause()
-			case c.deaf > 0:
+			} else if c.deaf > 0 {
 				ok(t, client.ReplicaOf(t.Context(), host, "1").Err())
 			}
 			time.Sleep(c.deaf)

@@ -80,10 +80,9 @@ func (c Change) At(now time.Time) rule.KeyOverride {
 			s.take(&v, c.Then)
 		}
 	}
-	switch {
-	case v.Block:
+	if v.Block {
 		v.Enabled, v.Max, v.Mode = new(true), new(int64(0)), new(runtime.ModeEnforce)
-	case v.Allow:
+	} else if v.Allow {
 		v.Enabled = new(false)
 	}
 	return v.KeyOverride

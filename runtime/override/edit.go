@@ -103,10 +103,10 @@ func applyAll(edits []Edit, fields map[string]string, now time.Time) (all []Edit
 // apply makes an edit in the fields of the hash. What it makes of them is not checked, unless it removes.
 func (e *Edit) apply(x index, fields map[string]string, now time.Time) (done Edited, err error) {
 	t := e.Target
-	switch {
-	case expired(e.Until, now):
+	if expired(e.Until, now) {
 		return done, private.Errorf("the end, %v, is over: it is %v in Redis", e.Until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
-	case e.Remove:
+	}
+	if e.Remove {
 		done.Before, _ = x.place(fields, t).change(fields)
 		done.Found = remove(x, fields, t)
 		return done, nil

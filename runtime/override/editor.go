@@ -153,10 +153,10 @@ func (e *Editor) write(ctx context.Context, tx *redis.Tx, record *Record, change
 // check returns an error if a limiter would reject what the fields say.
 func (e *Editor) check(fields map[string]string) error {
 	size := sizeOf(fields)
-	switch {
-	case len(fields) > maxFields:
+	if len(fields) > maxFields {
 		return private.Errorf("%d fields, the most is %d", len(fields), maxFields)
-	case size > maxBytes:
+	}
+	if size > maxBytes {
 		return private.Errorf("%d bytes, the most is %d", size, maxBytes)
 	}
 	r, err := parseHash(fields)
@@ -172,10 +172,10 @@ func (e *Editor) wrap(err error) error {
 
 // rank orders targets: all limits, rules, keys.
 func (t Target) rank() int {
-	switch {
-	case t.Keys:
+	if t.Keys {
 		return 2
-	case t.Rule != All:
+	}
+	if t.Rule != All {
 		return 1
 	}
 	return 0

@@ -13,10 +13,10 @@ type members map[string]json.RawMessage
 
 // fieldOf returns the field of the hash for a target: what [targetOf] reads.
 func fieldOf(t Target) string {
-	switch {
-	case t.Keys:
+	if t.Keys {
 		return encoded([]string{t.Rule, t.Pattern})
-	case strings.HasPrefix(t.Rule, "["):
+	}
+	if strings.HasPrefix(t.Rule, "[") {
 		return encoded([]string{t.Rule})
 	}
 	return t.Rule

@@ -93,10 +93,10 @@ func (f *file) read() ([]byte, error) {
 	}
 	defer opened.Close()
 	data, err := io.ReadAll(io.LimitReader(opened, maxBytes+1))
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case len(data) > maxBytes:
+	}
+	if len(data) > maxBytes {
 		return nil, private.InvalidOverrides(private.Errorf("%s has more than %d bytes", f.path, maxBytes))
 	}
 	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), nil

@@ -46,16 +46,16 @@ func (n *node) add(f *node, seen map[string]bool) error {
 
 // want returns an error if the node is not of a kind.
 func (n *node) want(k kind, what, example string) error {
-	switch {
-	case n.kind == k:
+	if n.kind == k {
 		return nil
-	case n.kind == null && n.name != "":
-		return n.errorf("%.80s is empty: write %s, or leave it out", n.shown(), example)
-	case n.name != "":
-		return n.errorf("%.80s is %v: write %s such as %s", n.shown(), n.kind, what, example)
-	default:
-		return n.errorf("%v: write %s such as %s", n.kind, what, example)
 	}
+	if n.kind == null && n.name != "" {
+		return n.errorf("%.80s is empty: write %s, or leave it out", n.shown(), example)
+	}
+	if n.name != "" {
+		return n.errorf("%.80s is %v: write %s such as %s", n.shown(), n.kind, what, example)
+	}
+	return n.errorf("%v: write %s such as %s", n.kind, what, example)
 }
 
 // shown returns the name for an error. One that is not that of a field may be a key,

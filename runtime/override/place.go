@@ -48,8 +48,8 @@ func indexOf(fields map[string]string) index {
 }
 
 // places returns where overrides of a target stand in the fields.
-func (x index) places(fields map[string]string, t Target) (found []place) {
-	for _, field := range x[t] {
+func (i index) places(fields map[string]string, t Target) (found []place) {
+	for _, field := range i[t] {
 		if _, is := fields[field]; is {
 			found = append(found, place{t, field, false})
 		}
@@ -57,7 +57,7 @@ func (x index) places(fields map[string]string, t Target) (found []place) {
 	if !t.Keys {
 		return found
 	}
-	for _, field := range x[Target{Rule: t.Rule}] {
+	for _, field := range i[Target{Rule: t.Rule}] {
 		if membersOf([]byte(fields[field])).keys()[t.Pattern] != nil {
 			found = append(found, place{t, field, true})
 		}
@@ -66,21 +66,21 @@ func (x index) places(fields map[string]string, t Target) (found []place) {
 }
 
 // place returns where the override of a target stands, or is to stand.
-func (x index) place(fields map[string]string, t Target) place {
-	if found := x.places(fields, t); len(found) > 0 {
+func (i index) place(fields map[string]string, t Target) place {
+	if found := i.places(fields, t); len(found) > 0 {
 		return found[0]
 	}
 	p := place{target: t, field: fieldOf(t)}
-	x[t] = append(x[t], p.field)
+	i[t] = append(i[t], p.field)
 	return p
 }
 
 // known returns which fields an override of the target has.
 func (t Target) known() string {
-	switch {
-	case t.Keys:
+	if t.Keys {
 		return keyFields
-	case t.Rule == All:
+	}
+	if t.Rule == All {
 		return allFields
 	}
 	return ruleFields
@@ -133,12 +133,11 @@ func (p place) edit(fields map[string]string, e Edit, now time.Time) (before, af
 		into = make(members)
 	}
 	s.put(into)
-	switch {
-	case p.nested && whole["keys"] != nil:
+	if p.nested && whole["keys"] != nil {
 		keys := whole.keys()
 		keys[p.target.Pattern] = json.RawMessage(encoded(into))
 		whole["keys"] = json.RawMessage(encoded(keys))
-	case p.nested: // they have ended with their rule
+	} else if p.nested { // they have ended with their rule
 		fields[fieldOf(p.target)] = encoded(into)
 	}
 	fields[p.field] = encoded(whole)
@@ -166,14 +165,13 @@ func (p place) remove(fields map[string]string) bool {
 	whole := membersOf([]byte(value))
 	keys := whole.keys()
 	end := whole.until()
-	switch {
-	case p.nested:
+	if p.nested {
 		delete(keys, p.target.Pattern)
 		whole["keys"] = json.RawMessage(encoded(keys))
 		if len(keys) == 0 {
 			delete(whole, "keys")
 		}
-	case len(keys) > 0 && !expired(end, time.Now()):
+	} else if len(keys) > 0 && !expired(end, time.Now()) {
 		size := len(whole)
 		for _, name := range fieldNames {
 			delete(whole, name)
@@ -183,7 +181,7 @@ func (p place) remove(fields map[string]string) bool {
 		if len(whole) == size {
 			return false
 		}
-	default:
+	} else {
 		clear(whole)
 	}
 	if len(whole) == 0 {

@@ -144,10 +144,10 @@ func readHash(ctx context.Context, client redis.Cmdable, key string) (map[string
 	if err == nil {
 		fields, err = client.HGetAll(ctx, key).Result()
 	}
-	switch {
-	case redis.HasErrorPrefix(err, "WRONGTYPE"):
+	if redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return nil, private.InvalidOverrides(private.Errorf("overrides in %q: %w: delete the key, and write a hash with HSET", key, private.Hide(err)))
-	case err != nil:
+	}
+	if err != nil {
 		return nil, private.Errorf("overrides in %q: %w", key, private.Hide(err))
 	}
 	if size := sizeOf(fields); size > maxBytes {

@@ -19,14 +19,16 @@ func (e *Editor) Undo(ctx context.Context, id int64, by Edit) (undone Record, er
 		return Record{}, err
 	}
 	found := find(records, id)
-	switch {
-	case found == nil && id == 0:
+	if found == nil && id == 0 {
 		return Record{}, private.Errorf("undo: %w that could be undone", ErrNoRecord)
-	case found == nil:
+	}
+	if found == nil {
 		return Record{}, private.Errorf("undo %d: %w", id, ErrNoRecord)
-	case found.Did != "":
+	}
+	if found.Did != "" {
 		return Record{}, private.Errorf("undo %d: it was %q, which cannot be undone: the counts of before are not kept; name another change by its number", found.ID, found.Did)
-	case len(found.changes) == 0:
+	}
+	if len(found.changes) == 0 {
 		return Record{}, private.Errorf("undo %d: its fields were too long for the history", found.ID)
 	}
 	record := Record{Who: by.Who, Why: by.Why, Target: found.Target, Undoes: found.ID}

@@ -56,15 +56,16 @@ func (r *reading) at(now time.Time) runtime.Overrides {
 		r.addExpiryAfter(t, now)
 		gone := !more && is == rule.KeyOverride{}
 		of, known := overrides.Rules[target.Rule]
-		switch {
-		case t.all:
+		if t.all {
 			overrides.Enabled = is.Enabled
 			continue
-		case !known && gone:
+		}
+		if !known && gone {
 			continue // all that was said of it has ended
-		case !target.Keys:
+		}
+		if !target.Keys {
 			of = overrideOf(is, of.Keys)
-		default:
+		} else {
 			if !copied[target.Rule] {
 				of.Keys = maps.Clone(of.Keys)
 				copied[target.Rule] = true

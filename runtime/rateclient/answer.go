@@ -95,12 +95,11 @@ func readAnswer(status int, header http.Header, now time.Time, refusals []int) A
 		a.Refused = status == http.StatusTooManyRequests || wait > 0 || slices.ContainsFunc(a.Quotas, Quota.isSpent) ||
 			len(header["X-Envoy-Ratelimited"]) > 0
 	}
-	switch {
-	case a.Refused && wait > 0:
+	if a.Refused && wait > 0 {
 		a.HoldOff = wait
-	case a.Refused && !said:
+	} else if a.Refused && !said {
 		a.HoldOff = max(spent, other)
-	case !a.Refused:
+	} else if !a.Refused {
 		a.HoldOff = spent
 		a.Quotas = slices.DeleteFunc(a.Quotas, func(q Quota) bool {
 			a.Contradicts = a.Contradicts || q.Limit == 0 && status < 400

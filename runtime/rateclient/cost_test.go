@@ -137,10 +137,9 @@ func TestBurst(t *testing.T) {
 			var sent atomic.Int64
 			next := roundTripper(func(r *http.Request) (*http.Response, error) {
 				n := sent.Add(1)
-				switch {
-				case n <= burst:
+				if n <= burst {
 					time.Sleep(margin) // so that what drains meanwhile comes first
-				case n > burst+5:
+				} else if n > burst+5 {
 					time.Sleep(rand.N(margin))
 				}
 				_, _ = p.Arrive()

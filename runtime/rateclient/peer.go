@@ -130,12 +130,13 @@ func newPeer(p Peer) (*peer, error) {
 	if err := checkPattern(p.Pattern); err != nil {
 		return nil, fmt.Errorf("no request fits the pattern: %w", err)
 	}
-	switch {
-	case len(p.Limits) == 0 || len(p.Limits) >= rule.MaxLimits:
+	if len(p.Limits) == 0 || len(p.Limits) >= rule.MaxLimits {
 		return nil, fmt.Errorf("it has %d limits, and from 1 to %d are possible", len(p.Limits), rule.MaxLimits-1)
-	case p.Wait < 0 || p.MaxHold < 0 || p.Unsaid < 0 || p.Retries < 0:
+	}
+	if p.Wait < 0 || p.MaxHold < 0 || p.Unsaid < 0 || p.Retries < 0 {
 		return nil, errors.New("a negative Wait, MaxHold, Unsaid or Retries")
-	case p.MaxHold > rule.MaxWindow:
+	}
+	if p.MaxHold > rule.MaxWindow {
 		return nil, fmt.Errorf("MaxHold %v is above 366 days", p.MaxHold)
 	}
 	if p.Refusals == nil {

@@ -23,10 +23,9 @@ var bodies = map[string]Body{
 // said is what an answer says, in the words of testdata/answers.txt.
 func said(a *Answer) string {
 	text := "-"
-	switch {
-	case a.Refused:
+	if a.Refused {
 		text = "refused"
-	case a.HoldOff > 0:
+	} else if a.HoldOff > 0 {
 		text = "hold"
 	}
 	if a.HoldOff > 0 {

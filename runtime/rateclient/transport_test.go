@@ -689,7 +689,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 // TestStoreAway wants a hold to be heeded by the process at least.
 func TestStoreAway(t *testing.T) {

@@ -151,14 +151,16 @@ func answered(ctx context.Context, call *rateclient.Call, err error, header http
 // notMade returns the error of a call that was not made.
 func notMade(err error) error {
 	var limited *runtime.LimitedError
-	switch {
-	case errors.Is(err, context.Canceled):
+	if errors.Is(err, context.Canceled) {
 		return connect.NewError(connect.CodeCanceled, err)
-	case errors.Is(err, context.DeadlineExceeded):
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
 		return connect.NewError(connect.CodeDeadlineExceeded, err)
-	case errors.Is(err, runtime.ErrUnavailable):
+	}
+	if errors.Is(err, runtime.ErrUnavailable) {
 		return connect.NewError(connect.CodeUnavailable, err)
-	case !errors.As(err, &limited):
+	}
+	if !errors.As(err, &limited) {
 		return connect.NewError(connect.CodeInternal, err)
 	}
 	coded := connect.NewError(connect.CodeResourceExhausted, err)

@@ -180,12 +180,13 @@ func copyOf(err error) *connect.Error {
 // refusalOf returns the refusal that a handler's error is, hides, or has told in part.
 func refusalOf(ctx context.Context, call *raterpc.Call, err error) *raterpc.Refusal {
 	coded := (*connect.Error)(nil)
-	switch {
-	case err == nil:
+	if err == nil {
 		return call.Ended(ctx, 0)
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
-	case errors.As(err, &coded) && coded != nil:
+	}
+	if errors.As(err, &coded) && coded != nil {
 		return call.Ended(ctx, uint32(coded.Code()))
 	}
 	if refusal := call.Refusal(err); refusal != nil {

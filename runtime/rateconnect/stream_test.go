@@ -82,12 +82,12 @@ func TestBidiStream(t *testing.T) {
 		for {
 			_, err := stream.Receive()
 			answer := "ok"
-			switch {
-			case errors.Is(err, io.EOF):
+			if errors.Is(err, io.EOF) {
 				return nil
-			case errors.Is(err, runtime.ErrLimited):
+			}
+			if errors.Is(err, runtime.ErrLimited) {
 				answer = "slow down"
-			case err != nil:
+			} else if err != nil {
 				return err
 			}
 			if err := stream.Send(&text{Value: answer}); err != nil {

@@ -115,10 +115,9 @@ func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		switch {
-		case c == '"' || c == '\\':
+		if c == '"' || c == '\\' {
 			dst = append(dst, '\\', c)
-		default:
+		} else {
 			dst = appendPrintable(dst, c)
 		}
 	}

@@ -62,10 +62,10 @@ func Languages(accept []string) []string {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b wanted) int {
-		switch {
-		case a.quality > b.quality:
+		if a.quality > b.quality {
 			return -1
-		case a.quality < b.quality:
+		}
+		if a.quality < b.quality {
 			return 1
 		}
 		return 0

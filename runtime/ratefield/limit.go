@@ -58,12 +58,12 @@ func StateOf(ev *observe.DecisionEvent) (l State, ok bool) {
 }
 
 // Member returns what the fields say about the limit, in its public form.
-func (l *State) Member(p Policy) Member {
+func (s *State) Member(p Policy) Member {
 	m := Member{
-		Name: p.Name, Unit: p.Unit, Quota: l.Quota, Window: l.policyWindow(),
-		Known: l.Counted, Left: l.Left, Effective: l.effectiveWindow(),
+		Name: p.Name, Unit: p.Unit, Quota: s.Quota, Window: s.policyWindow(),
+		Known: s.Counted, Left: s.Left, Effective: s.effectiveWindow(),
 	}
-	if l.flight && m.Unit == "" {
+	if s.flight && m.Unit == "" {
 		m.Unit = "concurrent-requests"
 	}
 	return m
@@ -73,17 +73,17 @@ func (l *State) Member(p Policy) Member {
 // 0 if that is not a whole number, since the draft has no fractions, and for calls in
 // flight, which are not counted by time. The quota of a bucket
 // is its burst, which is admitted again in the time that the bucket needs to fill.
-func (l *State) policyWindow() int64 {
-	if l.flight {
+func (s *State) policyWindow() int64 {
+	if s.flight {
 		return 0
 	}
-	if l.Quota == l.max {
-		if l.window%time.Second == 0 {
-			return int64(l.window / time.Second)
+	if s.Quota == s.max {
+		if s.window%time.Second == 0 {
+			return int64(s.window / time.Second)
 		}
 		return 0
 	}
-	if window, exact := timeFor(l.Quota, l.window, l.max); exact && window%time.Second == 0 {
+	if window, exact := timeFor(s.Quota, s.window, s.max); exact && window%time.Second == 0 {
 		return int64(window / time.Second)
 	}
 	return 0
@@ -97,37 +97,36 @@ func (l *State) policyWindow() int64 {
 // time until something is. Otherwise it is the time in which the rule admits as much as is
 // left, or the rest of a fixed window if that is longer. So what is left is never spread over a
 // shorter time than the policy spreads its quota over, which section 8.5 of the draft warns of.
-func (l *State) effectiveWindow() int64 {
-	if l.Refused {
-		if l.RetryAfter == runtime.Never {
+func (s *State) effectiveWindow() int64 {
+	if s.Refused {
+		if s.RetryAfter == runtime.Never {
 			return 0
 		}
-		return Seconds(l.RetryAfter)
+		return Seconds(s.RetryAfter)
 	}
-	if l.flight {
+	if s.flight {
 		return 0
 	}
-	window, exact := timeFor(l.Left, l.window, l.max)
+	window, exact := timeFor(s.Left, s.window, s.max)
 	if !exact {
 		window++
 	}
-	switch {
-	case l.resets:
-		window = max(window, l.ResetAfter)
-	case l.Left <= 0:
-		window = l.moreAfter()
+	if s.resets {
+		window = max(window, s.ResetAfter)
+	} else if s.Left <= 0 {
+		window = s.moreAfter()
 	}
 	return Seconds(window)
 }
 
 // moreAfter returns the time until there is more of a limit of which nothing is left: the
 // longest that it may be where the store has not told.
-func (l *State) moreAfter() time.Duration {
-	if !l.drains {
-		return cmp.Or(l.MoreAfter, l.ResetAfter)
+func (s *State) moreAfter() time.Duration {
+	if !s.drains {
+		return cmp.Or(s.MoreAfter, s.ResetAfter)
 	}
-	rest, _ := timeFor(l.Quota-1, l.window, l.max)
-	return l.ResetAfter - rest
+	rest, _ := timeFor(s.Quota-1, s.window, s.max)
+	return s.ResetAfter - rest
 }
 
 // timeFor returns the time in which n is admitted, at max in each window, rounded

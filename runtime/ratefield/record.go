@@ -67,10 +67,9 @@ func (r *Record) Decided(ev observe.DecisionEvent) {
 		return
 	}
 	if l.flight {
-		switch {
-		case ev.Verdict == observe.VerdictAdmitted && l.Counted:
+		if ev.Verdict == observe.VerdictAdmitted && l.Counted {
 			l.since = time.Now()
-		case l.Refused:
+		} else if l.Refused {
 			l.RetryAfter = r.Holds.orNone().retryAfter(l.Rule, l.RetryAfter)
 		}
 	}

@@ -76,12 +76,11 @@ func (r *Record) Refusal(policies *Policies) (refusal observe.Refusal, ok bool) 
 // program knows why. The route is as in [observe.Refusal.Hidden].
 func (p *Policies) Report(ctx context.Context, refusal observe.Refusal, by Reply, overruled bool, route string) {
 	var limited *runtime.LimitedError
-	switch {
-	case overruled:
+	if overruled {
 		refusal.Overruled(route)
-	case by == ReplySuccess:
+	} else if by == ReplySuccess {
 		refusal.Served(ctx)
-	case by == ReplyUnknown, by == ReplyError && errors.As(refusal.Err, &limited) && p.Lookup(limited.Rule, limited.Outgoing()).Audience != Outgoing:
+	} else if by == ReplyUnknown || by == ReplyError && errors.As(refusal.Err, &limited) && p.Lookup(limited.Rule, limited.Outgoing()).Audience != Outgoing {
 		refusal.Hidden(ctx, route)
 	}
 }

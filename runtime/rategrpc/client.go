@@ -208,12 +208,13 @@ func (e notMadeError) GRPCStatus() *status.Status { return e.status }
 
 func notMade(err error) error {
 	var limited *runtime.LimitedError
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return status.FromContextError(err).Err()
-	case errors.Is(err, runtime.ErrUnavailable):
+	}
+	if errors.Is(err, runtime.ErrUnavailable) {
 		return notMadeError{err, status.New(codes.Unavailable, err.Error())}
-	case !errors.As(err, &limited):
+	}
+	if !errors.As(err, &limited) {
 		return notMadeError{err, status.New(codes.Internal, err.Error())}
 	}
 	s := status.New(codes.ResourceExhausted, err.Error())

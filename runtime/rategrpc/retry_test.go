@@ -38,10 +38,10 @@ func TestRetry(t *testing.T) {
 			t.Fatalf("%v after %d attempts", a.status, attempts.Load())
 		}
 		n := attempts.Load()
-		switch {
-		case n == 2:
+		if n == 2 {
 			return
-		case n > 2:
+		}
+		if n > 2 {
 			t.Fatalf("%d attempts", n)
 		}
 	}

@@ -24,16 +24,15 @@ func stream(server *raterpc.Server) grpc.StreamServerInterceptor {
 			err = handler(srv, s)
 		}
 		sent := s.sent.Load()
-		switch {
-		case err == nil:
+		if err == nil {
 			call.Ended(ctx, uint32(codes.OK))
 			s.setFields() // nothing was sent
 			return nil
-		case sent:
-			return answer(ctx, call, err, nil)
-		default:
-			return answer(ctx, call, err, ss.SetTrailer)
 		}
+		if sent {
+			return answer(ctx, call, err, nil)
+		}
+		return answer(ctx, call, err, ss.SetTrailer)
 	}
 }
 

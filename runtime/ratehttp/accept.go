@@ -23,19 +23,19 @@ func prefersText(accept []string) bool {
 			mediaType, params, _ := strings.Cut(part, ";")
 			mediaType = strings.ToLower(strings.Trim(mediaType, " \t"))
 			quality := ratefield.Quality(params)
-			switch {
-			case mediaType == "*/*":
+			switch mediaType {
+			case "*/*":
 				document.offer(1, quality)
 				text.offer(1, quality)
-			case mediaType == "application/*":
+			case "application/*":
 				document.offer(2, quality)
-			case mediaType == "text/*", mediaType == "text/html":
+			case "text/*", "text/html":
 				text.offer(2, quality)
-			case mediaType == "text/plain":
+			case "text/plain":
 				text.offer(4, quality)
-			case mediaType == "application/json":
+			case "application/json":
 				document.offer(3, quality)
-			case mediaType == problemMediaType:
+			case problemMediaType:
 				document.offer(4, quality)
 			}
 		}

@@ -73,12 +73,11 @@ func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 		}
 		// It has written nothing, which would be the answer to a success.
 	}
-	switch {
-	case protocol != nil:
+	if protocol != nil {
 		protocol.answer(w, protocol.mediaType, a)
-	case prefersText(r.Header["Accept"]):
+	} else if prefersText(r.Header["Accept"]) {
 		send(w, a.Status, plainMediaType, []byte(strings.ToValidUTF8(a.Detail, "\uFFFD")+"\n"))
-	default:
+	} else {
 		body, _ := json.Marshal(newProblem(a)) // strings and numbers
 		send(w, a.Status, problemMediaType, append(body, '\n'))
 	}

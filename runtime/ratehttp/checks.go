@@ -57,10 +57,9 @@ const manyUntrusted = 100
 
 // peer notes whether a request with the header of the trusted proxies came from one.
 func (c *checks) peer(trusted bool) {
-	switch {
-	case trusted:
+	if trusted {
 		c.done[untrustedPeer].Store(true)
-	case c.untrusted.Add(1) >= manyUntrusted:
+	} else if c.untrusted.Add(1) >= manyUntrusted {
 		c.warn(untrustedPeer, "")
 	}
 }

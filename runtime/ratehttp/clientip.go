@@ -113,14 +113,13 @@ type caller struct {
 
 func (c *caller) begin(by *clients, peer string, header func(name string) []string) {
 	c.clients, c.peer = by, peer
-	switch {
-	case by.header != "":
+	if by.header != "" {
 		if c.forwarded = header(by.header); c.forwarded == nil && by.checks.due(otherHeader) {
 			c.other = header(XForwardedFor) != nil || header(Forwarded) != nil
 		}
-	case by.unix:
+	} else if by.unix {
 		c.forwarded = header(XForwardedFor)
-	default:
+	} else {
 		c.proxied = by.checks.due(untrustedProxy) && slices.ContainsFunc(forwarding[:], func(name string) bool { return header(name) != nil })
 	}
 }
@@ -174,11 +173,11 @@ func (c *caller) network() (exempt, refused bool) {
 func (c *clients) client(peer string, forwarded []string) netip.Addr {
 	addr, ok := peerAddr(peer)
 	passed := 0 // proxies, of which the peer is the first
-	switch {
-	case !ok && !c.unix:
+	if !ok && !c.unix {
 		c.checks.warn(unknownPeer, "")
 		return addr
-	case ok && !c.trusts(addr, passed):
+	}
+	if ok && !c.trusts(addr, passed) {
 		return addr
 	}
 	for nodes := (chain{lines: forwarded, quote: c.header == Forwarded}); ; {

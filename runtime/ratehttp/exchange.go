@@ -116,12 +116,13 @@ func (e *exchange) report(status int) {
 
 // replyOf returns what an answer of a handler's is beside a refusal. Status 0 is one that it has not written.
 func replyOf(status int) ratefield.Reply {
-	switch {
-	case status == 0, status == http.StatusInternalServerError:
+	if status == 0 || status == http.StatusInternalServerError {
 		return ratefield.ReplyUnknown
-	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
+	}
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		return ratefield.ReplyRefusal
-	case status >= 400:
+	}
+	if status >= 400 {
 		return ratefield.ReplyError
 	}
 	return ratefield.ReplySuccess

@@ -61,8 +61,7 @@ func (c *chain) lastComma(s string) int {
 func lastUnquoted(s string, sep byte) int {
 	quoted := false
 	for i := len(s) - 1; i >= 0; i-- {
-		switch {
-		case s[i] == '"':
+		if s[i] == '"' {
 			backslashes := 0
 			for i-1-backslashes >= 0 && s[i-1-backslashes] == '\\' {
 				backslashes++
@@ -70,7 +69,7 @@ func lastUnquoted(s string, sep byte) int {
 			if backslashes%2 == 0 {
 				quoted = !quoted
 			}
-		case s[i] == sep && !quoted:
+		} else if s[i] == sep && !quoted {
 			return i
 		}
 	}

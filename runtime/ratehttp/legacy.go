@@ -48,10 +48,9 @@ func upstreamIsStricter(h http.Header, status int, left, now, reset int64) bool 
 		return ok && theirs < left
 	}
 	at, ok := leadingNumber(h.Get(resetLegacy))
-	switch {
-	case at < maxDelta:
+	if at < maxDelta {
 		at += now
-	case at > minMilliseconds:
+	} else if at > minMilliseconds {
 		at /= 1000
 	}
 	return ok && at > reset

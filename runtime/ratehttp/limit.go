@@ -43,12 +43,13 @@ type RequestLimit struct {
 // rule, or if next is nil: the handler would have no limit. It registers the rule, see
 // [runtime.Limiter.Register], which panics if another one's limit would not hold.
 func (l RequestLimit) Wrap(next http.Handler) http.Handler {
-	switch {
-	case l.Limiter == nil:
+	if l.Limiter == nil {
 		panic("ratehttp: the Limiter of a RequestLimit is nil")
-	case l.Rule == nil:
+	}
+	if l.Rule == nil {
 		panic("ratehttp: the Rule of a RequestLimit is nil")
-	case next == nil:
+	}
+	if next == nil {
 		panic("ratehttp: the handler below a RequestLimit is nil")
 	}
 	if l.Key == nil {

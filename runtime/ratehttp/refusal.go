@@ -87,11 +87,10 @@ func Deny(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	a := Answer{Err: err, Status: http.StatusTooManyRequests, Detail: runtime.DefaultMessage, Reason: ratefield.ReasonLimited}
 	var own interface{ StatusCode() int }
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		a.Status, a.Detail = http.StatusServiceUnavailable, "The request ended before it could be decided."
 		a.Reason = ratefield.ReasonUnavailable
-	case errors.As(err, &own):
+	} else if errors.As(err, &own) {
 		if status := own.StatusCode(); status >= 400 && status <= 599 && status != a.Status {
 			a.Status, a.Detail = status, http.StatusText(status)
 		}

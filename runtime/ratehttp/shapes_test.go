@@ -41,10 +41,9 @@ func TestShapesOfPrograms(t *testing.T) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}, 429},
 		"a switch on sentinels": {func(w http.ResponseWriter, _ *http.Request, err error) {
-			switch {
-			case errors.Is(err, errNotFound):
+			if errors.Is(err, errNotFound) {
 				answerJSON(w, 404, "no such order")
-			default:
+			} else {
 				answerJSON(w, 500, "internal error")
 			}
 		}, 429},

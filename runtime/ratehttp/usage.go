@@ -119,10 +119,9 @@ func viewOf(u *runtime.Usage, m *ratefield.Member) usageView {
 	if u.ResetAfter > 0 {
 		v.Reset = ratefield.Seconds(u.ResetAfter)
 	}
-	switch {
-	case u.RetryAfter == 0:
+	if u.RetryAfter == 0 {
 		v.RetryAfter = new(int64(0))
-	case u.RetryAfter != runtime.Never:
+	} else if u.RetryAfter != runtime.Never {
 		v.RetryAfter = new(m.Effective)
 	}
 	if u.Period != rule.NoPeriod {
@@ -153,10 +152,9 @@ func failUsage(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	status := http.StatusInternalServerError
 	var own interface{ StatusCode() int }
-	switch {
-	case r.Context().Err() != nil:
+	if r.Context().Err() != nil {
 		status = http.StatusServiceUnavailable
-	case errors.As(err, &own) && own.StatusCode() >= 400 && own.StatusCode() <= 599:
+	} else if errors.As(err, &own) && own.StatusCode() >= 400 && own.StatusCode() <= 599 {
 		status = own.StatusCode()
 	}
 	w.Header().Set("Cache-Control", "no-store")

@@ -42,13 +42,14 @@ func NewPostgres(ctx context.Context, pool *pgxpool.Pool) (*Postgres, error) {
 		}
 		var is *string
 		err := tx.QueryRow(ctx, `SELECT coalesce(obj_description(to_regclass('ledger'), 'pg_class'), CASE WHEN to_regclass('ledger') IS NULL THEN NULL ELSE '' END)`).Scan(&is)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case is == nil:
+		}
+		if is == nil {
 			_, err = tx.Exec(ctx, schema)
 			return err
-		case *is != schemaVersion:
+		}
+		if *is != schemaVersion {
 			return fmt.Errorf("table ledger is %q and not %q: it is another program's, or of a newer version of this package: update the program, or set another search_path", *is, schemaVersion)
 		}
 		for _, name := range []string{"ledger", "ledger_day"} {

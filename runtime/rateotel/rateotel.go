@@ -80,14 +80,13 @@ func (e *exporter) instrument(meter metric.Meter) (err error) {
 	var all []metric.Observable
 	for _, f := range ratetally.Families {
 		made := instrument{keys: f.Labels}
-		switch {
-		case f.Kind != ratetally.Counter:
+		if f.Kind != ratetally.Counter {
 			made.real, err = meter.Float64ObservableGauge(f.Name, metric.WithDescription(f.Help), metric.WithUnit(f.Unit))
 			all = append(all, made.real)
-		case f.Unit == "s":
+		} else if f.Unit == "s" {
 			made.real, err = meter.Float64ObservableCounter(f.Name, metric.WithDescription(f.Help), metric.WithUnit(f.Unit))
 			all = append(all, made.real)
-		default:
+		} else {
 			made.whole, err = meter.Int64ObservableCounter(f.Name, metric.WithDescription(f.Help), metric.WithUnit(f.Unit))
 			all = append(all, made.whole)
 		}

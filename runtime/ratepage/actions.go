@@ -186,10 +186,9 @@ func (a *actions) end(ctx context.Context, act Action, found *namedRule, key *ru
 		note := override.Record{Who: who, Why: act.Why, Target: override.Target{Rule: act.Rule, Pattern: key.Pattern(), Keys: true}, Did: string(act.Kind)}
 		asked, _ := found.usageLimit(key, nil)
 		usages, err := found.limiter.Usage(ctx, asked)
-		switch {
-		case err != nil: // what is broken is a reason for a reset
+		if err != nil { // what is broken is a reason for a reset
 			note.Before = "not known: " + runtime.ClassOf(err).String()
-		case len(usages) > 0:
+		} else if len(usages) > 0 {
 			note.Before = fmt.Sprintf("%d used", usages[0].Limit-usages[0].Remaining)
 		}
 		if _, err := a.editor.Note(ctx, note); err != nil {

@@ -31,12 +31,11 @@ func (n *notebook) Edit(_ ctx, e override.Edit) (override.Edited, error) {
 	if e.Keys {
 		text += fmt.Sprintf(" key %q", e.Pattern)
 	}
-	switch {
-	case e.Remove:
+	if e.Remove {
 		text += " removed"
-	case len(e.Clear) > 0:
+	} else if len(e.Clear) > 0 {
 		text += " without " + strings.Join(e.Clear, ",")
-	default:
+	} else {
 		text += " " + override.Change{Values: override.Values{KeyOverride: e.Set, Block: e.Block, Allow: e.Allow}}.String()
 	}
 	if !e.Until.IsZero() {

@@ -18,14 +18,16 @@ const (
 // column returns where a decision is counted, and false for a limit that had room
 // in a call which another limit refused.
 func column(verdict observe.Verdict, source rule.Source) (int, bool) {
-	switch {
-	case verdict == observe.VerdictUnavailable || source == rule.SourceFailure:
+	if verdict == observe.VerdictUnavailable || source == rule.SourceFailure {
 		return undecided, true
-	case verdict == observe.VerdictAdmitted:
+	}
+	if verdict == observe.VerdictAdmitted {
 		return admitted, true
-	case verdict == observe.VerdictRefused:
+	}
+	if verdict == observe.VerdictRefused {
 		return refused, true
-	case verdict == observe.VerdictShadowRefused:
+	}
+	if verdict == observe.VerdictShadowRefused {
 		return shadow, true
 	}
 	return 0, false

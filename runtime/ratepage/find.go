@@ -63,10 +63,10 @@ func (p *Page) findKey(ctx context.Context, v *keyView, key *runtime.Key) {
 
 // rank orders limits by how much they keep a caller out.
 func (l *limitView) rank() float64 {
-	switch {
-	case l.Error == "" && !l.Allowed:
+	if l.Error == "" && !l.Allowed {
 		return 2
-	case l.Limit == 0:
+	}
+	if l.Limit == 0 {
 		return 0
 	}
 	return float64(l.Used) / float64(l.Limit)

@@ -128,10 +128,9 @@ func overrideText(s *observe.RuleState) string {
 		if s.Factor > 0 && s.Factor != 1 { // the history is about overrides alone
 			most = int64(float64(s.Max)/s.Factor + 0.5)
 		}
-		switch {
-		case s.Rule.Period != rule.NoPeriod && most != s.Rule.Max:
+		if s.Rule.Period != rule.NoPeriod && most != s.Rule.Max {
 			says = append(says, fmt.Sprintf("%d per %v", most, s.Rule.Period))
-		case s.Rule.Period == rule.NoPeriod && (most != s.Rule.Max || s.Window != s.Rule.Window):
+		} else if s.Rule.Period == rule.NoPeriod && (most != s.Rule.Max || s.Window != s.Rule.Window) {
 			says = append(says, fmt.Sprintf("%d per %v", most, shortDuration(s.Window)))
 		}
 		if s.Mode != s.Rule.Mode {

@@ -39,12 +39,12 @@ func (p *Page) named(name string) (found []namedRule) {
 
 // usageLimit returns the limit of a key of which the usage is asked, and its max. Where each call
 // brings its own it is that of the last refusal, or one that no call exceeds.
-func (f *namedRule) usageLimit(key *runtime.Key, brought map[[2]string]int64) (limit runtime.Limit, most int64) {
-	limit = f.Rule.Limit(key)
-	if !byCall(f.Rule) {
-		return limit, f.Rule.Max
+func (r *namedRule) usageLimit(key *runtime.Key, brought map[[2]string]int64) (limit runtime.Limit, most int64) {
+	limit = r.Rule.Limit(key)
+	if !byCall(r.Rule) {
+		return limit, r.Rule.Max
 	}
-	most, is := brought[[2]string{f.Rule.Name, bridge.LimiterOf(f.limiter).ToldKey(key.String())}]
+	most, is := brought[[2]string{r.Rule.Name, bridge.LimiterOf(r.limiter).ToldKey(key.String())}]
 	if !is {
 		most = rule.MaxLog
 	}
@@ -109,10 +109,9 @@ func (p *Page) serveKey(w http.ResponseWriter, r *http.Request) {
 	v := keyView{Rule: q.Get("rule"), Limits: []limitView{}}
 	key, err := rule.ParseKey(q.Get("key"))
 	found := p.named(v.Rule)
-	switch {
-	case v.Rule != "" && len(found) == 0:
+	if v.Rule != "" && len(found) == 0 {
 		err = unknownRule(v.Rule)
-	case v.Rule == "" && err == nil && key.String() == "":
+	} else if v.Rule == "" && err == nil && key.String() == "" {
 		err = badRequest("name a rule, or the key of a caller")
 	}
 	if err != nil {
@@ -188,12 +187,11 @@ func limitViewOf(f *namedRule, asked int64, usages []runtime.Usage) limitView {
 	if u.RetryAfter != runtime.Never {
 		v.RetryMS = new(milliseconds(u.RetryAfter))
 	}
-	switch {
-	case u.RetryAfter == runtime.Never && u.Limit == 0 && asked > 0:
+	if u.RetryAfter == runtime.Never && u.Limit == 0 && asked > 0 {
 		v.By = "override"
-	case u.Blocked && f.Rule.Hold:
+	} else if u.Blocked && f.Rule.Hold {
 		v.By = "peer"
-	case u.Blocked:
+	} else if u.Blocked {
 		v.By = "rule"
 	}
 	return v
@@ -237,10 +235,10 @@ func keyText(key string) string {
 
 // keysShown says how keys are shown.
 func (p *Page) keysShown() string {
-	switch {
-	case p.keys == nil:
+	if p.keys == nil {
 		return "off"
-	case p.plain:
+	}
+	if p.plain {
 		return "plain"
 	}
 	return "masked"

@@ -65,28 +65,28 @@ type cache struct {
 }
 
 // forget has the next answer be made anew: something has changed.
-func (s *cache) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.at = time.Time{}
+func (c *cache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = time.Time{}
 }
 
 // serve answers with what make returns, or has returned if that is younger than age.
-func (s *cache) serve(w http.ResponseWriter, r *http.Request, age time.Duration, make func(context.Context, time.Time) ([]byte, error)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now := time.Now(); now.Sub(s.at) >= age || now.Before(s.at) {
+func (c *cache) serve(w http.ResponseWriter, r *http.Request, age time.Duration, make func(context.Context, time.Time) ([]byte, error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Sub(c.at) >= age || now.Before(c.at) {
 		// Whoever asks first may leave before the others.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), overridesTimeout)
 		defer cancel()
-		s.json, s.err = make(ctx, now)
-		s.at = time.Now()
+		c.json, c.err = make(ctx, now)
+		c.at = time.Now()
 	}
-	if s.err != nil {
-		writeFailure(w, s.err)
+	if c.err != nil {
+		writeFailure(w, c.err)
 		return
 	}
-	writeJSON(w, http.StatusOK, s.json)
+	writeJSON(w, http.StatusOK, c.json)
 }
 
 // serveOverrides answers with the overrides and their history.
@@ -108,10 +108,10 @@ func (p *Page) overrides(ctx context.Context, now time.Time) ([]byte, error) {
 		v.History = append(v.History, recordView{r.ID, r.At, shorten(r.Who, 100), shorten(r.Why, maxWhy), r.Rule, p.patternOf(r.Target), shorten(r.Before, 500), shorten(r.After, 500), r.Undoes, shorten(r.Did, 500)})
 	}
 	entries, unlisted := p.actions.editor.List(ctx)
-	switch {
-	case err != nil && unlisted != nil:
+	if err != nil && unlisted != nil {
 		return nil, unlisted
-	case err != nil || unlisted != nil: // a history may lead to what has broken the hash
+	}
+	if err != nil || unlisted != nil { // a history may lead to what has broken the hash
 		v.Error = cmp.Or(unlisted, err).Error()
 	}
 	for _, e := range entries[:min(len(entries), maxEntries)] {

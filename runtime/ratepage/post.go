@@ -217,10 +217,9 @@ func (a *Action) note() string {
 			note = "a key was " + note
 		}
 	}
-	switch {
-	case a.For > 0:
+	if a.For > 0 {
 		note += ", for " + shortDuration(a.For)
-	case a.Endless:
+	} else if a.Endless {
 		note += ", without an expiry"
 	}
 	return note

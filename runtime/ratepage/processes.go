@@ -148,12 +148,11 @@ func machines(all []bridge.Process, hash, version string) []machineView {
 			continue
 		}
 		m.Count++
-		switch {
-		case hash == "" || r.Overrides != hash:
+		if hash == "" || r.Overrides != hash {
 			m.Others = append(m.Others, r.Overrides)
-		case version != "" && r.Version == version:
+		} else if version != "" && r.Version == version {
 			m.InForce++
-		default:
+		} else {
 			m.Lag++
 		}
 		for _, g := range r.Findings {

@@ -63,10 +63,9 @@ type redisView struct {
 
 func (w *redisWatch) failure(ev observe.FailureEvent) {
 	kind := failureKind{ev.Class, ev.Policy.String()}
-	switch {
-	case ev.Settling:
+	if ev.Settling {
 		kind.policy = settling
-	case ev.Holding:
+	} else if ev.Holding {
 		kind.policy = holding
 	}
 	w.mu.Lock()

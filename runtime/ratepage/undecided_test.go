@@ -27,11 +27,11 @@ type flaky struct {
 	away atomic.Bool
 }
 
-func (s *flaky) Take(c ctx, calls []engine.Call) error {
-	if s.away.Load() {
+func (f *flaky) Take(c ctx, calls []engine.Call) error {
+	if f.away.Load() {
 		return io.ErrUnexpectedEOF
 	}
-	return s.Store.Take(c, calls)
+	return f.Store.Take(c, calls)
 }
 
 // TestUndecided has a store fail for a while, and wants the page to say while it does, and ten

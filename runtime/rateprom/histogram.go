@@ -19,10 +19,9 @@ func (h *durations) metric(desc *prometheus.Desc, created time.Time, labels ...s
 		for j := c.classic; j < len(ratetally.DurationBounds); j++ {
 			buckets[ratetally.DurationBounds[j]] += n
 		}
-		switch {
-		case c.native == nativeLowest:
+		if c.native == nativeLowest {
 			zero += n
-		case n > 0:
+		} else if n > 0 {
 			sparse[c.native] += int64(n)
 		}
 		count += n

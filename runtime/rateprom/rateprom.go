@@ -60,14 +60,14 @@ func Observer(registerer prometheus.Registerer, opts ...Option) (*observe.Observ
 	c := newCollector(opts)
 	var registered prometheus.AlreadyRegisteredError
 	err := registerer.Register(c)
-	switch {
-	case err == nil:
+	if err == nil {
 		return c.observer, nil
-	case errors.As(err, &registered):
+	}
+	if errors.As(err, &registered) {
 		if first, ok := registered.ExistingCollector.(*collector); ok {
 			return first.observer, nil
 		}
-	default:
+	} else {
 		return nil, fmt.Errorf("rateprom: %w", err)
 	}
 	return nil, errors.New("rateprom: the registerer has another collector of rategen's metrics: pass a registerer of its own")

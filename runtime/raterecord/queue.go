@@ -69,12 +69,11 @@ func (q *queue) claim(n int) (position uint64, ok bool) {
 		position = q.tail.Load()
 		last := position + uint64(n) - 1
 		turn := q.at(last).turn.Load()
-		switch {
-		case turn == last: // those before it are free, too: the writer frees them in order
+		if turn == last { // those before it are free, too: the writer frees them in order
 			if q.tail.CompareAndSwap(position, position+uint64(n)) {
 				return position, true
 			}
-		case turn < last:
+		} else if turn < last {
 			q.dropped.Add(1)
 			q.signal()
 			return 0, false

@@ -33,10 +33,9 @@ func CheckLimits(methods []Method, limits ...MethodLimit) error {
 				wrong = append(wrong, fmt.Errorf("the limit of method %q excepts %q, which fits no method of the server%s", l.Method, except, meant(methods, except)))
 			}
 		}
-		switch {
-		case !fit:
+		if !fit {
 			wrong = append(wrong, fmt.Errorf("the limit of method %q fits no method of the server%s", l.Method, meant(methods, l.Method)))
-		case l.On&OnSend != 0 && !sends:
+		} else if l.On&OnSend != 0 && !sends {
 			wrong = append(wrong, fmt.Errorf("the limit of method %q charges what is sent, and no method that it fits sends a stream: leave OnSend out", l.Method))
 		}
 	}

@@ -96,10 +96,10 @@ func (c *Call) Ended(ctx context.Context, code uint32) *Refusal {
 	overruled := c.server.overruling.Overrules(by)
 	c.server.policies.Report(ctx, refusal, by, overruled, route)
 	var limited *runtime.LimitedError
-	switch {
-	case overruled:
+	if overruled {
 		return c.cut(c.refusalOf(refusal.Err, ""))
-	case by == ratefield.ReplyRefusal && errors.As(refusal.Err, &limited):
+	}
+	if by == ratefield.ReplyRefusal && errors.As(refusal.Err, &limited) {
 		if after := c.seen.RetryAfter(limited); after != runtime.Never {
 			return &Refusal{Own: true, Code: code, RetryAfter: after, Details: []proto.Message{retryInfo(after)}}
 		}
@@ -124,14 +124,16 @@ func replyOf(code uint32) ratefield.Reply {
 // place of its own if that is not empty.
 func (c *Call) refusalOf(err error, message string) *Refusal {
 	var limited *runtime.LimitedError
-	switch {
-	case errors.As(err, &limited):
+	if errors.As(err, &limited) {
 		return c.limitRefusal(limited, message)
-	case errors.Is(err, runtime.ErrUnavailable):
+	}
+	if errors.Is(err, runtime.ErrUnavailable) {
 		return c.refusal(CodeUnavailable, c.message("", 0, cmp.Or(message, unavailableMessage)), ratefield.ReasonUnavailable)
-	case errors.Is(err, runtime.ErrInvalidLimit), errors.Is(err, runtime.ErrInvalidKey):
+	}
+	if errors.Is(err, runtime.ErrInvalidLimit) || errors.Is(err, runtime.ErrInvalidKey) {
 		return c.refusal(CodeInternal, cmp.Or(message, invalidMessage), ratefield.ReasonInvalid)
-	case errors.Is(err, ratehttp.ErrNetworkRefused):
+	}
+	if errors.Is(err, ratehttp.ErrNetworkRefused) {
 		return c.refusal(CodePermissionDenied, networkMessage, ratefield.ReasonNetwork)
 	}
 	return nil
@@ -176,10 +178,10 @@ func text(err error) string { return strings.ToValidUTF8(err.Error(), "\uFFFD") 
 func (c *Call) Pushback(ctx context.Context, r *Refusal) string {
 	const stop = "-1"
 	most := c.server.pushback
-	switch {
-	case most <= 0 || r.Code != CodeResourceExhausted:
+	if most <= 0 || r.Code != CodeResourceExhausted {
 		return ""
-	case r.RetryAfter <= 0 || r.RetryAfter > most || r.RetryAfter > math.MaxInt32*time.Millisecond/2:
+	}
+	if r.RetryAfter <= 0 || r.RetryAfter > most || r.RetryAfter > math.MaxInt32*time.Millisecond/2 {
 		return stop
 	}
 	wait := r.RetryAfter + rand.N(r.RetryAfter/4+1)

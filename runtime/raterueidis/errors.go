@@ -19,12 +19,13 @@ func known(err error) error {
 		}
 		return rediswire.Reply(reply.Error())
 	}
-	switch {
-	case rueidis.IsRedisNil(err):
+	if rueidis.IsRedisNil(err) {
 		return rediswire.ErrNil
-	case errors.Is(err, rueidis.ErrClosing):
+	}
+	if errors.Is(err, rueidis.ErrClosing) {
 		return rediswire.Closed(err)
-	case errors.Is(err, rueidis.ErrNoSlot):
+	}
+	if errors.Is(err, rueidis.ErrNoSlot) {
 		return rediswire.NotSent(err)
 	}
 	return err

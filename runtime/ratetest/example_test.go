@@ -22,12 +22,13 @@ var orderLimit = &runtime.Rule{Name: "shop.Orders.Place", Prefix: "rate_limit:sh
 func (s shop) Place(customer string) string {
 	_, err := s.limiter.Take(stdcontext.Background(), orderLimit.Limit(runtime.NewKey().AddString(customer)))
 	var limited *runtime.LimitedError
-	switch {
-	case errors.Is(err, runtime.ErrCostExceedsLimit):
+	if errors.Is(err, runtime.ErrCostExceedsLimit) {
 		return "never"
-	case errors.As(err, &limited):
+	}
+	if errors.As(err, &limited) {
 		return "come back in " + limited.RetryAfter.String()
-	case err != nil:
+	}
+	if err != nil {
 		return "failed"
 	}
 	return "ordered"

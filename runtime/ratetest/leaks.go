@@ -41,10 +41,10 @@ func (s *store) reportWait(call *terms.Call) {
 
 // asksAgain reports whether a limit that refuses a call has it wait and ask again.
 func asksAgain(c *terms.Charge) bool {
-	switch {
-	case c.Is(algorithm.Lends):
+	if c.Is(algorithm.Lends) {
 		return c.Wait > 0 && c.RetryAfter != runtime.Never
-	case c.Is(algorithm.Queues):
+	}
+	if c.Is(algorithm.Queues) {
 		return false // it has taken the wait into account
 	}
 	return c.Wait > 0 && c.RetryAfter <= c.Wait

@@ -75,12 +75,11 @@ func (l *Limiter) Always(rule string, a Answer) {
 
 func (s *store) script(rule string, a *scripted) {
 	s.t.Helper()
-	switch {
-	case a.text == "":
+	if a.text == "" {
 		s.t.Fatalf("ratetest: rule %q: an Answer is made by Refuse, Unavailable or Slow", rule)
-	case a.slow < 0, a.slow == 0 && !a.unavailable && a.retryAfter <= 0:
+	} else if a.slow < 0 || a.slow == 0 && !a.unavailable && a.retryAfter <= 0 {
 		s.t.Fatalf("ratetest: rule %q: %s: the time must be above 0", rule, a.text)
-	case a.slow > 0 && !s.bubble:
+	} else if a.slow > 0 && !s.bubble {
 		s.t.Fatalf("ratetest: rule %q: %s: no time passes outside of a bubble: make the limiter in synctest.Test", rule, a.text)
 	}
 	s.mu.Lock()

@@ -84,13 +84,12 @@ func (s *store) decide(ctx context.Context, calls []terms.Call, commit bool) err
 	for i := range calls {
 		call := &calls[i]
 		r := replies[i]
-		switch {
-		case r.unavailable:
+		if r.unavailable {
 			call.Err = errUnavailable
 			s.stay(call) // also where this process decides alone
-		case r.refused != nil:
+		} else if r.refused != nil {
 			call.Err = s.refuse(ctx, call, r.refused, commit)
-		default:
+		} else {
 			call.Err = s.count(ctx, call, commit)
 		}
 		if call.Err == nil && commit {

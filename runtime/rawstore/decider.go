@@ -145,12 +145,11 @@ func (d *Decider) end(requests []Request) (wait time.Duration) {
 	for i := range requests {
 		r := &requests[i]
 		r.Verdict = observe.VerdictAdmitted
-		switch {
-		case !r.Allowed && r.Shadow():
+		if !r.Allowed && r.Shadow() {
 			r.Verdict = observe.VerdictShadowRefused
-		case !r.Allowed:
+		} else if !r.Allowed {
 			r.Verdict = observe.VerdictRefused
-		case !admitted:
+		} else if !admitted {
 			r.Verdict = observe.VerdictNotCharged
 		}
 	}

@@ -184,8 +184,8 @@ type asked struct {
 	charge terms.Charge
 }
 
-func (s *asked) Take(_ context.Context, calls []terms.Call) error {
-	s.charge = calls[0].Charges[0]
+func (a *asked) Take(_ context.Context, calls []terms.Call) error {
+	a.charge = calls[0].Charges[0]
 	calls[0].Charges[0].Allowed = true
 	return nil
 }

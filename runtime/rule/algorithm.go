@@ -100,10 +100,10 @@ func AdaptiveBuckets() Buckets { return Buckets{adaptive: true} }
 // String returns the buckets as the directive spells them.
 func (b Buckets) String() string {
 	b = b.orDefault()
-	switch {
-	case b.adaptive:
+	if b.adaptive {
 		return "auto"
-	case b.fine > 0:
+	}
+	if b.fine > 0 {
 		return strconv.Itoa(int(b.coarse)) + "x" + strconv.Itoa(int(b.fine))
 	}
 	return strconv.Itoa(int(b.coarse))

@@ -110,10 +110,10 @@ func (r *Rule) isQueue() bool { return r.Wait > 0 && r.plain().Meets(algorithm.W
 // burst returns the burst of a bucket without leases, or of a queue: max, and those whose turn
 // comes within Wait.
 func (r *Rule) burst(max int64) int64 {
-	switch {
-	case r.Burst > 0:
+	if r.Burst > 0 {
 		return r.Burst
-	case r.isQueue():
+	}
+	if r.isQueue() {
 		waiting := float64(r.Wait.Microseconds()) * float64(max) / float64(r.Window.Microseconds())
 		return int64(min(float64(MaxCount), float64(max)+waiting))
 	}

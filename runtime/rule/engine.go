@@ -13,12 +13,13 @@ import (
 
 // CalendarOf returns the period of a rule, nil if it has none, or what is wrong with it.
 func CalendarOf(r *Rule) (*calendar.Period, error) {
-	switch {
-	case r.Period == NoPeriod && (r.Zone != "" || r.Anchor != 0):
+	if r.Period == NoPeriod && (r.Zone != "" || r.Anchor != 0) {
 		return nil, errors.New("a zone and an anchor are those of a period: set Period, or leave them out")
-	case r.Period == NoPeriod:
+	}
+	if r.Period == NoPeriod {
 		return nil, nil
-	case r.Window != 0:
+	}
+	if r.Window != 0 {
 		return nil, fmt.Errorf("the calendar says how long a %v is: leave the window out", r.Period)
 	}
 	return calendar.Load(spec.Unit(r.Period), r.Zone, r.Anchor)
@@ -52,10 +53,10 @@ func FitHeadroom(r *Rule) {
 
 // CheckPrefix returns an [ErrInvalidLimit] if a rule has no keys of its own.
 func CheckPrefix(r *Rule) error {
-	switch {
-	case r == nil:
+	if r == nil {
 		return fmt.Errorf("%w: no rule", ErrInvalidLimit)
-	case r.Prefix == "" && r.Name == "":
+	}
+	if r.Prefix == "" && r.Name == "" {
 		return fmt.Errorf("%w: the rule has neither a Prefix nor a Name: give it a Name, or its keys are those of every such rule", ErrInvalidLimit)
 	}
 	return nil

@@ -55,10 +55,10 @@ func (p Plan) Check() error {
 		headings = append(headings, curveOver+Case{n, 1000, Distinct}.String())
 	}
 	headings = append(headings, sizeOfKey)
-	switch {
-	case part.Only != nil && !slices.ContainsFunc(names, part.Only.MatchString):
+	if part.Only != nil && !slices.ContainsFunc(names, part.Only.MatchString) {
 		return fmt.Errorf("no limiter's name matches %q", part.Only)
-	case part.Cases != nil && !slices.ContainsFunc(headings, part.Cases.MatchString):
+	}
+	if part.Cases != nil && !slices.ContainsFunc(headings, part.Cases.MatchString) {
 		return fmt.Errorf("no case's heading matches %q: headings are as %q, %q and %q", part.Cases, headings[0], headings[len(SharedCases)], sizeOfKey)
 	}
 	return nil

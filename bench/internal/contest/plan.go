@@ -131,10 +131,10 @@ func (c Case) shared() limiters.Limits {
 
 // local returns the limits for limiters in memory.
 func (c Case) local() limiters.Limits {
-	switch {
-	case c.Kind == Full:
+	if c.Kind == Full {
 		return limiters.NoRoom
-	case c.Keys > 10_000:
+	}
+	if c.Keys > 10_000 {
 		return limiters.ManyRoom
 	}
 	return limiters.LocalRoom

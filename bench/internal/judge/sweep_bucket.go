@@ -30,10 +30,9 @@ func NewBucketCheck(r *runtime.Rule) Checker {
 		c.wait = r.Wait.Microseconds()
 	}
 	burst := r.Max
-	switch {
-	case r.Burst > 0:
+	if r.Burst > 0 {
 		burst = r.Burst
-	case c.wait > 0: // no longer than the wait
+	} else if c.wait > 0 { // no longer than the wait
 		burst += c.wait * r.Max / c.window
 	}
 	c.burst = burst * c.window
@@ -54,10 +53,10 @@ func (c *bucketCheck) next(r *Record) Fault {
 	}
 	lag := t - r.Clock
 	if r.Admitted == 0 {
-		switch {
-		case excess+rounded < 0:
+		if excess+rounded < 0 {
 			return Spurious
-		case r.Wait == 0 || !inRange(int64(r.Wait)-lag, max(1, c.drain(excess)), max(1, c.drain(excess+rounded))):
+		}
+		if r.Wait == 0 || !inRange(int64(r.Wait)-lag, max(1, c.drain(excess)), max(1, c.drain(excess+rounded))) {
 			return Wrong
 		}
 		return 0

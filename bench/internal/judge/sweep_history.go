@@ -28,10 +28,10 @@ func (c *historyCheck) next(r *Record) Fault {
 		// It is told to come back just when enough has left.
 		fits, refused := c.refuses(c.charges, t, cost)
 		late := int64(r.Wait) - (fits - r.Clock)
-		switch {
-		case !refused:
+		if !refused {
 			return Spurious
-		case r.Wait == 0 || late < 0 || late > slack:
+		}
+		if r.Wait == 0 || late < 0 || late > slack {
 			return Wrong
 		}
 		return 0

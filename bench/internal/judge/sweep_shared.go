@@ -63,10 +63,10 @@ func (r *Result) countShared(s *SharedRecord, f Fault) {
 func judgeCharge(h History, r *SharedRecord) Fault {
 	used := h.charge(r.At, int64(r.Cost))
 	most, _ := h.most()
-	switch {
-	case used > most:
+	if used > most {
 		return Over
-	case r.Left != most-used || r.Wait != 0 || r.At < r.Start || r.At > r.End:
+	}
+	if r.Left != most-used || r.Wait != 0 || r.At < r.Start || r.At > r.End {
 		return Wrong
 	}
 	return 0

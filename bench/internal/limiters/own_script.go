@@ -42,12 +42,12 @@ func newOwnScript(s Server, limits Limits) (load.Take, error) {
 // A lastScript is a hook that copies what a client has sent last to have a script executed.
 type lastScript struct{ args []any }
 
-func (c *lastScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (s *lastScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if cmd.Name() != "evalsha" {
 			return next(ctx, cmd)
 		}
-		c.args = nil
+		s.args = nil
 		for _, arg := range cmd.Args() {
 			if m, is := arg.(encoding.BinaryMarshaler); is {
 				text, err := m.MarshalBinary()
@@ -59,7 +59,7 @@ func (c *lastScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			if text, is := arg.([]byte); is {
 				arg = string(text)
 			}
-			c.args = append(c.args, fmt.Sprint(reflect.Indirect(reflect.ValueOf(arg))))
+			s.args = append(s.args, fmt.Sprint(reflect.Indirect(reflect.ValueOf(arg))))
 		}
 		return next(ctx, cmd)
 	}

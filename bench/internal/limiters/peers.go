@@ -43,10 +43,10 @@ func Peers() []Shared {
 
 // answerOf returns the answer of a limiter that admits or refuses a call.
 func answerOf(allowed bool, err error) load.Answer {
-	switch {
-	case err != nil:
+	if err != nil {
 		return load.Failed
-	case allowed:
+	}
+	if allowed {
 		return load.Admitted
 	}
 	return load.Refused

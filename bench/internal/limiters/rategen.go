@@ -86,10 +86,10 @@ func Budgets() []Shared {
 			declared := way{name: name, rule: runtime.Rule{Algorithm: runtime.FixedWindow}}.ruleFor(l)
 			set(declared)
 			a := &asker{quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), declared}
-			switch {
-			case declared.Reserve > 0:
+			if declared.Reserve > 0 {
 				return a.takeAndReturn, nil
-			case name == refunded && l.roomy():
+			}
+			if name == refunded && l.roomy() {
 				return a.takeAndRefund, nil
 			}
 			return a.take, nil

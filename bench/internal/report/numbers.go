@@ -31,14 +31,16 @@ func count(x float64) string {
 
 // span returns a time given in seconds.
 func span(seconds float64) string {
-	switch {
-	case seconds == 0:
+	if seconds == 0 {
 		return "0"
-	case seconds < 1e-6:
+	}
+	if seconds < 1e-6 {
 		return significant(seconds*1e9) + " ns"
-	case seconds < 1e-3:
+	}
+	if seconds < 1e-3 {
 		return significant(seconds*1e6) + " µs"
-	case seconds < 1:
+	}
+	if seconds < 1 {
 		return significant(seconds*1e3) + " ms"
 	}
 	return significant(seconds) + " s"
@@ -50,12 +52,13 @@ func times(x, base float64) string {
 		return ""
 	}
 	ratio := x / base
-	switch {
-	case ratio >= 9.95:
+	if ratio >= 9.95 {
 		return fmt.Sprintf("%.0f×", ratio)
-	case ratio >= 0.95:
+	}
+	if ratio >= 0.95 {
 		return fmt.Sprintf("%.1f×", ratio)
-	case ratio >= 0.005:
+	}
+	if ratio >= 0.005 {
 		return fmt.Sprintf("%.2f×", ratio)
 	}
 	return "<0.01×"
@@ -63,12 +66,13 @@ func times(x, base float64) string {
 
 // few returns a number of things of which there are few, or a share of one.
 func few(x float64) string {
-	switch {
-	case x == 0:
+	if x == 0 {
 		return "0"
-	case x < 0.001:
+	}
+	if x < 0.001 {
 		return "<0.001"
-	case x < 0.1:
+	}
+	if x < 0.1 {
 		return fmt.Sprintf("%.3f", x)
 	}
 	return fmt.Sprintf("%.1f", x)

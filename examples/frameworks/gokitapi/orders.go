@@ -30,7 +30,7 @@ type RequestOrders interface {
 // withContext is an Orders whose methods take a context, and do not need it.
 type withContext struct{ orders Orders }
 
-func (o withContext) Show(_ context.Context, id string) (string, error) { return o.orders.Show(id) }
+func (c withContext) Show(_ context.Context, id string) (string, error) { return c.orders.Show(id) }
 
 // BareOrders has the limits on methods without a context: Middleware does not learn of them.
 type BareOrders interface {

@@ -61,12 +61,11 @@ func serve(client *redis.Client) (func(question) answer, *runtime.Limiter) {
 					}
 					refused := errors.Is(err, runtime.ErrLimited)
 					mu.Lock()
-					switch {
-					case err == nil:
+					if err == nil {
 						a.Printed++
-					case refused:
+					} else if refused {
 						a.Refused++
-					case !q.Fail:
+					} else if !q.Fail {
 						a.Strange = err.Error()
 					}
 					mu.Unlock()

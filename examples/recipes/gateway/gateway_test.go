@@ -22,15 +22,15 @@ type endless struct {
 
 var errModel = errors.New("the model is overloaded")
 
-func (m endless) Ask(context.Context, Caller, string) iter.Seq2[Chunk, error] {
+func (e endless) Ask(context.Context, Caller, string) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		for n := 1; ; n++ {
-			time.Sleep(m.pause)
-			if n-1 == m.fails && m.fails > 0 {
+			time.Sleep(e.pause)
+			if n-1 == e.fails && e.fails > 0 {
 				yield(Chunk{}, errModel)
 				return
 			}
-			*m.made++
+			*e.made++
 			if !yield(Chunk{Text: "word ", Tokens: 1}, nil) {
 				return
 			}

@@ -50,12 +50,11 @@ func serve(client *redis.Client) (func(question) answer, *runtime.Limiter) {
 		for range q.Calls {
 			_, err := search.Find(context.Background(), q.Customer, "x")
 			var limited *runtime.LimitedError
-			switch {
-			case err == nil:
+			if err == nil {
 				a.Found++
-			case errors.As(err, &limited):
+			} else if errors.As(err, &limited) {
 				a.Refused[limited.Rule]++
-			case !q.Fail:
+			} else if !q.Fail {
 				a.Strange = err.Error()
 			}
 		}

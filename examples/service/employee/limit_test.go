@@ -71,10 +71,9 @@ func admitted(t *testing.T, call func() error) int64 {
 			<-start
 			for range 4 {
 				err := call()
-				switch {
-				case err == nil:
+				if err == nil {
 					n.Add(1)
-				case !errors.Is(err, runtime.ErrLimited):
+				} else if !errors.Is(err, runtime.ErrLimited) {
 					t.Error(err)
 				}
 			}

@@ -145,11 +145,10 @@ func pathOf(cacheDir, dir string, patterns []string, tags string) string {
 	slices.Sort(env)
 	for _, v := range env {
 		name, value, _ := strings.Cut(v, "=")
-		switch {
-		case name == "GO111MODULE" && value != "" && value != "on",
-			name == "GOFLAGS" && namesFile(value):
+		if name == "GO111MODULE" && value != "" && value != "on" || name == "GOFLAGS" && namesFile(value) {
 			return ""
-		case strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "CGO_") || name == "PATH" || name == "HOME" || name == "XDG_CONFIG_HOME":
+		}
+		if strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "CGO_") || name == "PATH" || name == "HOME" || name == "XDG_CONFIG_HOME" {
 			fmt.Fprintln(key, v)
 		}
 	}

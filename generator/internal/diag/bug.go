@@ -67,12 +67,11 @@ func culprit() string {
 	panicked := false
 	for {
 		f, more := frames.Next()
-		switch {
-		case f.Function == "runtime.gopanic":
+		if f.Function == "runtime.gopanic" {
 			panicked = true
-		case panicked && strings.Contains(f.Function, "/rategen/"):
+		} else if panicked && strings.Contains(f.Function, "/rategen/") {
 			return fmt.Sprintf("%s, line %d", path.Base(f.Function), f.Line)
-		case !more:
+		} else if !more {
 			return "an unknown function"
 		}
 	}

@@ -39,12 +39,13 @@ func parseBuckets(text string) (buckets, error) {
 
 // String returns the buckets as a directive writes them, or "".
 func (b buckets) String() string {
-	switch {
-	case b.adaptive:
+	if b.adaptive {
 		return "auto"
-	case b.coarse == 0:
+	}
+	if b.coarse == 0 {
 		return ""
-	case b.fine == 0:
+	}
+	if b.fine == 0 {
 		return strconv.Itoa(b.coarse)
 	}
 	return strconv.Itoa(b.coarse) + "x" + strconv.Itoa(b.fine)

@@ -53,14 +53,13 @@ func algorithmCode(v any) any {
 
 func bucketsCode(v any) any {
 	b := v.(buckets)
-	switch {
-	case b.adaptive:
+	if b.adaptive {
 		return Call{Fun: Name{naming.RulePath, "AdaptiveBuckets"}}
-	case b.fine > 0:
-		return Call{Name{naming.RulePath, "LayeredBuckets"}, []any{int64(b.coarse), int64(b.fine)}}
-	default:
-		return Call{Name{naming.RulePath, "EqualBuckets"}, []any{int64(b.coarse)}}
 	}
+	if b.fine > 0 {
+		return Call{Name{naming.RulePath, "LayeredBuckets"}, []any{int64(b.coarse), int64(b.fine)}}
+	}
+	return Call{Name{naming.RulePath, "EqualBuckets"}, []any{int64(b.coarse)}}
 }
 
 func failCode(v any) any { return Name{naming.RuntimePath, "Fail" + naming.UpperFirst(v.(string))} }

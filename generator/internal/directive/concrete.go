@@ -21,7 +21,7 @@ type Concrete struct {
 }
 
 // Owns reports whether a function is a method of the type.
-func (t *Concrete) Owns(fn *ast.FuncDecl) bool { return t.names[ReceiverName(fn)] }
+func (c *Concrete) Owns(fn *ast.FuncDecl) bool { return c.names[ReceiverName(fn)] }
 
 // A methodDirectives holds the directives above one method of a concrete type.
 type methodDirectives struct {

@@ -85,21 +85,23 @@ func parse(text string, pos token.Pos, report diag.Func) *Directive {
 		return start + token.Pos(len(rest)-len(tail))
 	}
 	line := rest
-	switch {
-	case line == "":
+	if line == "" {
 		report(pos, "directive without options: write at least one, such as max=100")
 		return d
-	case line[0] == ' ' || line[0] == '\t':
+	}
+	if line[0] == ' ' || line[0] == '\t' {
 		tail := strings.TrimSpace(line)
 		e := report(start, "blank after the colon: write %s%s", Prefix, tail).Over(line)
 		if isOptions(tail) {
 			e.Replace(start, len(line)-len(tail), "", "remove the blank after the colon")
 		}
 		return d
-	case line == "off":
+	}
+	if line == "off" {
 		d.Off = true
 		return d
-	case strings.HasPrefix(line, "import ") || strings.HasPrefix(line, "import\t"):
+	}
+	if strings.HasPrefix(line, "import ") || strings.HasPrefix(line, "import\t") {
 		m := importLine.FindStringSubmatchIndex(line)
 		if m == nil {
 			report(start, `malformed import: write %simport "path"`, Prefix)
@@ -195,18 +197,18 @@ func cut(s, stops string) int {
 	depth := 0
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		switch {
-		case depth == 0 && strings.IndexByte(stops, c) >= 0:
+		if depth == 0 && strings.IndexByte(stops, c) >= 0 {
 			return i
-		case c == '"' || c == '`' || c == '\'':
+		}
+		if c == '"' || c == '`' || c == '\'' {
 			n := QuoteEnd(s[i:])
 			if n < 0 {
 				return -1
 			}
 			i += n - 1
-		case c == '(' || c == '[' || c == '{':
+		} else if c == '(' || c == '[' || c == '{' {
 			depth++
-		case (c == ')' || c == ']' || c == '}') && depth > 0:
+		} else if (c == ')' || c == ']' || c == '}') && depth > 0 {
 			depth--
 		}
 	}
@@ -219,10 +221,9 @@ func cut(s, stops string) int {
 // QuoteEnd returns the length of the Go string or rune that starts s, or -1.
 func QuoteEnd(s string) int {
 	for i := 1; i < len(s); i++ {
-		switch {
-		case s[i] == '\\' && s[0] != '`':
+		if s[i] == '\\' && s[0] != '`' {
 			i++
-		case s[i] == s[0]:
+		} else if s[i] == s[0] {
 			return i + 1
 		}
 	}

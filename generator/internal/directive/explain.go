@@ -124,12 +124,11 @@ func explainResolution(s *Settings) string {
 
 func explainBuckets(s *Settings) string {
 	b, n := get[buckets](s, "buckets"), 60
-	switch {
-	case b.adaptive:
+	if b.adaptive {
 		n = 16
-	case b.fine > 0:
+	} else if b.fine > 0 {
 		n = b.coarse * b.fine
-	case b.coarse > 0:
+	} else if b.coarse > 0 {
 		n = b.coarse
 	}
 	return "Calls are counted in buckets: one may count for up to " + spec.DurationText((s.Window() / time.Duration(n)).Round(time.Microsecond)) + " longer than the window."

@@ -17,10 +17,10 @@ func explainRefusal(s *Settings) string {
 
 func explainWait(s *Settings) string {
 	wait := get[time.Duration](s, "wait")
-	switch {
-	case wait == 0 || !s.Refuses():
+	if wait == 0 || !s.Refuses() {
 		return ""
-	case s.Row().Is(algorithm.Queues):
+	}
+	if s.Row().Is(algorithm.Queues) {
 		return "A call waits for its turn, at which other limits count it. It is refused at once if that comes later than " + spec.DurationText(wait) + ", or than the deadline of its context."
 	}
 	return "Before that it waits for room, in order of arrival in its process, for up to " + spec.DurationText(wait) + " and no longer than its context."

@@ -65,12 +65,11 @@ func Read(fset *token.FileSet, file *ast.File, path string, report diag.Func) *F
 				continue
 			}
 			if d.policy || d.defaults {
-				switch {
-				case !outside(group, places):
+				if !outside(group, places) {
 					report(c.Pos(), "a policy and the defaults belong to the package: write the line outside of declarations").Over(Prefix)
-				case d.defaults:
+				} else if d.defaults {
 					src.addDefaults(d, report)
-				default:
+				} else {
 					src.addPolicy(d, report)
 				}
 				continue

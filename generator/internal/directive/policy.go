@@ -40,12 +40,11 @@ func parsePolicy(text string) (string, error) {
 func (src *File) addPolicy(d *Directive, report diag.Func) {
 	d.readShared(report)
 	name := d.Settings.Name()
-	switch {
-	case name == "" && !d.Settings.written["name"]:
+	if name == "" && !d.Settings.written["name"] {
 		report(d.Pos, "a policy needs a name: write %spolicy name=api, and then use=api in directives", Prefix).Over(Prefix + "policy")
-	case !policyName.MatchString(name):
+	} else if !policyName.MatchString(name) {
 		report(d.Settings.Place("name"), "name: %q is not the name of a policy: write letters, digits and -, such as api", name).Over(name)
-	default:
+	} else {
 		src.Policies = append(src.Policies, &Policy{Name: name, File: src, Settings: d.Settings})
 	}
 }

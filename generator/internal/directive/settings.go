@@ -60,8 +60,7 @@ func newSettings(d *Directive, at where, report diag.Func) *Settings {
 // set reads one option.
 func (s *Settings) set(a assignment, report diag.Func) {
 	row := optionNamed(a.name)
-	switch {
-	case row == nil:
+	if row == nil {
 		near := likelyOption(a.name)
 		hint := didYouMean(near)
 		if near == "" {
@@ -74,13 +73,16 @@ func (s *Settings) set(a assignment, report diag.Func) {
 			}
 		}
 		return
-	case s.written[a.name]:
+	}
+	if s.written[a.name] {
 		report(a.pos, "option %q is given twice; remove one, or write a second %s line for a second limit", a.name, Prefix).Over(a.name)
 		return
-	case row.onInterface && s.where != onInterface:
+	}
+	if row.onInterface && s.where != onInterface {
 		report(a.pos, "option %q belongs to the directive of a whole interface; on a method leave it out", a.name).Over(a.name)
 		return
-	case row.onMethod && s.where != onMethod:
+	}
+	if row.onMethod && s.where != onMethod {
 		report(a.pos, "option %q belongs to the directive of a method; on a whole interface leave it out", a.name).Over(a.name)
 		return
 	}

@@ -51,10 +51,10 @@ func oneOf(choices ...string) func(Value) (any, error) {
 }
 
 func checkText(text string, most int) error {
-	switch {
-	case strings.TrimSpace(text) == "":
+	if strings.TrimSpace(text) == "" {
 		return fmt.Errorf("the text is empty; leave the option out for its default")
-	case len(text) > most:
+	}
+	if len(text) > most {
 		return fmt.Errorf("the text has %d bytes, the most is %d", len(text), most)
 	}
 	for _, c := range text {

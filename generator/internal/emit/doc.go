@@ -64,12 +64,11 @@ func limitDoc(l *model.Limit) string {
 		text += " (adapts to " + strings.Join(by, " and ") + ")"
 	}
 	var notes []string
-	switch {
-	case l.Refund != nil && l.Settle != nil:
+	if l.Refund != nil && l.Settle != nil {
 		notes = append(notes, fmt.Sprintf("refunded if %s, else settled at %s", l.Refund.Source.Text, l.Settle.Source.Text))
-	case l.Refund != nil:
+	} else if l.Refund != nil {
 		notes = append(notes, "refunded if "+l.Refund.Source.Text)
-	case l.Settle != nil:
+	} else if l.Settle != nil {
 		notes = append(notes, "settled at "+l.Settle.Source.Text)
 	}
 	if l.Meter != nil {

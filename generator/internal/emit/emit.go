@@ -152,10 +152,9 @@ func (e *emitter) ruleFields(r *model.Rule) []jen.Code {
 	field("Source", jen.Lit(r.Source))
 	field("Prefix", jen.Lit(r.Prefix))
 	window := r.Constants["window"]
-	switch {
-	case window != nil:
+	if window != nil {
 		field("Window", jen.Op(e.nodeText(window, ast.Unparen(window.Node), nil)))
-	case r.Period() == spec.NoUnit:
+	} else if r.Period() == spec.NoUnit {
 		field("Window", e.duration(r.Window()))
 	}
 	switch {
@@ -203,17 +202,17 @@ func (e *emitter) params(m *model.Method, names *nameSet) (params, args []jen.Co
 	for i, p := range m.Params {
 		name := func() *jen.Statement { return jen.Id(names.params[p]) }
 		next := i + 1
-		switch {
-		case m.IsVariadic(p):
+		if m.IsVariadic(p) {
 			elem := p.Type
 			if s, ok := p.Type.Underlying().(*types.Slice); ok {
 				elem = s.Elem()
 			}
 			params, args = append(params, name().Op("...").Add(e.imports.typeCode(elem))), append(args, name().Op("..."))
 			continue
-		case next < len(m.Params) && !m.IsVariadic(m.Params[next]) && types.Identical(p.Type, m.Params[next].Type):
+		}
+		if next < len(m.Params) && !m.IsVariadic(m.Params[next]) && types.Identical(p.Type, m.Params[next].Type) {
 			params = append(params, name()) // a, b int rather than a int, b int
-		default:
+		} else {
 			params = append(params, name().Add(e.imports.typeCode(p.Type)))
 		}
 		args = append(args, name())

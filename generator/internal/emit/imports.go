@@ -147,10 +147,10 @@ func (s *importSet) sorted() []string {
 	}
 	rank := func(p string) string {
 		_, named := s.source[p]
-		switch {
-		case named:
+		if named {
 			return "0" + p
-		case isOurs(p):
+		}
+		if isOurs(p) {
 			return "2" + p
 		}
 		return "1" + p

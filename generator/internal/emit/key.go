@@ -27,10 +27,9 @@ func (a *admission) key(l *limit, key string) {
 		}
 		code.If(jen.Op(r.String())).Block(jen.Id(key).Dot("AddInvalid").Call(r.text))
 	}
-	switch {
-	case len(l.Parts) == 1 && isOneIf(l.Parts[0].Expr.Lower(l.when.facts).Steps):
+	if len(l.Parts) == 1 && isOneIf(l.Parts[0].Expr.Lower(l.when.facts).Steps) {
 		code.Else().Add(parts...)
-	case len(parts) > 0:
+	} else if len(parts) > 0 {
 		code.Else().Block(parts...)
 	}
 	a.code = append(outer, code)

@@ -16,14 +16,16 @@ func (a *admission) refund(x *expr.Expr, headers []header) []header {
 
 // whereTrue adds the ifs within which a condition is true.
 func (a *admission) whereTrue(x *expr.Expr, c *expr.Condition, headers []header) []header {
-	switch {
-	case c.OnlyTests():
+	if c.OnlyTests() {
 		return addCondition(headers, a.isTrue(x, c))
-	case c.Op == token.LAND:
+	}
+	if c.Op == token.LAND {
 		return a.whereTrue(x, c.Y, a.whereTrue(x, c.X, headers))
-	case c.Op == token.LOR:
+	}
+	if c.Op == token.LOR {
 		return a.oneTrue(x, c, headers)
-	case expr.HasShort(c.Steps):
+	}
+	if expr.HasShort(c.Steps) {
 		body := a.statements(x, c.Steps, func(*expr.Test) []jen.Code { return []jen.Code{jen.Return(jen.False())} })
 		body = append(body, jen.Return(jen.Op(a.conditionOf(x, c.Node).String())))
 		holds := a.names.pick("refunded")
@@ -58,12 +60,11 @@ func (a *admission) oneTrue(x *expr.Expr, c *expr.Condition, headers []header) [
 	var inline condition // what comes before is false, and these are not tried yet
 	var before []jen.Code
 	flush := func() {
-		switch {
-		case len(before) == 0 && inline.isZero():
+		if len(before) == 0 && inline.isZero() {
 			before = append(before, jen.Id(holds).Op(":=").False())
-		case len(before) == 0:
+		} else if len(before) == 0 {
 			before = append(before, jen.Id(holds).Op(":=").Op(inline.String()))
-		case !inline.isZero():
+		} else if !inline.isZero() {
 			before = append(before, jen.Id(holds).Op("=").Op(anyOf(found, inline).String()))
 		}
 		inline = condition{}

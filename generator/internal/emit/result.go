@@ -39,12 +39,13 @@ func (e *emitter) zero(t types.Type) string {
 	}
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
-		switch {
-		case u.Info()&types.IsBoolean != 0:
+		if u.Info()&types.IsBoolean != 0 {
 			return "false"
-		case u.Info()&types.IsString != 0:
+		}
+		if u.Info()&types.IsString != 0 {
 			return `""`
-		case u.Info()&types.IsNumeric != 0:
+		}
+		if u.Info()&types.IsNumeric != 0 {
 			return "0"
 		}
 	case *types.Struct, *types.Array:

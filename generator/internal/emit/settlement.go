@@ -213,10 +213,10 @@ func (a *admission) settled(l *limit, with func(value jen.Code) []jen.Code) []je
 	if l.applies != "" {
 		applies = addCondition(nil, plain(l.applies))
 	}
-	switch {
-	case l.Settle == nil:
+	if l.Settle == nil {
 		return nested(a.refund(l.Refund, applies), with(jen.Lit(0)))
-	case l.Refund == nil:
+	}
+	if l.Refund == nil {
 		code, _ := a.settledAt(l.Settle, applies, with)
 		return code
 	}
@@ -238,10 +238,9 @@ func (a *admission) settledAt(x *expr.Expr, headers []header, with func(value je
 func (a *admission) refundedOrSettled(l *limit, with func(value jen.Code) []jen.Code) []jen.Code {
 	refund := a.refund(l.Refund, nil)
 	var code []jen.Code
-	switch {
-	case len(refund) == 1 && len(refund[0].init) == 0: // it is a variable already
+	if len(refund) == 1 && len(refund[0].init) == 0 { // it is a variable already
 		code, refund[0].before = refund[0].before, nil
-	case isNested(refund):
+	} else if isNested(refund) {
 		refunded := a.names.pick("refunded")
 		code = append(code, jen.Id(refunded).Op(":=").False())
 		code = append(code, nested(refund, []jen.Code{jen.Id(refunded).Op("=").True()})...)

@@ -13,11 +13,10 @@ import (
 func (a *admission) meteredBody() []jen.Code {
 	m := a.method
 	pass := a.passOn()
-	switch {
-	case m.Stream.Kind == model.Sequence:
+	if m.Stream.Kind == model.Sequence {
 		a.yield = a.names.pick("yield")
 		pass = []jen.Code{a.next.Clone().Call(jen.Id(a.yield)), jen.Return()}
-	case len(m.Results) == 0:
+	} else if len(m.Results) == 0 {
 		pass = append(pass, jen.Return())
 	}
 	code := a.unlimited(pass)

@@ -19,17 +19,19 @@ func (s *Scope) Constant(option string, v directive.Value, isDuration bool) *Exp
 	ofTime := isOfTime(e.Type, "Duration")
 	b, _ := e.Type.Underlying().(*types.Basic)
 	isInteger := b != nil && b.Info()&types.IsInteger != 0
-	switch {
-	case isDuration && !ofTime && isInteger:
+	if isDuration && !ofTime && isInteger {
 		report(v.Pos, "%s is of type %s, not time.Duration: write its unit, as in %s*time.Second", v.Text, e.typeName(), v.Text).Over(v.Text)
 		return nil
-	case isDuration && !ofTime:
+	}
+	if isDuration && !ofTime {
 		report(v.Pos, "%s is of type %s, not time.Duration", v.Text, e.typeName()).Over(v.Text)
 		return nil
-	case !isInteger, !isDuration && ofTime:
+	}
+	if !isInteger || !isDuration && ofTime {
 		report(v.Pos, "%s is of type %s, not an integer", v.Text, e.typeName()).Over(v.Text)
 		return nil
-	case e.Const == nil:
+	}
+	if e.Const == nil {
 		report(v.Pos, "%s is not constant, and all calls of a key must agree on it: declare it with const", v.Text).Over(v.Text)
 		return nil
 	}
@@ -50,13 +52,12 @@ func (s *Scope) Duration(option string, v directive.Value, m *Signature) *Expr {
 		return nil
 	}
 	report, hint := s.reporter(option), ""
-	switch {
-	case isOfTime(e.Type, "Time"):
+	if isOfTime(e.Type, "Time") {
 		hint = ": write time.Until(" + v.Text + ")"
-	case isOfTime(e.Type, "Duration") && e.Const != nil:
+	} else if isOfTime(e.Type, "Duration") && e.Const != nil {
 		report(v.Pos, "%s is always %s: write what depends on the results, such as a function of #err", v.Text, time.Duration(e.Int64())).Over(v.Text)
 		return nil
-	case isOfTime(e.Type, "Duration"):
+	} else if isOfTime(e.Type, "Duration") {
 		return e
 	}
 	report(v.Pos, "%s is of type %s, not time.Duration%s", v.Text, e.typeName(), hint).Over(v.Text)

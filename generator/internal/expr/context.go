@@ -52,10 +52,9 @@ func (e *Expr) isStandardCall() bool {
 func (s *Scope) ContextOf(i int, m *Signature) *Expr {
 	text := "#" + strconv.Itoa(i)
 	t := m.Params[i].Type
-	switch {
-	case gotypes.HasContext(t):
+	if gotypes.HasContext(t) {
 		text += ".Context()"
-	case !gotypes.IsContext(t):
+	} else if !gotypes.IsContext(t) {
 		return nil
 	}
 	// One that the generated code could not write is none, and nobody's fault.

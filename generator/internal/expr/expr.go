@@ -224,11 +224,11 @@ func (s *Scope) Integer(option string, v directive.Value, m *Signature) *Expr {
 	}
 	b, ok := e.Type.Underlying().(*types.Basic)
 	isRune := ok && b.Kind() == types.UntypedRune
-	switch {
-	case !ok || b.Info()&types.IsInteger == 0 || isRune:
+	if !ok || b.Info()&types.IsInteger == 0 || isRune {
 		s.report.At(e.Source.Pos, "%s: %s is of type %s, not an integer", e.Option, e.Source.Text, e.typeName()).Over(e.Source.Text)
 		return nil
-	case e.Const == nil && (b.Kind() == types.Uint || b.Kind() == types.Uint64 || b.Kind() == types.Uintptr):
+	}
+	if e.Const == nil && (b.Kind() == types.Uint || b.Kind() == types.Uint64 || b.Kind() == types.Uintptr) {
 		s.report.At(e.Source.Pos, "%s: %s is of type %s, which may not fit an int64: convert it, as in int64(%s)", e.Option, e.Source.Text, e.typeName(), e.Source.Text).Over(e.Source.Text)
 		return nil
 	}

@@ -31,10 +31,10 @@ func (e *Expr) dereference(elem types.Type) {
 // the type to convert it to first. It prefers what the type says itself,
 // MarshalText and String, to what it is made of.
 func FormatOf(t types.Type) (add, convert string) {
-	switch {
-	case types.Implements(t, textMarshaler):
+	if types.Implements(t, textMarshaler) {
 		return "AddText", ""
-	case types.Implements(t, stringer):
+	}
+	if types.Implements(t, stringer) {
 		return "AddStringer", ""
 	}
 	if p, ok := types.Unalias(t).(*types.TypeParam); ok {

@@ -25,14 +25,13 @@ func blankMarks(text string) (string, map[int]bool, int) {
 			}
 		case '#':
 			c, _ := utf8.DecodeRuneInString(text[i+1:])
-			switch {
-			case i+1 < len(text) && c >= '0' && c <= '9':
+			if i+1 < len(text) && c >= '0' && c <= '9' {
 				out[i] = '_'
 				marks[i] = true
-			case i+1 < len(text) && (c == '_' || unicode.IsLetter(c)):
+			} else if i+1 < len(text) && (c == '_' || unicode.IsLetter(c)) {
 				out[i] = ' '
 				marks[i+1] = true
-			default:
+			} else {
 				return "", nil, i
 			}
 		}

@@ -51,12 +51,12 @@ type module struct {
 
 // isForeign reports whether a package belongs to no main module: to the standard
 // library, or to a module that others only depend on.
-func (p *listed) isForeign() bool { return p.Standard || p.Module != nil && !p.Module.Main }
+func (l *listed) isForeign() bool { return l.Standard || l.Module != nil && !l.Module.Main }
 
 // isDownloaded reports whether a package belongs to a version of a module in
 // the module cache, or vendored, which nobody edits.
-func (p *listed) isDownloaded() bool {
-	m := p.Module
+func (l *listed) isDownloaded() bool {
+	m := l.Module
 	for m != nil && m.Replace != nil {
 		m = m.Replace
 	}
@@ -113,21 +113,21 @@ func (l *goList) list(patterns []string) ([]*listed, error) {
 }
 
 // clashes reports whether the go command has found files of several packages in a directory.
-func (p *listed) clashes() bool {
-	return p.Error != nil && strings.HasPrefix(p.Error.Err, "found packages ")
+func (l *listed) clashes() bool {
+	return l.Error != nil && strings.HasPrefix(l.Error.Err, "found packages ")
 }
 
 // leaveOutOwn takes the files that rategen has written out of a package, and the clash if they
 // alone have another name: that is what happens to them when a package is renamed.
-func (p *listed) leaveOutOwn() {
+func (l *listed) leaveOutOwn() {
 	name := ""
-	for _, file := range output.GoFiles(p.Dir) {
-		content, err := os.ReadFile(filepath.Join(p.Dir, file))
-		if err != nil || slices.Contains(p.IgnoredGoFiles, file) {
+	for _, file := range output.GoFiles(l.Dir) {
+		content, err := os.ReadFile(filepath.Join(l.Dir, file))
+		if err != nil || slices.Contains(l.IgnoredGoFiles, file) {
 			continue
 		}
 		if output.IsOurs(content) {
-			p.GoFiles = slices.DeleteFunc(p.GoFiles, func(name string) bool { return name == file })
+			l.GoFiles = slices.DeleteFunc(l.GoFiles, func(name string) bool { return name == file })
 			continue
 		}
 		own := packageName(content)
@@ -140,7 +140,7 @@ func (p *listed) leaveOutOwn() {
 		name = cmp.Or(own, name)
 	}
 	if name != "" {
-		p.Name, p.Error = name, nil
+		l.Name, l.Error = name, nil
 	}
 }
 
@@ -185,14 +185,16 @@ func (l *goList) explainNoPackages(patterns []string) string {
 			break
 		}
 	}
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
+	if errors.Is(err, exec.ErrNotFound) {
 		return "the go command is not on the PATH: install Go, or set PATH"
-	case err != nil && text != "":
+	}
+	if err != nil && text != "" {
 		return "the go command cannot list " + names + ": " + text
-	case err != nil:
+	}
+	if err != nil {
 		return "the go command cannot list " + names + ": " + err.Error()
-	case text != "":
+	}
+	if text != "" {
 		return "no packages match " + names + ": " + text
 	}
 	return "no packages match " + names
@@ -232,8 +234,8 @@ func (l *goList) openExport(path string) (io.ReadCloser, error) {
 }
 
 // position returns where the go command places a package's error.
-func (p *listed) position(dir string) token.Position {
-	pos := parsePosition(p.Error.Pos)
+func (l *listed) position(dir string) token.Position {
+	pos := parsePosition(l.Error.Pos)
 	if pos.Filename != "" && !filepath.IsAbs(pos.Filename) {
 		pos.Filename = filepath.Join(dir, pos.Filename)
 	}

@@ -139,15 +139,17 @@ func (s *packageSet) load(path string) (*types.Package, error) {
 
 func (s *packageSet) read(path string) (*types.Package, error) {
 	p := s.list.pkgs[path]
-	switch {
-	case p == nil:
+	if p == nil {
 		return nil, fmt.Errorf("the go command does not find it")
-	case s.dirs[path] != nil:
+	}
+	if s.dirs[path] != nil {
 		d := s.dirs[path]
 		return d.typeCheck(s, plainPackage).Types, nil
-	case p.Error != nil && len(p.GoFiles)+len(p.CgoFiles) == 0:
+	}
+	if p.Error != nil && len(p.GoFiles)+len(p.CgoFiles) == 0 {
 		return nil, fmt.Errorf("%s", p.Error.Err)
-	case !s.fromSource(path):
+	}
+	if !s.fromSource(path) {
 		return s.exports.Import(path)
 	}
 	return s.readSource(p)

@@ -162,8 +162,7 @@ func (p *Program) overlay(d *dir, src *directive.File, s *scan) {
 	content := s.contents[src.Path]
 	out := naming.OutputFile(src.Path)
 	seen := stub{content: content, ast: src.Syntax}
-	switch {
-	case len(src.Decls) > 0 && d.place == nil:
+	if len(src.Decls) > 0 && d.place == nil {
 		usesRuntime := slices.ContainsFunc(s.importers, func(i runtimeImporter) bool {
 			return i.pkg == src.Syntax.Name.Name && (!i.test || strings.HasSuffix(src.Path, "_test.go"))
 		})
@@ -175,7 +174,7 @@ func (p *Program) overlay(d *dir, src *directive.File, s *scan) {
 		if seen, err = withStubs(p.fset, src, content, usesRuntime); err != nil {
 			p.report.At(src.Syntax.Package, "the wrappers cannot be declared: %v; this is a bug of rategen", err)
 		}
-	case len(src.Methods) > 0:
+	} else if len(src.Methods) > 0 {
 		d.overlay[out] = emptyStub(src, content) // for what it imports
 	}
 	if slices.Contains(d.sources, src) {

@@ -94,18 +94,19 @@ func List(cfg Config, report *diag.Reporter) *Program {
 	}
 	foreign := 0
 	for _, l := range pkgs {
-		switch {
-		case l.isForeign():
+		if l.isForeign() {
 			// A pattern such as all reaches it. A package named is a mistake.
 			foreign++
 			if slices.Contains(cfg.Patterns, l.ImportPath) {
 				report.AtPosition(token.Position{}, "package %s is not in the main module: run rategen in the module that it belongs to", l.ImportPath)
 			}
 			continue
-		case l.ImportPath == "command-line-arguments":
+		}
+		if l.ImportPath == "command-line-arguments" {
 			report.AtPosition(token.Position{}, "%s: name packages, not files", strings.Join(cfg.Patterns, " "))
 			continue
-		case l.Dir == "" || len(l.GoFiles)+len(l.CgoFiles) == 0 && l.Error != nil && len(output.GoFiles(l.Dir)) == 0:
+		}
+		if l.Dir == "" || len(l.GoFiles)+len(l.CgoFiles) == 0 && l.Error != nil && len(output.GoFiles(l.Dir)) == 0 {
 			if l.Error != nil {
 				report.AtPosition(l.position(cfg.Dir), "%s", strings.TrimSpace(l.Error.Err))
 			}
@@ -245,14 +246,16 @@ func (p *Program) Sources() []string {
 	var paths []string
 	reached := p.reached()
 	for _, l := range p.list.pkgs {
-		switch {
-		case l.Error != nil || l.Dir == "" && l.ImportPath != "unsafe" && l.ImportPath != "C":
+		if l.Error != nil || l.Dir == "" && l.ImportPath != "unsafe" && l.ImportPath != "C" {
 			return nil // it may come to be in a place that is not known yet
-		case l.Standard || l.Dir == "":
+		}
+		if l.Standard || l.Dir == "" {
 			continue
-		case l.isDownloaded() && !strings.Contains(l.Dir, string(filepath.Separator)+"vendor"+string(filepath.Separator)):
+		}
+		if l.isDownloaded() && !strings.Contains(l.Dir, string(filepath.Separator)+"vendor"+string(filepath.Separator)) {
 			continue
-		case len(l.CgoFiles) > 0 && reached[l.ImportPath]:
+		}
+		if len(l.CgoFiles) > 0 && reached[l.ImportPath] {
 			return nil // headers count too, and may be anywhere
 		}
 		paths = append(paths, l.Dir)

@@ -149,12 +149,12 @@ func (r *reader) reduce(f *ast.File, p *listed) []string {
 }
 
 // resolve returns the path of the package that an import names, or "".
-func (p *listed) resolve(s *ast.ImportSpec) string {
+func (l *listed) resolve(s *ast.ImportSpec) string {
 	path, err := strconv.Unquote(s.Path.Value)
 	if err != nil {
 		return ""
 	}
-	if mapped := p.ImportMap[path]; mapped != "" {
+	if mapped := l.ImportMap[path]; mapped != "" {
 		return mapped
 	}
 	return path

@@ -93,10 +93,9 @@ func (d *dir) typeCheck(s *packageSet, kind packageKind) *packages.Package {
 		TypesInfo: &types.Info{Scopes: map[ast.Node]*types.Scope{}},
 		Errors:    d.faults,
 	}
-	switch {
-	case kind == externalTest:
+	if kind == externalTest {
 		p.PkgPath, p.ForTest, p.Syntax = d.path+"_test", d.path, d.outside
-	case s.tested == d.path:
+	} else if s.tested == d.path {
 		p.ForTest, p.Syntax = d.path, slices.Concat(d.plain, d.inside)
 	}
 	listed := s.list.pkgs[d.path]

@@ -107,10 +107,10 @@ func (b *Builder) buildPackage(files []*load.File) []*File {
 // scarcity orders files by where they are built: everywhere, in some builds, in tests.
 // A file of more builds gets its names first, so that they do not depend on the files of fewer.
 func scarcity(f *load.File) int {
-	switch {
-	case strings.HasSuffix(f.Source.Path, "_test.go"):
+	if strings.HasSuffix(f.Source.Path, "_test.go") {
 		return 2
-	case output.Constraint(f.Source.Path, f.Content) != "":
+	}
+	if output.Constraint(f.Source.Path, f.Content) != "" {
 		return 1
 	}
 	return 0
@@ -196,10 +196,9 @@ func (b *Builder) applyLimits(f *File, w *Wrapper, scopes func(*Wrapper, *Method
 // these directives of its own.
 func (b *Builder) sharedBy(w *Wrapper, m *Method, own []*directive.Directive, shared []*Rule) []*Rule {
 	off := slices.IndexFunc(own, func(d *directive.Directive) bool { return d.Off })
-	switch {
-	case off >= 0 && len(own) > 1:
+	if off >= 0 && len(own) > 1 {
 		b.Report.At(own[off].Pos, "off beside other directives of %s: remove it or them", m.Name)
-	case off >= 0 && len(shared) == 0 && m.unlimited == "":
+	} else if off >= 0 && len(shared) == 0 && m.unlimited == "" {
 		b.Report.At(own[off].Pos, "off has no effect: %s has no directive on the whole interface, so %s is not limited anyway; remove it", w.Name, m.Name)
 	}
 	var rules []*Rule

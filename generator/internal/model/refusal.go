@@ -69,10 +69,9 @@ func (b *Builder) applyDeny(w *Wrapper, m *Method, scope *expr.Scope) {
 	checked := map[directive.Value]*expr.Expr{}
 	for _, l := range m.Limits {
 		v, shared := l.Rule.Expr("deny"), w.IsShared(l.Rule)
-		switch {
-		case v == nil && !m.answers():
+		if v == nil && !m.answers() {
 			v = cmp.Or(own, other)
-		case v != nil && own != nil && shared && scope.Quiet().Call("deny", *v, m.Refused(), "") == nil:
+		} else if v != nil && own != nil && shared && scope.Quiet().Call("deny", *v, m.Refused(), "") == nil {
 			v = own
 		}
 		if v == nil {

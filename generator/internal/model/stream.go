@@ -107,10 +107,10 @@ func (m *Method) stream(home *types.Package) (*Stream, types.Type, string) {
 	twoResults := len(m.Results) == 2 && m.ReturnsError()
 	if first != nil {
 		if name, args := iterOf(first.Type); name != "" {
-			switch {
-			case name == "Seq" || !expr.IsError(args.At(1)):
+			if name == "Seq" || !expr.IsError(args.At(1)) {
 				return nil, nil, "an iter." + name + " has no place for the error of a refusal: have " + m.Name + " return an iter.Seq2[T, error]"
-			case len(m.Results) > 1:
+			}
+			if len(m.Results) > 1 {
 				return nil, nil, m.Name + " is called before its sequence is: have it return the iter.Seq2 alone, which tells all errors"
 			}
 			return &Stream{Kind: Sequence, Value: first}, args.At(0), ""

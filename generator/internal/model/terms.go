@@ -109,10 +109,9 @@ func (r *Rule) terms() []directive.Term {
 		return &terms[slices.IndexFunc(terms, func(t directive.Term) bool { return t.Name == name })].Value
 	}
 	*value("window") = r.Per()
-	switch {
-	case r.Dynamic:
+	if r.Dynamic {
 		*value("max") = perCall
-	case r.Max != nil:
+	} else if r.Max != nil {
 		*value("max") = constant.ToInt(r.Max.Const).ExactString()
 	}
 	for _, name := range [...]string{"tz", "anchor"} {

@@ -38,12 +38,13 @@ func (b *Builder) warnUnique(f *File, w *Wrapper) {
 // or "".
 func whyUnique(e *expr.Expr, src *directive.File) (diag.Code, string) {
 	text, kind := e.Source.Text, addressKind(e.Type)
-	switch {
-	case kind != "":
+	if kind != "" {
 		return diag.KeyWithPort, fmt.Sprintf("is a %s, which has the port of a connection, so each connection has a budget of its own: leave out the port, as netip.AddrPort.Addr does, or write %s.String() if that is meant", kind, text)
-	case isMoment(e):
+	}
+	if isMoment(e) {
 		return diag.KeyOfTime, "is another one at each moment, so each call has a budget of its own: write what calls that are to count together have in common, or a conversion of it if that is meant"
-	case !endsInRemoteAddr(e):
+	}
+	if !endsInRemoteAddr(e) {
 		return "", ""
 	}
 	remedy := "call a function that leaves out the port"

@@ -65,10 +65,10 @@ func (f *File) constructorOf(t types.Type) string {
 		return ""
 	}
 	named, ok := types.Unalias(t).(*types.Named)
-	switch {
-	case !ok || named.Obj().Pkg() == nil:
+	if !ok || named.Obj().Pkg() == nil {
 		return ""
-	case named.Obj().Pkg() == f.Pkg.Types:
+	}
+	if named.Obj().Pkg() == f.Pkg.Types {
 		if decl := f.limited[named.Obj().Name()]; decl != nil {
 			return decl.ConstructorName()
 		}

@@ -171,10 +171,10 @@ func (l *Limit) isOneLiteral() bool {
 
 // byteSize writes a number of bytes for people.
 func byteSize(n int64) string {
-	switch {
-	case n >= 1_000_000:
+	if n >= 1_000_000 {
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	case n >= 10_000:
+	}
+	if n >= 10_000 {
 		return fmt.Sprintf("%d kB", n/1000)
 	}
 	return fmt.Sprintf("%d bytes", n)

@@ -36,10 +36,10 @@ func Platform(path string) string {
 func platformSuffix(base string) string {
 	parts := strings.Split(base, "_")
 	n := len(parts)
-	switch {
-	case n >= 3 && knownOS[parts[n-2]] && knownArch[parts[n-1]]:
+	if n >= 3 && knownOS[parts[n-2]] && knownArch[parts[n-1]] {
 		return "_" + parts[n-2] + "_" + parts[n-1]
-	case n >= 2 && (knownOS[parts[n-1]] || knownArch[parts[n-1]]):
+	}
+	if n >= 2 && (knownOS[parts[n-1]] || knownArch[parts[n-1]]) {
 		return "_" + parts[n-1]
 	}
 	return ""

@@ -18,10 +18,10 @@ type change struct {
 }
 
 // prepare writes the new content beside the file, with the mode of the old one.
-func (o File) prepare() (c change, status Status, err error) {
-	dir := filepath.Dir(o.Path)
+func (f File) prepare() (c change, status Status, err error) {
+	dir := filepath.Dir(f.Path)
 	status = Removed
-	if o.Content != nil {
+	if f.Content != nil {
 		status = Wrote
 		c.made = missingDirs(dir)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -33,15 +33,15 @@ func (o File) prepare() (c change, status Status, err error) {
 		c.undo()
 		return change{}, "", cause(err)
 	}
-	c.name = filepath.Base(o.Path)
+	c.name = filepath.Base(f.Path)
 	// Where nothing can be written, nothing can be removed either.
 	c.temp = ".rategen." + rand.Text()[:8]
 	before, _ := c.root.ReadFile(c.name)
-	err = c.root.WriteFile(c.temp, slices.Concat(prologue(before), o.Content), 0o644)
+	err = c.root.WriteFile(c.temp, slices.Concat(prologue(before), f.Content), 0o644)
 	if old, oldErr := c.root.Lstat(c.name); err == nil && oldErr == nil && old.Mode().IsRegular() {
 		err = c.root.Chmod(c.temp, old.Mode().Perm())
 	}
-	if err == nil && o.Content == nil {
+	if err == nil && f.Content == nil {
 		err = c.root.Remove(c.temp)
 		c.temp = ""
 	}

@@ -41,16 +41,18 @@ func Compare(files []File) ([]Status, error) {
 }
 
 // compare returns what has to be done about the file.
-func (o File) compare() (Status, error) {
-	old, err := os.ReadFile(o.Path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && o.Content == nil:
+func (f File) compare() (Status, error) {
+	old, err := os.ReadFile(f.Path)
+	if errors.Is(err, fs.ErrNotExist) && f.Content == nil {
 		return Unchanged, nil
-	case errors.Is(err, fs.ErrNotExist):
+	}
+	if errors.Is(err, fs.ErrNotExist) {
 		return Missing, nil
-	case err != nil:
+	}
+	if err != nil {
 		return "", err
-	case o.Content != nil && bytes.Equal(bytes.ReplaceAll(old[len(prologue(old)):], []byte("\r\n"), []byte("\n")), o.Content):
+	}
+	if f.Content != nil && bytes.Equal(bytes.ReplaceAll(old[len(prologue(old)):], []byte("\r\n"), []byte("\n")), f.Content) {
 		return Unchanged, nil
 	}
 	return Stale, nil

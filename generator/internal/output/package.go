@@ -138,28 +138,28 @@ func ImportedNames(f *ast.File) []string {
 
 // Path returns the path of the file generated for a source file. A nil package
 // stands for the source file's own.
-func (o *Package) Path(source string) string {
-	if o == nil {
+func (p *Package) Path(source string) string {
+	if p == nil {
 		return naming.OutputFile(source)
 	}
-	return filepath.Join(o.Dir, filepath.Base(naming.OutputFile(source)))
+	return filepath.Join(p.Dir, filepath.Base(naming.OutputFile(source)))
 }
 
 // MayReplace returns an error if the file of one of the packages of this run must
 // not take the place of what is at path.
-func (o *Package) MayReplace(path, source string) error { return MayReplace(path, source, o.from) }
+func (p *Package) MayReplace(path, source string) error { return MayReplace(path, source, p.from) }
 
 // Orphans returns the files in the package that were generated for one of the
 // packages of this run and are not asked for any more.
-func (o *Package) Orphans(asked func(path string) bool) []string {
+func (p *Package) Orphans(asked func(path string) bool) []string {
 	var orphans []string
-	for _, name := range GoFiles(o.Dir) {
-		path := filepath.Join(o.Dir, name)
+	for _, name := range GoFiles(p.Dir) {
+		path := filepath.Join(p.Dir, name)
 		content, err := os.ReadFile(path)
 		if err != nil || asked(path) || !IsClearlyOurs(content) {
 			continue
 		}
-		if slices.Contains(o.from, SourceOf(content)) {
+		if slices.Contains(p.from, SourceOf(content)) {
 			orphans = append(orphans, path)
 		}
 	}

@@ -56,10 +56,9 @@ func (l *lister) typeName(object *types.TypeName) {
 	case *types.Struct:
 		l.add("type %s struct%s", name, hidden(u))
 		for f := range u.Fields() {
-			switch {
-			case f.Exported() && f.Embedded():
+			if f.Exported() && f.Embedded() {
 				l.add("type %s struct, embedded %s", name, l.text(f.Type()))
-			case f.Exported():
+			} else if f.Exported() {
 				l.add("type %s struct, %s %s", name, f.Name(), l.text(f.Type()))
 			}
 		}

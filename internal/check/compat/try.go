@@ -120,12 +120,12 @@ func write(dir string, files []txtar.File) (generated bool, err error) {
 	for _, f := range files {
 		name, want := strings.CutPrefix(f.Name, "want/")
 		path := filepath.Join(dir, name)
-		switch {
-		case name == "error" || name == "warnings" || name == "flags":
+		if name == "error" || name == "warnings" || name == "flags" {
 			continue
-		case want && string(f.Data) == "removed\n":
+		}
+		if want && string(f.Data) == "removed\n" {
 			err = os.Remove(path)
-		default:
+		} else {
 			generated = generated || want
 			if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
 				err = os.WriteFile(path, f.Data, 0o644)

@@ -40,12 +40,11 @@ func TestNamedTests(t *testing.T) {
 		}
 		name = strings.TrimSuffix(name, "`")
 		want := ""
-		switch {
-		case strings.HasPrefix(name, "Test"), strings.HasPrefix(name, "Fuzz"):
+		if strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") {
 			want = "\nfunc " + name + "("
-		case strings.HasPrefix(name, `"`):
+		} else if strings.HasPrefix(name, `"`) {
 			want = "\ntest " + strings.Trim(name, `"`)
-		default:
+		} else {
 			continue
 		}
 		named++

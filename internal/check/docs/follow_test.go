@@ -43,10 +43,9 @@ func TestTutorial(t *testing.T) {
 	script := "set -e -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"
 	var want []docs.Block
 	for i, b := range blocks {
-		switch {
-		case b.Name != "":
+		if b.Name != "" {
 			script += "cat >" + b.Name + " <<'END OF FILE'\n" + b.Text + "END OF FILE\n"
-		case b.Language == "sh" && !strings.HasPrefix(b.Text, "git clone "): // which the link stands for
+		} else if b.Language == "sh" && !strings.HasPrefix(b.Text, "git clone ") { // which the link stands for
 			out := "/dev/null"
 			if i+1 < len(blocks) && blocks[i+1].Language == "text" {
 				out = filepath.Join(dir, "out"+strconv.Itoa(len(want)))

@@ -65,11 +65,10 @@ func TestOperatingPages(t *testing.T) {
 			if run == "ratectl override ls" {
 				script += inForce
 			}
-			switch {
-			case strings.HasPrefix(run, "#"):
+			if strings.HasPrefix(run, "#") {
 				broken = true
 				run = `redis-cli -u redis://localhost:6379 HSET operated:limits login.user '{"max": "many"}'`
-			case broken: // the first command shows the mistake
+			} else if broken { // the first command shows the mistake
 				broken = false
 				run = "! " + run
 			}

@@ -97,15 +97,14 @@ func Parse(content string) *Page {
 			}
 			continue
 		}
-		switch {
-		case numbered.MatchString(line):
+		if numbered.MatchString(line) {
 			section := ""
 			if n := len(p.Headings); n > 0 {
 				section = p.Headings[n-1].Text
 			}
 			p.Items = append(p.Items, Item{Section: section})
 			item = &p.Items[len(p.Items)-1]
-		case !strings.HasPrefix(line, " "):
+		} else if !strings.HasPrefix(line, " ") {
 			item = nil
 		}
 		for _, m := range code.FindAllStringSubmatch(line, -1) {
@@ -141,10 +140,9 @@ func (p *Page) heading(level int, text string, slugs map[string]int) {
 func Slug(text string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(text) {
-		switch {
-		case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_' {
 			b.WriteRune(r)
-		case r == ' ':
+		} else if r == ' ' {
 			b.WriteByte('-')
 		}
 	}

@@ -94,12 +94,11 @@ func compare(t *testing.T, want string) {
 	limittest.OK(t, err)
 	before, rest, found := strings.Cut(string(content), begin)
 	got, after, ended := strings.Cut(rest, end)
-	switch {
-	case !found || !ended:
+	if !found || !ended {
 		t.Fatalf("%s has no table between %q and %q", page, begin, end)
-	case *write:
+	} else if *write {
 		limittest.OK(t, os.WriteFile(page, []byte(before+begin+want+end+after), 0o644))
-	case got != want:
+	} else if got != want {
 		t.Errorf("the table of files in %s is not true: run go test ./internal/check/ways -write. It has to be\n%s\nand is\n%s", page, want, got)
 	}
 }

@@ -16,12 +16,13 @@ import (
 func Modules(checkout string) (dirs []string, err error) {
 	err = filepath.WalkDir(checkout, func(path string, entry fs.DirEntry, err error) error {
 		name := entry.Name()
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case entry.IsDir() && path != checkout && (name == "testdata" || strings.HasPrefix(name, ".")):
+		}
+		if entry.IsDir() && path != checkout && (name == "testdata" || strings.HasPrefix(name, ".")) {
 			return fs.SkipDir
-		case name == "go.mod":
+		}
+		if name == "go.mod" {
 			dir, err := filepath.Rel(checkout, filepath.Dir(path))
 			dirs = append(dirs, filepath.ToSlash(dir))
 			return err

@@ -66,12 +66,11 @@ func Set(r *rule.Rule, name, value string) (is bool, err error) {
 		coarse, fine, layered := strings.Cut(value, "x")
 		n, wrong := strconv.Atoi(coarse)
 		m, _ := strconv.Atoi(fine)
-		switch {
-		case value == "auto":
+		if value == "auto" {
 			r.Buckets = rule.AdaptiveBuckets()
-		case layered:
+		} else if layered {
 			r.Buckets, err = rule.LayeredBuckets(n, m), wrong
-		default:
+		} else {
 			r.Buckets, err = rule.EqualBuckets(n), wrong
 		}
 	default:

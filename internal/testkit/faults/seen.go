@@ -23,12 +23,13 @@ const (
 )
 
 func fateOf(err error) fate {
-	switch {
-	case err == nil:
+	if err == nil {
 		return admitted
-	case errors.Is(err, runtime.ErrLimited):
+	}
+	if errors.Is(err, runtime.ErrLimited) {
 		return refused
-	case errors.Is(err, runtime.ErrUnavailable):
+	}
+	if errors.Is(err, runtime.ErrUnavailable) {
 		return undecided
 	}
 	return strange
@@ -209,14 +210,16 @@ func (s *Seen) Complaint() string { return cmp.Or(s.Wrong(), s.Late()) }
 // Wrong says what must not be seen on any machine: more was admitted than the formula
 // allows, or an error that nobody should see.
 func (s *Seen) Wrong() string {
-	switch {
-	case s.Healthy > s.HealthyBound:
+	if s.Healthy > s.HealthyBound {
 		return fmt.Sprintf("the store admitted %d in a window, which holds %d", s.Healthy, s.HealthyBound)
-	case s.AloneBound >= 0 && s.Alone > s.AloneBound:
+	}
+	if s.AloneBound >= 0 && s.Alone > s.AloneBound {
 		return fmt.Sprintf("without the store %d were admitted in a window, which then holds %d", s.Alone, s.AloneBound)
-	case s.Bound >= 0 && s.Worst > s.Bound:
+	}
+	if s.Bound >= 0 && s.Worst > s.Bound {
 		return fmt.Sprintf("%d were admitted in a window, which holds %d", s.Worst, s.Bound)
-	case s.Strange > 0:
+	}
+	if s.Strange > 0 {
 		return fmt.Sprintf("%d calls saw an error that is none of the limiter's", s.Strange)
 	}
 	return ""
@@ -224,10 +227,10 @@ func (s *Seen) Wrong() string {
 
 // Late says what took too long: limits that are not enforced again.
 func (s *Seen) Late() string {
-	switch {
-	case s.Back < 0:
+	if s.Back < 0 {
 		return "the store does not decide again"
-	case s.Enforced < 0:
+	}
+	if s.Enforced < 0 {
 		return "limits are not enforced again"
 	}
 	return ""

@@ -88,10 +88,9 @@ func (v *view) add(r record) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.records = append(v.records, r)
-	switch {
-	case r.source != rule.SourceStore:
+	if r.source != rule.SourceStore {
 		v.degraded = r.end
-	case r.fate == refused:
+	} else if r.fate == refused {
 		v.refused[r.key] = r.end
 	}
 }

@@ -62,9 +62,9 @@ func NewSent(s *rediswire.Script) *Sent {
 }
 
 // keys returns those of the script.
-func (f *Sent) keys() []string {
-	n, _ := strconv.Atoi(f.texts[rediswire.FirstKey-1])
-	return f.texts[rediswire.FirstKey : rediswire.FirstKey+n]
+func (s *Sent) keys() []string {
+	n, _ := strconv.Atoi(s.texts[rediswire.FirstKey-1])
+	return s.texts[rediswire.FirstKey : rediswire.FirstKey+n]
 }
 
 // Known reports whether the server has all scripts, or they bring their texts.
@@ -133,10 +133,10 @@ func (s *Server) Do(commands []rediswire.Command) {
 // replied returns the error of a reply as a client has it.
 func replied(err error) error {
 	var reply redis.Error
-	switch {
-	case err == redis.Nil:
+	if err == redis.Nil {
 		return rediswire.ErrNil
-	case errors.As(err, &reply):
+	}
+	if errors.As(err, &reply) {
 		return rediswire.Reply(reply.Error())
 	}
 	return err

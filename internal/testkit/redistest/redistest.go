@@ -52,12 +52,12 @@ func Require(tb testing.TB) string {
 		// would mean something else.
 		path, err = filepath.Abs(path)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return path
-	case named:
+	}
+	if named {
 		tb.Fatalf("the server that %s names: %v", envServer, err)
-	case os.Getenv(envRequire) == "1":
+	} else if os.Getenv(envRequire) == "1" {
 		tb.Fatalf("redis-server is not on the PATH and %s=1: %v", envRequire, err)
 	}
 	tb.Skip("redis-server is not on the PATH: install it, or name the binary in " + envServer)

@@ -123,14 +123,13 @@ func (p *Proxy) serve(client net.Conn) {
 func (p *Proxy) server(words []string) int {
 	key := ""
 	name := strings.ToLower(words[0])
-	switch {
-	case name == "eval" || name == "evalsha":
+	if name == "eval" || name == "evalsha" {
 		if len(words) > 3 {
 			key = words[3]
 		}
-	case name == "hello" || name == "client" || name == "ping" || name == "info" || len(words) == 1:
+	} else if name == "hello" || name == "client" || name == "ping" || name == "info" || len(words) == 1 {
 		return 0
-	default:
+	} else {
 		key = words[1]
 	}
 	if start := strings.IndexByte(key, '{'); p.tags && start >= 0 {

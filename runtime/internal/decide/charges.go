@@ -129,13 +129,13 @@ func (e *Engine) sharedKey(shadow, other *plan.Plan) {
 // there is an error.
 func (e *Engine) addInvalid(ctx context.Context, c *Call, p *plan.Plan, err error) (bool, error) {
 	policy := rule.FailClosed
-	switch {
-	case p.Rule.Invalid == rule.InvalidShare && p.Max > 0:
+	if p.Rule.Invalid == rule.InvalidShare && p.Max > 0 {
 		if !c.silent() {
 			e.Log.InvalidKey(p.Declared, err)
 		}
 		return true, nil
-	case p.Rule.Invalid == rule.InvalidAdmit || p.Terms.Shadow:
+	}
+	if p.Rule.Invalid == rule.InvalidAdmit || p.Terms.Shadow {
 		policy = rule.FailOpen
 	}
 	if !c.silent() {
@@ -176,16 +176,17 @@ func (c *Call) put(charge Charge, leftOut func(shadow, other *plan.Plan)) (same 
 	for i := 0; i < len(c.Charges); i++ {
 		o := &c.Charges[i]
 		same := bytes.Equal(o.Key, charge.Key)
-		switch {
-		case same && charge.Plan.Terms.Shadow:
+		if same && charge.Plan.Terms.Shadow {
 			leftOut(charge.Plan, o.Plan)
 			return nil
-		case same && o.Plan.Terms.Shadow:
+		}
+		if same && o.Plan.Terms.Shadow {
 			leftOut(o.Plan, charge.Plan)
 			c.Charges = slices.Delete(c.Charges, i, i+1)
 			i--
 			continue
-		case same:
+		}
+		if same {
 			return o
 		}
 		if !o.Plan.Terms.Shadow || charge.Plan.Terms.Shadow {

@@ -70,18 +70,21 @@ type Engine struct {
 // Local decides a call by what this process knows, stage by stage. It returns false if
 // the store must be asked about charges of which the source is still [rule.SourceNone].
 func (e *Engine) Local(ctx context.Context, charges []Charge, tries []terms.Charge, t *Try) bool {
-	switch {
-	case Unsatisfiable(charges):
+	if Unsatisfiable(charges) {
 		refuseForever(charges, tries)
 		return true
-	case ctx.Err() != nil:
+	}
+	if ctx.Err() != nil {
 		return false
-	case e.Leases != nil && e.lease(charges, tries):
+	}
+	if e.Leases != nil && e.lease(charges, tries) {
 		return true
-	case e.Refusals != nil && t.State == Planned && e.Refusals.Recall(tries, t.Arrived):
+	}
+	if e.Refusals != nil && t.State == Planned && e.Refusals.Recall(tries, t.Arrived) {
 		markRecalled(tries)
 		return true
-	case e.InProcess == nil || len(tries) != 1: // to ask about several is as quick
+	}
+	if e.InProcess == nil || len(tries) != 1 { // to ask about several is as quick
 		return false
 	}
 	// It cannot be counted here if the key holds the state of another algorithm.

@@ -22,12 +22,12 @@ type Unavailable struct {
 	Caller uint64
 }
 
-func (e Unavailable) Error() string        { return ErrUnavailable.Error() }
-func (e Unavailable) Is(target error) bool { return target == ErrUnavailable }
-func (e Unavailable) Unwrap() error        { return e.Cause }
+func (u Unavailable) Error() string        { return ErrUnavailable.Error() }
+func (u Unavailable) Is(target error) bool { return target == ErrUnavailable }
+func (u Unavailable) Unwrap() error        { return u.Cause }
 
 // StatusCode returns the HTTP status.
-func (e Unavailable) StatusCode() int { return 503 }
+func (u Unavailable) StatusCode() int { return 503 }
 
 // ErrClosed is runtime.ErrClosed, which says what it means.
 var ErrClosed error = closedError{}
@@ -67,13 +67,12 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 		if !refused || !t.Shadow {
 			e.Failed(ctx, p, policy, err)
 		}
-		switch {
-		case policy == rule.FailClosed:
+		if policy == rule.FailClosed {
 			closed = Unavailable{Cause: err}
-		case policy == rule.FailLocal:
+		} else if policy == rule.FailLocal {
 			t.Source = rule.SourceLocal
 			alone++
-		case cause == nil && concernsOneKey(err):
+		} else if cause == nil && concernsOneKey(err) {
 			e.shadowPauses.begin(p.Declared, err)
 		}
 	}
@@ -127,10 +126,9 @@ func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
 	admitted := terms.Admitted(calls[0].Charges)
 	for i := range c.Tries {
 		t := &c.Tries[i]
-		switch {
-		case t.Source == rule.SourceLocal:
+		if t.Source == rule.SourceLocal {
 			t.Terms, t.Result, asked = asked[0].Terms, asked[0].Result, asked[1:]
-		case t.Source == rule.SourceLease && admitted:
+		} else if t.Source == rule.SourceLease && admitted {
 			t.At = 0
 		}
 	}

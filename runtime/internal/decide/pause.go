@@ -23,31 +23,31 @@ const (
 type tried Call
 
 // leave takes the call out of its line.
-func (c *waiting) leave() {
-	c.place.Leave(false)
-	c.place, c.permitPause = nil, 0
+func (w *waiting) leave() {
+	w.place.Leave(false)
+	w.place, w.permitPause = nil, 0
 }
 
 // pass takes a call that was decided, or failed to be, out of its line, and lets the next one ask.
-func (c *waiting) pass(failed bool) {
-	o, t := c.inLine()
+func (w *waiting) pass(failed bool) {
+	o, t := w.inLine()
 	switch {
-	case c.place == nil:
+	case w.place == nil:
 	case failed || o == nil || t.Shadow:
-		c.place.Pass() // it needs no room
-	case !terms.Admitted(c.Tries):
-		c.place.Leave(!t.Allowed)
+		w.place.Pass() // it needs no room
+	case !terms.Admitted(w.Tries):
+		w.place.Leave(!t.Allowed)
 	default:
-		c.place.Admitted(t.Remaining, clock.Now()+c.nextRoom(o, t))
+		w.place.Admitted(t.Remaining, clock.Now()+w.nextRoom(o, t))
 	}
-	c.place, c.permitPause = nil, 0
+	w.place, w.permitPause = nil, 0
 }
 
 // inLine returns the charge for whose room the call is in a line, or nil.
-func (c *waiting) inLine() (*Charge, *terms.Charge) {
-	for i := range c.Charges {
-		if o := &c.Charges[i]; c.place.InLine(o.Key, o.DeclaredMax) {
-			return o, &c.Tries[i]
+func (w *waiting) inLine() (*Charge, *terms.Charge) {
+	for i := range w.Charges {
+		if o := &w.Charges[i]; w.place.InLine(o.Key, o.DeclaredMax) {
+			return o, &w.Tries[i]
 		}
 	}
 	return nil, nil
@@ -56,14 +56,14 @@ func (c *waiting) inLine() (*Charge, *terms.Charge) {
 // nextRoom returns after how long to ask again when an admitted charge has left nothing: when
 // there is room at the earliest, or at once where the store alone knows. Permits that are all of this
 // process come back here.
-func (c *waiting) nextRoom(o *Charge, t *terms.Charge) time.Duration {
-	switch {
-	case t.Is(algorithm.Lends):
-		if c.engine.Permits.Of(o.Key)+o.Cost >= t.Max {
+func (w *waiting) nextRoom(o *Charge, t *terms.Charge) time.Duration {
+	if t.Is(algorithm.Lends) {
+		if w.engine.Permits.Of(o.Key)+o.Cost >= t.Max {
 			return longPermitPause
 		}
 		return permitPause
-	case t.Is(algorithm.Resets):
+	}
+	if t.Is(algorithm.Resets) {
 		return min(t.ResetAfter, roomPause)
 	}
 	return min(t.MoreAfter, roomPause)
@@ -109,12 +109,10 @@ func (c *tried) lack() (w lack, ok bool) {
 			continue
 		}
 		permits, o := t.Is(algorithm.Lends), &c.Charges[i]
-		switch {
-		case permits && (t.Wait <= 0 || t.RetryAfter == Never),
-			!permits && (t.RetryAfter > t.Wait || t.Is(algorithm.Queues) && !t.Blocked):
+		if permits && (t.Wait <= 0 || t.RetryAfter == Never) || !permits && (t.RetryAfter > t.Wait || t.Is(algorithm.Queues) && !t.Blocked) {
 			return w, false
-		case longest == nil, permits && longest.Is(algorithm.Lends) && c.place.InLine(o.Key, o.DeclaredMax),
-			!permits && (longest.Is(algorithm.Lends) || t.RetryAfter > longest.RetryAfter):
+		}
+		if longest == nil || permits && longest.Is(algorithm.Lends) && c.place.InLine(o.Key, o.DeclaredMax) || !permits && (longest.Is(algorithm.Lends) || t.RetryAfter > longest.RetryAfter) {
 			w.charge, longest = i, t
 		}
 		w.until = min(w.until, c.Arrived+t.Wait)
@@ -143,11 +141,11 @@ func (c *Call) Delay() time.Duration {
 
 // longestRule returns the name of the rule for which a call has to wait longest. It is in
 // a line for one.
-func (c *waiting) longestRule() (rule string) {
+func (w *waiting) longestRule() (rule string) {
 	longest := time.Duration(-1)
-	for i := range c.Charges {
-		o, t := &c.Charges[i], &c.Tries[i]
-		if c.place.InLine(o.Key, o.DeclaredMax) {
+	for i := range w.Charges {
+		o, t := &w.Charges[i], &w.Tries[i]
+		if w.place.InLine(o.Key, o.DeclaredMax) {
 			return o.Plan.Name
 		}
 		wait := t.Delay

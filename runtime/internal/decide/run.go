@@ -127,12 +127,13 @@ func (e *Engine) try(ctx context.Context, c *Call, since, now time.Duration) (ev
 		}
 	}
 	admitted := terms.Admitted(c.Tries)
-	switch {
-	case !admitted && c.Operation == Attempt:
+	if !admitted && c.Operation == Attempt {
 		return fails, ledger.ErrNoRoom
-	case admitted && (*tried)(c).isDue():
+	}
+	if admitted && (*tried)(c).isDue() {
 		return reaches, nil
-	case admitted:
+	}
+	if admitted {
 		return fits, nil
 	}
 	if w, ok := (*tried)(c).lack(); ok && (*tried)(c).join(w) {
@@ -159,10 +160,10 @@ func (e *Engine) tryDue(ctx context.Context, c *Call, limits []rule.Limit, since
 	}
 	t := (*tried)(c)
 	w, ok := t.lack()
-	switch {
-	case ok && !t.lends(w):
+	if ok && !t.lends(w) {
 		return lacks, nil
-	case ok && t.join(w):
+	}
+	if ok && t.join(w) {
 		return waits, nil
 	}
 	return refuses, nil

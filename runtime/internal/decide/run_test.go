@@ -187,12 +187,11 @@ func (m *machine) take(calls []terms.Call) error {
 		if next <= turn && !c.Deferred {
 			c.At = 1
 		}
-		switch {
-		case next == turn && c.Algorithm.Row().Name == "leaky-bucket":
+		if next == turn && c.Algorithm.Row().Name == "leaky-bucket" {
 			c.Delay = time.Second / 2
-		case next == soon:
+		} else if next == soon {
 			c.RetryAfter, m.waitsFor = time.Second, slices.Clone(c.Key)
-		case next == never:
+		} else if next == never {
 			c.RetryAfter = time.Hour
 		}
 	}

@@ -33,27 +33,27 @@ type shadowPause struct {
 }
 
 // cause returns why a limit is left out, or nil.
-func (r *shadowPauses) cause(declared *rule.Rule, now time.Duration) error {
-	if one := r.Find(declared); one != nil && int64(now) < one.end.Load() {
+func (p *shadowPauses) cause(declared *rule.Rule, now time.Duration) error {
+	if one := p.Find(declared); one != nil && int64(now) < one.end.Load() {
 		return *one.err.Load()
 	}
 	return nil
 }
 
 // end notes that a limit was counted.
-func (r *shadowPauses) end(declared *rule.Rule) {
-	if one := r.Find(declared); one != nil && one.duration.Load() != 0 {
+func (p *shadowPauses) end(declared *rule.Rule) {
+	if one := p.Find(declared); one != nil && one.duration.Load() != 0 {
 		one.duration.Store(0)
 	}
 }
 
 // begin leaves a limit out of calls for a while.
-func (r *shadowPauses) begin(declared *rule.Rule, err error) {
-	one := r.Find(declared)
+func (p *shadowPauses) begin(declared *rule.Rule, err error) {
+	one := p.Find(declared)
 	if one == nil {
 		one = new(shadowPause)
 		one.err.Store(&err)
-		if !r.Keep(declared, one) {
+		if !p.Keep(declared, one) {
 			return
 		}
 	}

@@ -49,10 +49,9 @@ func (e *Engine) joins(ctx context.Context, c *Call) bool {
 // wait.
 func (e *Engine) knownToRefuse(ctx context.Context, c *Call) (known bool) {
 	calls := []terms.Call{{Charges: c.Tries, Arrived: c.Arrived}}
-	switch {
-	case e.Refusals != nil:
+	if e.Refusals != nil {
 		known = e.Refusals.Call(&calls[0], c.Arrived, recall.Rechecked)
-	case e.InProcess != nil:
+	} else if e.InProcess != nil {
 		known = e.InProcess.Peek(ctx, calls) == nil && calls[0].Err == nil
 	}
 	if !known || terms.Admitted(c.Tries) {
@@ -83,14 +82,14 @@ type waiting Call
 
 // awaitRoom waits in the line that the call has joined. It leaves the line if the context ends, or if
 // no call is to wait any more.
-func (c *waiting) awaitRoom(ctx context.Context, limits []rule.Limit) (event, error) {
-	(*Call)(c).release()
-	err := c.place.Await(ctx, c.until, &waiter{c, ctx, slices.Clone(limits)}) // limits stay on their caller's stack
-	if err == nil && c.engine.isClosed() {
+func (w *waiting) awaitRoom(ctx context.Context, limits []rule.Limit) (event, error) {
+	(*Call)(w).release()
+	err := w.place.Await(ctx, w.until, &waiter{w, ctx, slices.Clone(limits)}) // limits stay on their caller's stack
+	if err == nil && w.engine.isClosed() {
 		err = ErrClosed
 	}
 	if err != nil {
-		c.leave()
+		w.leave()
 		return ends, err
 	}
 	return wakes, nil
@@ -125,21 +124,21 @@ func (w *waiter) Poll() time.Duration {
 
 // awaitTurn waits for the turn of an admitted call in queues. A queue that becomes faster
 // meanwhile brings the turn nearer, and one that is gone has none.
-func (c *waiting) awaitTurn(ctx context.Context, limits []rule.Limit) (event, error) {
+func (w *waiting) awaitTurn(ctx context.Context, limits []rule.Limit) (event, error) {
 	began := clock.Now()
 	for {
-		changed, err := c.sleep(ctx, (*Call)(c).Delay()-(clock.Now()-began))
+		changed, err := w.sleep(ctx, (*Call)(w).Delay()-(clock.Now()-began))
 		if err != nil {
 			return ends, err
 		}
 		if !changed {
 			return wakes, nil
 		}
-		passed := c.overrides.Until(clock.Now()) - began
-		c.overrides = c.engine.Plans.Overrides()
-		for i := range c.Charges {
-			if t := &c.Tries[i]; t.Delay > passed {
-				c.moveTurn(t, &limits[firstLimit(&c.Charges[i])], passed)
+		passed := w.overrides.Until(clock.Now()) - began
+		w.overrides = w.engine.Plans.Overrides()
+		for i := range w.Charges {
+			if t := &w.Tries[i]; t.Delay > passed {
+				w.moveTurn(t, &limits[firstLimit(&w.Charges[i])], passed)
 			}
 		}
 	}
@@ -147,9 +146,9 @@ func (c *waiting) awaitTurn(ctx context.Context, limits []rule.Limit) (event, er
 
 // moveTurn moves the turn of a charge for a limit to the place that it has by what holds now. As
 // many are before it as were when a part of its delay had passed.
-func (c *waiting) moveTurn(t *terms.Charge, limit *rule.Limit, passed time.Duration) {
-	p, on, err := c.engine.Plans.Plan(limit)
-	if !on || !c.engine.Switch.Enabled() || err == nil && p.Terms.Shadow {
+func (w *waiting) moveTurn(t *terms.Charge, limit *rule.Limit, passed time.Duration) {
+	p, on, err := w.engine.Plans.Plan(limit)
+	if !on || !w.engine.Switch.Enabled() || err == nil && p.Terms.Shadow {
 		t.Delay = 0
 	} else if err == nil && t.Source != rule.SourceLocal && p.Max > 0 {
 		rate := float64(p.Max) / float64(p.Terms.Window) * float64(t.Window) / float64(t.Max)
@@ -162,24 +161,24 @@ func (c *waiting) moveTurn(t *terms.Charge, limit *rule.Limit, passed time.Durat
 
 // sleep waits for d, or until what holds for a call may have changed, which it then
 // reports. It returns early with the context's error when that ends first.
-func (c *waiting) sleep(ctx context.Context, d time.Duration) (changed bool, err error) {
+func (w *waiting) sleep(ctx context.Context, d time.Duration) (changed bool, err error) {
 	if d <= 0 {
 		return false, nil
 	}
-	if c.polls() {
+	if w.polls() {
 		changed, d = d > poll, min(d, poll)
 	}
-	c.report(ctx)
+	w.report(ctx)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return changed, nil
-	case <-c.overrides.Replaced():
+	case <-w.overrides.Replaced():
 		return true, nil
 	case <-ctx.Done():
 		return false, ctx.Err()
-	case <-c.engine.Closed:
+	case <-w.engine.Closed:
 		return false, ErrClosed
 	}
 }
@@ -195,27 +194,27 @@ func (e *Engine) isClosed() bool {
 }
 
 // isCurrent reports whether the plans of a call are still those that are in force.
-func (c *waiting) isCurrent(limits []rule.Limit) bool {
-	c.overrides = c.engine.Plans.Overrides()
-	for i := range c.Charges {
-		o := &c.Charges[i]
-		if p, on, err := c.engine.Plans.Plan(&limits[firstLimit(o)]); err != nil || !on || p.Key != o.Plan.Key {
+func (w *waiting) isCurrent(limits []rule.Limit) bool {
+	w.overrides = w.engine.Plans.Overrides()
+	for i := range w.Charges {
+		o := &w.Charges[i]
+		if p, on, err := w.engine.Plans.Plan(&limits[firstLimit(o)]); err != nil || !on || p.Key != o.Plan.Key {
 			return false
 		}
 	}
-	return c.engine.Switch.Enabled()
+	return w.engine.Switch.Enabled()
 }
 
 // polls reports whether what holds may change, of which nobody tells: by the kill switch, or the load.
-func (c *waiting) polls() bool {
-	return c.engine.Polls || slices.ContainsFunc(c.Charges, func(o Charge) bool { return o.Plan.Adapts })
+func (w *waiting) polls() bool {
+	return w.engine.Polls || slices.ContainsFunc(w.Charges, func(o Charge) bool { return o.Plan.Adapts })
 }
 
 // report tells that a call begins to wait, unless it has waited before.
-func (c *waiting) report(ctx context.Context) {
-	if c.waitStart == 0 {
-		c.waitStart, c.rule = max(clock.Now(), 1), c.longestRule()
-		c.engine.Waits(ctx, WaitEvent{Rule: c.rule, Waiting: true})
+func (w *waiting) report(ctx context.Context) {
+	if w.waitStart == 0 {
+		w.waitStart, w.rule = max(clock.Now(), 1), w.longestRule()
+		w.engine.Waits(ctx, WaitEvent{Rule: w.rule, Waiting: true})
 	}
 }
 

@@ -370,10 +370,9 @@ func (p *program) look(ctx context.Context, l *process, verb, text string) strin
 		}
 		for _, u := range usages {
 			text := fmt.Sprintf("%s %d of %d left", u.Rule, u.Remaining, u.Limit)
-			switch {
-			case u.Blocked:
+			if u.Blocked {
 				text += " blocked"
-			case u.RetryAfter == runtime.Never:
+			} else if u.RetryAfter == runtime.Never {
 				text += " for ever"
 			}
 			if u.Mode != 0 {
@@ -540,12 +539,13 @@ func wordsOf(err error) string {
 			return known.text
 		}
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return ""
-	case errors.As(err, &limited):
+	}
+	if errors.As(err, &limited) {
 		return "refused by " + limited.Rule
-	case errors.Is(err, runtime.ErrInvalidLimit), errors.Is(err, runtime.ErrInvalidKey):
+	}
+	if errors.Is(err, runtime.ErrInvalidLimit) || errors.Is(err, runtime.ErrInvalidKey) {
 		return err.Error()
 	}
 	return "error: " + err.Error()

@@ -75,17 +75,16 @@ func randomRefunds(t *trial) {
 				drained += float64(t.Now()-last) * float64(t.rule.Max) / float64(t.rule.Window.Microseconds())
 				last = t.Now()
 			}
-			switch {
-			case random.IntN(60) == 0:
+			if random.IntN(60) == 0 {
 				t.must("reset %s", name)
 				all, open = nil, nil // which are no more
-			case random.IntN(3) > 0 || len(open) == 0:
+			} else if random.IntN(3) > 0 || len(open) == 0 {
 				if c := t.must("take %s %d", name, 1+random.Int64N(10)); c.Allowed {
 					write()
 					all = append(all, taken{c, c.Cost, drained})
 					open = append(open, len(all)-1)
 				}
-			default:
+			} else {
 				i := random.IntN(len(open))
 				done := &all[open[i]]
 				open = append(open[:i], open[i+1:]...)
@@ -139,8 +138,7 @@ func leaversOfALine(t *trial) {
 				last, line = line[0].start, line[1:]
 			}
 			n := len(line)
-			switch {
-			case n > 0 && random.IntN(2) == 0:
+			if n > 0 && random.IntN(2) == 0 {
 				i := n - 1 - int(random.ExpFloat64())
 				if i < 0 {
 					continue
@@ -152,7 +150,7 @@ func leaversOfALine(t *trial) {
 					t.Fatalf("seed %d: the next turn is at %d after the last one, at %d, came back", seed, next.start, line[i].start)
 				}
 				line = append(append(line[:i:i], line[i+1:]...), next)
-			default:
+			} else {
 				line = append(line, enter(1+random.Int64N(3)))
 			}
 			slices.SortFunc(line, func(a, b waiting) int { return cmp.Compare(a.start, b.start) }) // one may have taken a gap

@@ -323,10 +323,10 @@ func (t *trial) renew(store rawstore.Store, words []string) string {
 	known := t.named[name]
 	known.At = now
 	t.named[name] = known
-	switch {
-	case now > c.At:
+	if now > c.At {
 		return "charged again"
-	case now < c.At:
+	}
+	if now < c.At {
 		return "charged before"
 	}
 	return ""

@@ -291,12 +291,11 @@ func (h *heard) observer() *observe.Observer {
 			h.add("failures", "%s %v %v", ev.Rule, ev.Class, ev.Policy)
 		},
 		Wait: func(_ context.Context, ev observe.WaitEvent) {
-			switch {
-			case ev.Waiting:
+			if ev.Waiting {
 				h.add("waits", "%s begins", ev.Rule)
-			case ev.Admitted:
+			} else if ev.Admitted {
 				h.add("waits", "%s ends after %v", ev.Rule, ev.Waited)
-			default:
+			} else {
 				h.add("waits", "%s is left after %v", ev.Rule, ev.Waited)
 			}
 		},

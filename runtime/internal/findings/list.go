@@ -65,15 +65,16 @@ func (l *List) Add(f Finding) bool {
 		l.end(before, before.last)
 		known = false
 	}
-	switch {
-	case known:
+	if known {
 		before.last = f.last
 		before.Times++
 		l.each[about] = before
 		return false
-	case !known && len(l.each) >= most:
+	}
+	if !known && len(l.each) >= most {
 		return false
-	case l.each == nil:
+	}
+	if l.each == nil {
 		l.each = make(map[About]Finding)
 	}
 	f.Since, f.Times = f.last, 1

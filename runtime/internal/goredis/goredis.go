@@ -107,12 +107,13 @@ var errSilent = errors.New("the redis client has returned neither a reply nor an
 // it was sent with. Go-redis leaves commands without either where a server answers with
 // an error when the connection is set up, because of a password say.
 func outcome(own, failed error, replied bool) error {
-	switch {
-	case own != nil:
+	if own != nil {
 		return marked(own)
-	case replied:
+	}
+	if replied {
 		return nil
-	case failed != nil:
+	}
+	if failed != nil {
 		return marked(failed)
 	}
 	return errSilent
@@ -120,14 +121,16 @@ func outcome(own, failed error, replied bool) error {
 
 // marked returns an error of go-redis as package rediswire has it.
 func marked(err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case err == redis.Nil:
+	}
+	if err == redis.Nil {
 		return rediswire.ErrNil
-	case errors.Is(err, redis.ErrClosed):
+	}
+	if errors.Is(err, redis.ErrClosed) {
 		return rediswire.Closed(err)
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
+	}
+	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) {
 		return rediswire.NotSent(err)
 	}
 	return err

@@ -66,14 +66,14 @@ func Parse(s string) (string, error) {
 			i += len(invalid) - 1
 		case c == '%':
 			b, ok := unhex(s[i+1:])
-			switch {
-			case !ok:
+			if !ok {
 				return "", fmt.Errorf("a %% without two of the digits 0 to 9 and A to F: write %%25 for the byte")
-			case b == '*' || b >= 0x80:
+			}
+			if b == '*' || b >= 0x80 {
 				text = append(text, b)
-			case longer[b] != 0:
+			} else if longer[b] != 0 {
 				text = append(text, s[i:i+3]...)
-			default:
+			} else {
 				return "", fmt.Errorf("no key has the escape %s: write %c", s[i:i+3], b)
 			}
 			i += 2
@@ -110,12 +110,11 @@ func unhex(s string) (b byte, ok bool) {
 		return 0, false
 	}
 	for _, c := range []byte(s[:2]) {
-		switch {
-		case '0' <= c && c <= '9':
+		if '0' <= c && c <= '9' {
 			b = b<<4 | (c - '0')
-		case 'A' <= c && c <= 'F':
+		} else if 'A' <= c && c <= 'F' {
 			b = b<<4 | (c - 'A' + 10)
-		default:
+		} else {
 			return 0, false
 		}
 	}

@@ -185,12 +185,11 @@ func ordinary(s string) bool {
 		found |= special(eight(s))
 		s = s[8:]
 	}
-	switch {
-	case len(s) == 8:
+	if len(s) == 8 {
 		found |= special(eight(s))
-	case len(s) >= 4:
+	} else if len(s) >= 4 {
 		found |= special(uint64(four(s)) | uint64(four(s[len(s)-4:]))<<32)
-	default:
+	} else {
 		for i := range len(s) {
 			found |= uint64(longer[s[i]])
 		}

@@ -94,10 +94,10 @@ func longest(patterns []string, key string) (found int) {
 	found = -1
 	for i, p := range patterns {
 		text, prefix := strings.CutSuffix(p, "*")
-		switch {
-		case !prefix && text == key:
+		if !prefix && text == key {
 			return i
-		case prefix && strings.HasPrefix(key, text) && (found < 0 || len(p) > len(patterns[found])):
+		}
+		if prefix && strings.HasPrefix(key, text) && (found < 0 || len(p) > len(patterns[found])) {
 			found = i
 		}
 	}

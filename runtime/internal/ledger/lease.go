@@ -61,8 +61,8 @@ func (g *grant) put(units int64, now time.Duration) bool {
 func (g *grant) close() int64 { return max(0, g.unitsLeft.Swap(closedGrant)) }
 
 // units returns how many units the lease has left at an instant.
-func (e *lease) units(now time.Duration) (n int64) {
-	for g := e.grant.Load(); g != nil; g = g.next.Load() {
+func (l *lease) units(now time.Duration) (n int64) {
+	for g := l.grant.Load(); g != nil; g = g.next.Load() {
 		if now < g.end {
 			n = max(n, g.unitsLeft.Load()) // a call takes its units from one grant
 		}
@@ -72,8 +72,8 @@ func (e *lease) units(now time.Duration) (n int64) {
 
 // put puts units back that were charged as of a time, and reports whether they can
 // still be used.
-func (e *lease) put(units, at int64, now time.Duration) bool {
-	for g := e.grant.Load(); g != nil; g = g.next.Load() {
+func (l *lease) put(units, at int64, now time.Duration) bool {
+	for g := l.grant.Load(); g != nil; g = g.next.Load() {
 		if g.chargeTime == at && g.put(units, now) {
 			return true
 		}
@@ -83,32 +83,32 @@ func (e *lease) put(units, at int64, now time.Duration) bool {
 
 // advance puts the next grant in the place of one that has too few units left, and
 // reports whether there is another one now.
-func (e *lease) advance(t *Leases, g *grant) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.grant.Load() == g {
+func (l *lease) advance(t *Leases, g *grant) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.grant.Load() == g {
 		next := g.next.Load()
-		e.grant.Store(next)
-		e.retire(t, g)
+		l.grant.Store(next)
+		l.retire(t, g)
 	}
-	return e.grant.Load() != nil
+	return l.grant.Load() != nil
 }
 
 // retire closes a grant and has what it has left given back. The caller holds mu.
-func (e *lease) retire(t *Leases, g *grant) {
+func (l *lease) retire(t *Leases, g *grant) {
 	left := g.close()
-	e.count(g, left, clock.Now())
-	if left > 0 && !e.reset {
-		t.ledger.giveBack(e.plan, e.plan.Correction([]byte(e.key), left, left, g.chargeTime, g.mark))
+	l.count(g, left, clock.Now())
+	if left > 0 && !l.reset {
+		t.ledger.giveBack(l.plan, l.plan.Correction([]byte(l.key), left, left, g.chargeTime, g.mark))
 	}
 }
 
 // count adds what was used of a grant since it was counted last to the lease's
 // usage. The caller holds mu.
-func (e *lease) count(g *grant, left int64, now time.Duration) {
+func (l *lease) count(g *grant, left int64, now time.Duration) {
 	if used := g.chargedUnits - left - g.countedUnits; used > 0 && left >= 0 {
 		g.countedUnits += used
-		e.usage.add(used, now, e.plan.Lease)
+		l.usage.add(used, now, l.plan.Lease)
 	}
 }
 
@@ -121,10 +121,9 @@ type usage struct {
 // advance lets time go on to an instant. Periods are the width of a bucket.
 func (u *usage) advance(now, period time.Duration) {
 	age := now - u.bucketStart
-	switch {
-	case age >= 2*period:
+	if age >= 2*period {
 		*u = usage{bucketStart: now}
-	case age >= period:
+	} else if age >= period {
 		*u = usage{bucketStart: u.bucketStart + period, olderBucket: u.newerBucket}
 	}
 }

@@ -9,52 +9,52 @@ import (
 
 // watch sees to it that a lease is looked at when a grant of it ends. It may be
 // called while the lease's mu is held.
-func (t *Leases) watch(e *lease, end time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.active[e] = struct{}{}
-	t.schedule(end)
+func (l *Leases) watch(e *lease, end time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.active[e] = struct{}{}
+	l.schedule(end)
 }
 
 // schedule sees to it that a round begins at an instant, or before. The caller holds
 // mu.
-func (t *Leases) schedule(due time.Duration) {
-	if !t.work.Closed() {
-		t.alarm.set(due)
+func (l *Leases) schedule(due time.Duration) {
+	if !l.work.Closed() {
+		l.alarm.set(due)
 	}
 }
 
 // round ends the grants whose time is over.
-func (t *Leases) round() {
-	if !t.work.Begin() {
+func (l *Leases) round() {
+	if !l.work.Begin() {
 		return
 	}
-	defer t.work.End()
-	t.mu.Lock()
-	t.alarm.dueTime = 0
-	looked := make([]*lease, 0, len(t.active))
-	for e := range t.active {
+	defer l.work.End()
+	l.mu.Lock()
+	l.alarm.dueTime = 0
+	looked := make([]*lease, 0, len(l.active))
+	for e := range l.active {
 		looked = append(looked, e)
 	}
-	clear(t.active)
-	t.mu.Unlock()
+	clear(l.active)
+	l.mu.Unlock()
 	for _, e := range looked {
-		if end := e.expire(t, clock.Now()); end != 0 {
-			t.watch(e, end)
+		if end := e.expire(l, clock.Now()); end != 0 {
+			l.watch(e, end)
 		}
 	}
 }
 
 // expire ends the grants whose time is over, and returns the instant at which the
 // next one ends, or 0 if there is none.
-func (e *lease) expire(t *Leases, now time.Duration) time.Duration {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	g := e.grant.Load()
+func (l *lease) expire(t *Leases, now time.Duration) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := l.grant.Load()
 	for g != nil && now >= g.end {
 		next := g.next.Load()
-		e.grant.Store(next)
-		e.retire(t, g)
+		l.grant.Store(next)
+		l.retire(t, g)
 		g = next
 	}
 	if g == nil {
@@ -65,8 +65,8 @@ func (e *lease) expire(t *Leases, now time.Duration) time.Duration {
 
 // Drop forgets all that this process holds of a key, which is reset. The store will
 // not know of it any more, so nothing is given back.
-func (t *Leases) Drop(key []byte) {
-	t.table.each(key, func(e *lease) {
+func (l *Leases) Drop(key []byte) {
+	l.table.each(key, func(e *lease) {
 		e.mu.Lock()
 		e.reset = true
 		for g := e.grant.Load(); g != nil; g = g.next.Load() {
@@ -74,25 +74,25 @@ func (t *Leases) Drop(key []byte) {
 		}
 		e.grant.Store(nil)
 		e.mu.Unlock()
-		t.table.remove(e)
+		l.table.remove(e)
 	})
 }
 
 // close ends all leases, and waits for requests under way for no longer than a time.
 // Calls are then decided by the store. Nil has no leases.
-func (t *Leases) close(within time.Duration) {
-	if t == nil {
+func (l *Leases) close(within time.Duration) {
+	if l == nil {
 		return
 	}
-	t.work.CloseWithin(within)
-	t.cancel()
-	t.work.Close()
-	t.mu.Lock()
-	t.alarm.stop()
-	looked := t.active
-	t.active = map[*lease]struct{}{}
-	t.mu.Unlock()
+	l.work.CloseWithin(within)
+	l.cancel()
+	l.work.Close()
+	l.mu.Lock()
+	l.alarm.stop()
+	looked := l.active
+	l.active = map[*lease]struct{}{}
+	l.mu.Unlock()
 	for e := range looked {
-		e.expire(t, math.MaxInt64)
+		e.expire(l, math.MaxInt64)
 	}
 }

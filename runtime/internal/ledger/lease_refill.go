@@ -58,11 +58,11 @@ func newLeases(l *Ledger) *Leases {
 
 // Learn notes what the store has answered to a call by a plan: a rule that is used so
 // much gets a grant for the next ones.
-func (t *Leases) Learn(p *plan.Plan, c *terms.Charge) {
-	if c.Recalled || p.Lease == 0 || t.work.Closed() {
+func (l *Leases) Learn(p *plan.Plan, c *terms.Charge) {
+	if c.Recalled || p.Lease == 0 || l.work.Closed() {
 		return
 	}
-	e := t.table.findOrAdd(c.Key, p)
+	e := l.table.findOrAdd(c.Key, p)
 	if e == nil {
 		return
 	}
@@ -74,86 +74,85 @@ func (t *Leases) Learn(p *plan.Plan, c *terms.Charge) {
 	}
 	e.mu.Unlock()
 	if g := e.grant.Load(); int64(now) >= e.earliestAsk.Load() && (g == nil || g.next.Load() == nil) {
-		e.ask(t, c.Cost, now)
+		e.ask(l, c.Cost, now)
 	}
 }
 
 // ask has a grant asked for, for calls of a cost, unless one is on its way or the
 // key was not used enough.
-func (e *lease) ask(t *Leases, cost int64, now time.Duration) {
-	if e.pending.Load() || !e.pending.CompareAndSwap(false, true) {
+func (l *lease) ask(t *Leases, cost int64, now time.Duration) {
+	if l.pending.Load() || !l.pending.CompareAndSwap(false, true) {
 		return
 	}
-	n := e.wantedUnits(cost, now)
+	n := l.wantedUnits(cost, now)
 	if n == 0 || !t.work.Begin() {
-		e.earliestAsk.Store(int64(now + refillPause))
-		e.pending.Store(false)
+		l.earliestAsk.Store(int64(now + refillPause))
+		l.pending.Store(false)
 		return
 	}
-	go e.refill(t, n, cost)
+	go l.refill(t, n, cost)
 }
 
 // wantedUnits returns how many units to ask for: three quarters of what was used in the
 // time of a lease, so that a grant is used up before its time is over, and no more
 // than a share of what was left. It returns 0 if that is not worth a grant.
-func (e *lease) wantedUnits(cost int64, now time.Duration) int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for g := e.grant.Load(); g != nil; g = g.next.Load() {
-		e.count(g, g.unitsLeft.Load(), now)
+func (l *lease) wantedUnits(cost int64, now time.Duration) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for g := l.grant.Load(); g != nil; g = g.next.Load() {
+		l.count(g, g.unitsLeft.Load(), now)
 	}
-	n := e.usage.recent(now, e.plan.Lease)
-	return e.grantUnits(n-n/4, cost)
+	n := l.usage.recent(now, l.plan.Lease)
+	return l.grantUnits(n-n/4, cost)
 }
 
 // grantUnits returns as much of n units as the limit has to spare, or 0 if that is not
 // worth a grant. The caller holds mu.
-func (e *lease) grantUnits(n, cost int64) int64 {
-	n = min(n, e.remaining/leaseShare, e.plan.Most)
-	if e.reset || n < callsEach*cost {
+func (l *lease) grantUnits(n, cost int64) int64 {
+	n = min(n, l.remaining/leaseShare, l.plan.Most)
+	if l.reset || n < callsEach*cost {
 		return 0
 	}
 	return n
 }
 
 // refill asks the store for units.
-func (e *lease) refill(t *Leases, n, cost int64) {
+func (l *lease) refill(t *Leases, n, cost int64) {
 	defer t.work.End()
-	defer e.pending.Store(false)
+	defer l.pending.Store(false)
 	defer t.ledger.Contain()
-	e.earliestAsk.Store(int64(clock.Now() + max(e.plan.Lease, refillFailPause))) // if it fails
+	l.earliestAsk.Store(int64(clock.Now() + max(l.plan.Lease, refillFailPause))) // if it fails
 	for range refillTries {
 		asked := clock.Now()
 		charges := make([]terms.Charge, 1)
-		e.plan.Charge(&charges[0], []byte(e.key), n)
+		l.plan.Charge(&charges[0], []byte(l.key), n)
 		calls := []terms.Call{{Charges: charges, Arrived: asked}}
 		if t.ledger.Stores[0].Take(t.ctx, calls) != nil || calls[0].Err != nil {
 			return // units that were charged nevertheless leave with the window
 		}
 		now, c := clock.Now(), &charges[0]
-		e.mu.Lock()
-		e.answerTime, e.remaining = now, c.Remaining
+		l.mu.Lock()
+		l.answerTime, l.remaining = now, c.Remaining
 		if c.At != 0 {
-			e.keep(t, c, asked, now)
-			e.mu.Unlock()
+			l.keep(t, c, asked, now)
+			l.mu.Unlock()
 			trip := now - asked
-			switch {
-			case trip >= e.plan.Lease:
-				e.earliestAsk.Store(int64(now + lateTrips*trip))
-			case e.plan.Terms.Period != nil && c.ResetAfter <= returnTime(trip):
-				e.earliestAsk.Store(int64(now + c.ResetAfter))
-			default:
-				e.earliestAsk.Store(0)
+			if trip >= l.plan.Lease {
+				l.earliestAsk.Store(int64(now + lateTrips*trip))
+			} else if l.plan.Terms.Period != nil && c.ResetAfter <= returnTime(trip) {
+				l.earliestAsk.Store(int64(now + c.ResetAfter))
+			} else {
+				l.earliestAsk.Store(0)
 			}
 			return
 		}
-		n = e.grantUnits(n, cost)
-		e.mu.Unlock()
+		n = l.grantUnits(n, cost)
+		l.mu.Unlock()
 		if n == 0 {
 			break
 		}
 	}
-	e.earliestAsk.Store(int64(clock.Now() + refillPause))
+	l.earliestAsk.Store(int64(clock.Now() + refillPause))
 }
 
 // returnTime returns how long it may take to give units back, by how long a trip took: a timer and
@@ -163,12 +162,12 @@ func returnTime(trip time.Duration) time.Duration { return 10*time.Millisecond +
 // keep keeps the units of a charge that the store was asked for at an instant. Their
 // time runs from then, which is never after the store charged them. The caller holds
 // mu.
-func (e *lease) keep(t *Leases, c *terms.Charge, asked, now time.Duration) {
-	length := e.plan.Lease
-	if e.plan.Terms.Is(algorithm.Resets) {
+func (l *lease) keep(t *Leases, c *terms.Charge, asked, now time.Duration) {
+	length := l.plan.Lease
+	if l.plan.Terms.Is(algorithm.Resets) {
 		length = min(length, c.ResetAfter) // they are of this window
 	}
-	if e.plan.Terms.Period != nil { // and what is left of them comes back before its count is final
+	if l.plan.Terms.Period != nil { // and what is left of them comes back before its count is final
 		length = min(length, c.ResetAfter-returnTime(now-asked))
 	}
 	lead := min(length/2, max(length/leaseShare, 2*(now-asked)))
@@ -178,20 +177,21 @@ func (e *lease) keep(t *Leases, c *terms.Charge, asked, now time.Duration) {
 		resetTime: asked + c.ResetAfter,
 	}
 	g.unitsLeft.Store(c.Cost)
-	last := e.grant.Load()
-	switch {
-	case e.reset:
+	last := l.grant.Load()
+	if l.reset {
 		return
-	case now >= g.end || t.work.Closed():
-		e.retire(t, g)
+	}
+	if now >= g.end || t.work.Closed() {
+		l.retire(t, g)
 		return
-	case last == nil:
-		e.grant.Store(g)
-	case now >= last.end || last.unitsLeft.Load() <= 0:
-		e.grant.Store(g)
-		e.retire(t, last)
-	default:
+	}
+	if last == nil {
+		l.grant.Store(g)
+	} else if now >= last.end || last.unitsLeft.Load() <= 0 {
+		l.grant.Store(g)
+		l.retire(t, last)
+	} else {
 		last.next.Store(g)
 	}
-	t.watch(e, g.end)
+	t.watch(l, g.end)
 }

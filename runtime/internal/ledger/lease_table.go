@@ -66,10 +66,10 @@ func (t *leaseTable) findOrAdd(key []byte, p *plan.Plan) *lease {
 }
 
 // idle reports whether the lease holds nothing and gets nothing, and since when.
-func (e *lease) idle() (touched time.Duration, idle bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.answerTime, e.grant.Load() == nil && !e.pending.Load()
+func (l *lease) idle() (touched time.Duration, idle bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.answerTime, l.grant.Load() == nil && !l.pending.Load()
 }
 
 // each calls visit with every lease of a key, under whatever plan.
@@ -99,8 +99,8 @@ func (t *leaseTable) remove(e *lease) {
 
 // Count returns for how many keys there is or was a lease, and how many units these have
 // left.
-func (t *Leases) Count() (keys int, units int64) {
-	sets := t.table.sets.Load()
+func (l *Leases) Count() (keys int, units int64) {
+	sets := l.table.sets.Load()
 	if sets == nil {
 		return 0, 0
 	}
@@ -118,12 +118,12 @@ func (t *Leases) Count() (keys int, units int64) {
 }
 
 // Units returns how many units there are that can be used, by the name of the rule.
-func (t *Leases) Units() map[string]int64 {
+func (l *Leases) Units() map[string]int64 {
 	units := map[string]int64{}
-	if t == nil {
+	if l == nil {
 		return units
 	}
-	sets, now := t.table.sets.Load(), clock.Now()
+	sets, now := l.table.sets.Load(), clock.Now()
 	for s := 0; sets != nil && s < len(sets); s++ {
 		for i := range sets[s] {
 			e := sets[s][i].Load()

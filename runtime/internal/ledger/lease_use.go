@@ -13,13 +13,13 @@ import (
 // Use charges a call by a plan to a lease, and fills in the result. It returns false,
 // and has done nothing, if there are not enough units. It keeps nothing of the charge,
 // which may be on its caller's stack.
-func (t *Leases) Use(p *plan.Plan, c *terms.Charge) bool {
-	e := t.table.find(c.Key, p)
+func (l *Leases) Use(p *plan.Plan, c *terms.Charge) bool {
+	e := l.table.find(c.Key, p)
 	if e == nil {
 		return false
 	}
 	now := clock.Now()
-	g, left := e.take(t, c.Cost, now)
+	g, left := e.take(l, c.Cost, now)
 	if g == nil {
 		return false
 	}
@@ -50,15 +50,15 @@ func (t *leaseTable) find(key []byte, p *plan.Plan) *lease {
 
 // take takes units at an instant. It returns the grant that they are of, or nil,
 // and how many it has left. It has the next grant asked for in time.
-func (e *lease) take(t *Leases, cost int64, now time.Duration) (*grant, int64) {
-	for g := e.grant.Load(); g != nil; g = e.grant.Load() {
+func (l *lease) take(t *Leases, cost int64, now time.Duration) (*grant, int64) {
+	for g := l.grant.Load(); g != nil; g = l.grant.Load() {
 		if left, ok := g.take(cost, now); ok {
-			if (left <= g.refillUnits || now >= g.refillTime) && g.next.Load() == nil && int64(now) >= e.earliestAsk.Load() {
-				e.ask(t, cost, now)
+			if (left <= g.refillUnits || now >= g.refillTime) && g.next.Load() == nil && int64(now) >= l.earliestAsk.Load() {
+				l.ask(t, cost, now)
 			}
 			return g, left
 		}
-		if g.next.Load() == nil || !e.advance(t, g) {
+		if g.next.Load() == nil || !l.advance(t, g) {
 			return nil, 0
 		}
 	}
@@ -79,28 +79,28 @@ func (g *grant) take(cost int64, now time.Duration) (left int64, ok bool) {
 
 // Cancel undoes Use: it gives the units back. The charge then is one that had room and was
 // not made.
-func (t *Leases) Cancel(p *plan.Plan, c *terms.Charge) {
-	if !t.Put(c, c.Cost) {
-		t.ledger.giveBack(p, p.Correction(c.Key, c.Cost, c.Cost, c.At, c.Mark))
+func (l *Leases) Cancel(p *plan.Plan, c *terms.Charge) {
+	if !l.Put(c, c.Cost) {
+		l.ledger.giveBack(p, p.Correction(c.Key, c.Cost, c.Cost, c.At, c.Mark))
 	}
 	c.At = 0
 }
 
 // Put puts units of a charge back into the lease that they are of, and reports
 // whether they can still be used.
-func (t *Leases) Put(c *terms.Charge, units int64) (done bool) {
+func (l *Leases) Put(c *terms.Charge, units int64) (done bool) {
 	now := clock.Now()
-	t.table.each(c.Key, func(e *lease) { done = done || e.put(units, c.At, now) })
+	l.table.each(c.Key, func(e *lease) { done = done || e.put(units, c.At, now) })
 	return done
 }
 
 // Peek adds what this process holds to what is left of a limit in the store: the next
 // call here may be admitted by it.
-func (t *Leases) Peek(p *plan.Plan, c *terms.Charge) {
+func (l *Leases) Peek(p *plan.Plan, c *terms.Charge) {
 	if p.Lease == 0 {
 		return
 	}
-	if e := t.table.find(c.Key, p); e != nil {
+	if e := l.table.find(c.Key, p); e != nil {
 		n := e.units(clock.Now())
 		c.Remaining = min(c.Remaining+n, p.Capacity)
 		if n >= c.Cost {

@@ -83,7 +83,7 @@ func (l *Lines) Count() (lines, calls int) {
 // InLine reports whether a turn, which may be nil, is in the line for a key and a max.
 func (t *Turn) InLine(key []byte, max int64) bool { return t != nil && t.line.matches(key, max) }
 
-func (n *line) matches(key []byte, max int64) bool { return n.max == max && n.key == string(key) }
+func (l *line) matches(key []byte, max int64) bool { return l.max == max && l.key == string(key) }
 
 // find returns the line for a key and a max, or nil.
 func (l *Lines) find(key []byte, max int64) *line {
@@ -144,17 +144,17 @@ func (l *Lines) Join(had *Turn, key []byte, max, cost int64, due, room time.Dura
 }
 
 // enter returns a new turn, which neither waits nor asks yet.
-func (n *line) enter(cost int64) *Turn {
-	n.count++
-	n.arrivals++
-	n.lines.waiting.Add(1)
-	return &Turn{line: n, number: n.arrivals, cost: cost, changed: make(chan struct{}, 1)}
+func (l *line) enter(cost int64) *Turn {
+	l.count++
+	l.arrivals++
+	l.lines.waiting.Add(1)
+	return &Turn{line: l, number: l.arrivals, cost: cost, changed: make(chan struct{}, 1)}
 }
 
 // push puts a turn among those that wait, in the order of arrival.
-func (n *line) push(t *Turn) {
-	after := n.last
-	if n.first != nil && t.number < n.first.number {
+func (l *line) push(t *Turn) {
+	after := l.last
+	if l.first != nil && t.number < l.first.number {
 		after = nil
 	}
 	for after != nil && after.number > t.number {
@@ -162,33 +162,33 @@ func (n *line) push(t *Turn) {
 	}
 	t.before = after
 	if after == nil {
-		t.after, n.first = n.first, t
+		t.after, l.first = l.first, t
 	} else {
 		t.after, after.after = after.after, t
 	}
 	if t.after == nil {
-		n.last = t
+		l.last = t
 	} else {
 		t.after.before = t
 	}
-	n.first.notify() // it may be another one, and due has changed
+	l.first.notify() // it may be another one, and due has changed
 }
 
 // remove takes a turn from those that wait.
-func (n *line) remove(t *Turn) {
+func (l *line) remove(t *Turn) {
 	if t.before == nil {
-		n.first = t.after
+		l.first = t.after
 	} else {
 		t.before.after = t.after
 	}
 	if t.after == nil {
-		n.last = t.before
+		l.last = t.before
 	} else {
 		t.after.before = t.before
 	}
 	t.before, t.after = nil, nil
-	if n.first != nil {
-		n.first.notify()
+	if l.first != nil {
+		l.first.notify()
 	}
 }
 
@@ -217,10 +217,10 @@ func (t *Turn) stop() {
 
 // grant has as many of those that wait ask as there is room for: the first one in any case, if
 // there is any.
-func (n *line) grant(room int64) {
-	for room > 0 && n.first != nil {
-		room -= max(1, n.first.cost)
-		n.first.ask()
+func (l *line) grant(room int64) {
+	for room > 0 && l.first != nil {
+		room -= max(1, l.first.cost)
+		l.first.ask()
 	}
 }
 

@@ -103,12 +103,13 @@ func (m *Meter) Ended() error {
 func (m *Meter) Charge(costs []int64, try bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case m.Err != nil:
+	if m.Err != nil {
 		return m.Err
-	case m.closed:
+	}
+	if m.closed {
 		return m.Closed
-	case m.Ctx.Err() != nil:
+	}
+	if m.Ctx.Err() != nil {
 		return m.Ctx.Err()
 	}
 	costs = costs[:min(len(costs), len(m.accounts))]
@@ -219,10 +220,10 @@ func (m *Meter) Close(costs []int64) {
 	}
 	m.settleLater(m.takeSettled(func(i int, a *account) (int64, bool) {
 		left := a.Drop()
-		switch {
-		case left > 0:
+		if left > 0 {
 			return a.charge.Cost - left, true
-		case i < len(costs) && !a.isUsed:
+		}
+		if i < len(costs) && !a.isUsed {
 			return costs[i], true
 		}
 		return -1, true

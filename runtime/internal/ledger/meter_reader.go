@@ -22,12 +22,13 @@ type MeterReader struct {
 
 // Read reads into p what is paid. Its error is the source's, or that of Pay.
 func (r *MeterReader) Read(p []byte) (n int, err error) {
-	switch {
-	case len(p) == 0:
+	if len(p) == 0 {
 		return 0, nil
-	case len(r.unpaidBytes) > 0:
+	}
+	if len(r.unpaidBytes) > 0 {
 		return r.pay(p[:copy(p, r.unpaidBytes)], r.unpaidBytes)
-	case r.err != nil:
+	}
+	if r.err != nil {
 		return 0, r.err
 	}
 	n, err = r.From.Read(p)

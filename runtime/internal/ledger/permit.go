@@ -61,42 +61,42 @@ type permit struct {
 }
 
 // window returns for how long the permit lasts.
-func (m *permit) window() time.Duration { return m.plan.Terms.Lasts() }
+func (p *permit) window() time.Duration { return p.plan.Terms.Lasts() }
 
 // reserved reports whether it is a reservation.
-func (m *permit) reserved() bool { return m.plan.Terms.Reserve > 0 }
+func (p *permit) reserved() bool { return p.plan.Terms.Reserve > 0 }
 
 // renewal returns the charge by which the permit is renewed.
-func (m *permit) renewal() (c terms.Charge) {
-	m.plan.Charge(&c, []byte(m.key), m.cost)
-	c.At = m.number
+func (p *permit) renewal() (c terms.Charge) {
+	p.plan.Charge(&c, []byte(p.key), p.cost)
+	c.At = p.number
 	return c
 }
 
 // returnCharge returns the charge by which the permit is given back, or the reservation settled. It is
 // handed the key.
-func (m *permit) returnCharge(key []byte) terms.Charge {
-	if !m.reserved() {
-		return m.plan.Correction(key, m.cost, m.cost, m.chargeTime, 0)
+func (p *permit) returnCharge(key []byte) terms.Charge {
+	if !p.reserved() {
+		return p.plan.Correction(key, p.cost, p.cost, p.chargeTime, 0)
 	}
 	mark := int64(0)
-	if m.lapseTime >= m.periodEnd {
+	if p.lapseTime >= p.periodEnd {
 		mark = terms.Lasted
 	}
-	return m.plan.Correction(key, m.cost, -m.correction, m.number, mark)
+	return p.plan.Correction(key, p.cost, -p.correction, p.number, mark)
 }
 
 // repeatedReturn is returnCharge for a return that the store may have executed before.
-func (m *permit) repeatedReturn() terms.Charge {
-	c := m.returnCharge([]byte(m.key))
-	if m.reserved() {
+func (p *permit) repeatedReturn() terms.Charge {
+	c := p.returnCharge([]byte(p.key))
+	if p.reserved() {
 		c.Mark = terms.Again
 	}
 	return c
 }
 
 // awaited reports whether calls of this process may wait for it that the store counts.
-func (m *permit) awaited() bool { return m.plan.Wait > 0 && !m.local && !m.reserved() }
+func (p *permit) awaited() bool { return p.plan.Wait > 0 && !p.local && !p.reserved() }
 
 // Of returns how many permits calls hold of a key whose other calls may wait.
 func (p *Permits) Of(key []byte) int64 {
@@ -194,7 +194,7 @@ func (p *Permits) Record(by *plan.Plan, c *terms.Charge, asked time.Duration) {
 }
 
 // interval returns the time between two renewals of the permit.
-func (m *permit) interval() time.Duration { return m.window() / renewals }
+func (p *permit) interval() time.Duration { return p.window() / renewals }
 
 // schedule makes a round begin at an instant, or before.
 func (p *Permits) schedule(due time.Duration) {
@@ -264,12 +264,13 @@ func (p *Permits) close(within time.Duration) error {
 		p.mu.Lock()
 		p.collectReturns(&leaving, math.MaxInt64, now)
 		p.mu.Unlock()
-		switch {
-		case len(leaving[0])+len(leaving[1]) == 0:
+		if len(leaving[0])+len(leaving[1]) == 0 {
 			return nil
-		case tries > 0 && now >= end:
+		}
+		if tries > 0 && now >= end {
 			return fmt.Errorf("some permits may not be returned, and count until they lapse: %w", p.returnErr)
-		case tries > 0:
+		}
+		if tries > 0 {
 			time.Sleep(shortRetry)
 		}
 		p.returnAll(&leaving)

@@ -24,8 +24,8 @@ const (
 
 // retry returns the time until something that failed is done again, somewhat at
 // random: other processes have failed at the same time.
-func (m *permit) retry() time.Duration {
-	pause := max(shortRetry, min(longRetry, m.window()/retries))
+func (p *permit) retry() time.Duration {
+	pause := max(shortRetry, min(longRetry, p.window()/retries))
 	return pause*3/4 + rand.N(pause/2)
 }
 

@@ -27,42 +27,42 @@ var settlementPool = sync.Pool{New: func() any { return new(Settlement) }}
 func NewSettlement() *Settlement { return settlementPool.Get().(*Settlement) }
 
 // Free ends the use of a settlement, whose memory is used again.
-func (b *Settlement) Free() {
-	b.clear()
-	settlementPool.Put(b)
+func (s *Settlement) Free() {
+	s.clear()
+	settlementPool.Put(s)
 }
 
-func (b *Settlement) clear() {
-	clear(b.Charges)
-	clear(b.Plans)
-	clear(b.permits)
-	b.Local = false
-	b.Charges, b.Plans, b.keys, b.permits = b.Charges[:0], b.Plans[:0], b.keys[:0], b.permits[:0]
+func (s *Settlement) clear() {
+	clear(s.Charges)
+	clear(s.Plans)
+	clear(s.permits)
+	s.Local = false
+	s.Charges, s.Plans, s.keys, s.permits = s.Charges[:0], s.Plans[:0], s.keys[:0], s.permits[:0]
 }
 
 // key appends the key of a call by a plan to the settlement's memory.
-func (b *Settlement) key(p *plan.Plan, parts []byte) []byte {
-	start := len(b.keys)
-	b.keys = p.AppendKey(b.keys, parts)
-	return b.keys[start:len(b.keys):len(b.keys)]
+func (s *Settlement) key(p *plan.Plan, parts []byte) []byte {
+	start := len(s.keys)
+	s.keys = p.AppendKey(s.keys, parts)
+	return s.keys[start:len(s.keys):len(s.keys)]
 }
 
 // keep copies bytes to the settlement's memory.
-func (b *Settlement) keep(text []byte) []byte {
-	start := len(b.keys)
-	b.keys = append(b.keys, text...)
-	return b.keys[start:len(b.keys):len(b.keys)]
+func (s *Settlement) keep(text []byte) []byte {
+	start := len(s.keys)
+	s.keys = append(s.keys, text...)
+	return s.keys[start:len(s.keys):len(s.keys)]
 }
 
 // add adds a charge whose key is in the settlement's memory.
-func (b *Settlement) add(p *plan.Plan, c terms.Charge) {
-	b.Charges, b.Plans = append(b.Charges, c), append(b.Plans, p)
+func (s *Settlement) add(p *plan.Plan, c terms.Charge) {
+	s.Charges, s.Plans = append(s.Charges, c), append(s.Plans, p)
 }
 
 // Correct adds what is to be settled, so that a cost is charged in place of the one that was
 // made. The error says why it cannot be. With an error a reservation is settled all the same, at
 // what it was made at.
-func (b *Settlement) Correct(p *plan.Plan, parts *keytext.Parts, m Made, settled int64) (err error) {
+func (s *Settlement) Correct(p *plan.Plan, parts *keytext.Parts, m Made, settled int64) (err error) {
 	reserved := p.Terms.Reserve > 0
 	if settled > m.Cost { // to give back is always possible
 		if err = p.Numbers.CheckSettled(m.Cost, settled); err != nil && !reserved {
@@ -78,40 +78,40 @@ func (b *Settlement) Correct(p *plan.Plan, parts *keytext.Parts, m Made, settled
 		settled = m.Charged // its charge stays
 	}
 	if settled != m.Charged || reserved {
-		b.correct(p, parts, m, settled)
+		s.correct(p, parts, m, settled)
 	}
 	return err
 }
 
 // correct is Correct for a cost that can be. A call that was charged once for several limits on
 // one key is settled once, at the sum.
-func (b *Settlement) correct(p *plan.Plan, parts *keytext.Parts, m Made, settled int64) {
+func (s *Settlement) correct(p *plan.Plan, parts *keytext.Parts, m Made, settled int64) {
 	if m.Local {
 		p = p.Share
 	}
-	key, claim := b.key(p, parts.Bytes()), terms.Claim{}
+	key, claim := s.key(p, parts.Bytes()), terms.Claim{}
 	if p.Divided() {
 		tenant, weight := parts.Tenant()
-		claim = terms.Claim{Tenant: b.keep(tenant), Weight: int64(weight)}
+		claim = terms.Claim{Tenant: s.keep(tenant), Weight: int64(weight)}
 	}
-	if i := b.find(key, m.At); i >= 0 {
-		o := &b.Charges[i]
-		if p.Max < b.Plans[i].Max {
-			b.Plans[i] = b.Plans[i].WithMax(p.Max)
+	if i := s.find(key, m.At); i >= 0 {
+		o := &s.Charges[i]
+		if p.Max < s.Plans[i].Max {
+			s.Plans[i] = s.Plans[i].WithMax(p.Max)
 		}
-		*o = b.Plans[i].Correction(o.Key, o.Charged+m.Charged, m.Charged-settled-o.Cost, m.At, m.Mark)
+		*o = s.Plans[i].Correction(o.Key, o.Charged+m.Charged, m.Charged-settled-o.Cost, m.At, m.Mark)
 		o.Claim = claim
 		return
 	}
 	c := p.Correction(key, m.Charged, m.Charged-settled, m.At, m.Mark)
 	c.Claim = claim
-	b.add(p, c)
+	s.add(p, c)
 }
 
 // find returns the place of the charge that was made on a key at a time, or -1.
-func (b *Settlement) find(key []byte, at int64) int {
-	for i := range b.Charges {
-		if c := &b.Charges[i]; c.At == at && bytes.Equal(c.Key, key) {
+func (s *Settlement) find(key []byte, at int64) int {
+	for i := range s.Charges {
+		if c := &s.Charges[i]; c.At == at && bytes.Equal(c.Key, key) {
 			return i
 		}
 	}
@@ -119,22 +119,22 @@ func (b *Settlement) find(key []byte, at int64) int {
 }
 
 // Filter removes the charges for which keep is false.
-func (b *Settlement) Filter(keep func(*plan.Plan, *terms.Charge) bool) {
+func (s *Settlement) Filter(keep func(*plan.Plan, *terms.Charge) bool) {
 	n := 0
-	for i := range b.Charges {
-		if keep(b.Plans[i], &b.Charges[i]) {
-			b.Charges[n], b.Plans[n] = b.Charges[i], b.Plans[i]
+	for i := range s.Charges {
+		if keep(s.Plans[i], &s.Charges[i]) {
+			s.Charges[n], s.Plans[n] = s.Charges[i], s.Plans[i]
 			n++
 		}
 	}
-	b.cut(n)
+	s.cut(n)
 }
 
 // cut removes the charges from the n-th on.
-func (b *Settlement) cut(n int) {
-	clear(b.Charges[n:])
-	clear(b.Plans[n:])
-	b.Charges, b.Plans = b.Charges[:n], b.Plans[:n]
+func (s *Settlement) cut(n int) {
+	clear(s.Charges[n:])
+	clear(s.Plans[n:])
+	s.Charges, s.Plans = s.Charges[:n], s.Plans[:n]
 }
 
 // prepare tells Settling of a settlement, and puts units of leases back into their leases. Other charges

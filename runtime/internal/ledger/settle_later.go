@@ -113,23 +113,23 @@ func (l *Ledger) send(ctx context.Context, p *plan.Plan, c *terms.Charge) {
 }
 
 // Done implements [terms.Returned].
-func (r *pendingCharge) Done(err error) {
-	r.recordReturn(err)
+func (c *pendingCharge) Done(err error) {
+	c.recordReturn(err)
 	if err != nil {
-		r.charge.Err, r.final = private.Hide(err), true
-		r.ledger.queue.work.Add(r) // observers may take as long as they like
+		c.charge.Err, c.final = private.Hide(err), true
+		c.ledger.queue.work.Add(c) // observers may take as long as they like
 		return
 	}
-	r.ledger.end(r)
+	c.ledger.end(c)
 }
 
 // recordReturn has the permits of a charge go on, or be returned again.
-func (r *pendingCharge) recordReturn(err error) {
-	if r.permit != (withdrawal{}) {
-		r.ledger.Permits.recordReturn(r.permit, err)
+func (c *pendingCharge) recordReturn(err error) {
+	if c.permit != (withdrawal{}) {
+		c.ledger.Permits.recordReturn(c.permit, err)
 	}
-	if err == nil && !r.turnAsks {
-		r.ledger.wake(&r.charge)
+	if err == nil && !c.turnAsks {
+		c.ledger.wake(&c.charge)
 	}
 }
 

@@ -28,9 +28,9 @@ type distant struct {
 	requests []request
 }
 
-func (s *distant) Settle(_ context.Context, charges []terms.Charge) error {
-	s.requests = append(s.requests, request{time.Since(s.begin), len(charges)})
-	time.Sleep(s.away)
+func (d *distant) Settle(_ context.Context, charges []terms.Charge) error {
+	d.requests = append(d.requests, request{time.Since(d.begin), len(charges)})
+	time.Sleep(d.away)
 	return nil
 }
 

@@ -116,17 +116,17 @@ func (b *bucket) refund(clock int64, c *terms.Charge) {
 func (b *bucket) refundable(c *terms.Charge, v *view) float64 {
 	back, whole := float64(float64(c.Cost)*levelUnit), float64(float64(c.Charged)*levelUnit)
 	behind := v.end - c.At
-	switch {
-	case v.level == 0:
+	if v.level == 0 {
 		return 0
-	case c.Algorithm == algorithm.Queue:
+	}
+	if c.Algorithm == algorithm.Queue {
 		// Not if somebody is behind it in line, or it is of before a reset, see bucket.lua.
 		if c.Mark < v.bound || behind < 0 || float64(float64(behind*2)*float64(c.Max)) > float64(c.Window) {
 			return 0
 		}
-	case c.At < v.bound || c.At > b.time || c.Mark > v.mark:
+	} else if c.At < v.bound || c.At > b.time || c.Mark > v.mark {
 		return 0
-	case c.At != b.time || whole != float64(b.count): // others are in the bucket
+	} else if c.At != b.time || whole != float64(b.count) { // others are in the bucket
 		most := math.Ceil(float64(whole * shareLeft(c.Mark, v.mark)))
 		if most < v.level && v.level < float64(b.count) {
 			most--

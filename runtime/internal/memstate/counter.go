@@ -59,10 +59,9 @@ func (m *counter) leaveTime(i int, n int64) int64 {
 
 func (m *counter) charge(clock int64, c *terms.Charge, v *view) {
 	gone := int(v.count)
-	switch {
-	case gone == len(m.list):
+	if gone == len(m.list) {
 		m.count = v.time
-	case gone > 0:
+	} else if gone > 0 {
 		m.count = m.list[gone-2]
 	}
 	if stop, _ := m.newest(); stop == v.end {

@@ -40,12 +40,11 @@ func (e *entry) setEntry(clock int64, n terms.Entry) {
 func (e *entry) restore(clock int64, c *terms.Charge) {
 	past, known := e.past(clock, c), e.dropTime > 0 && !e.isAhead(clock, c.Window)
 	used, n := past.Used, past.Entry
-	switch {
-	case c.Cost == 0 && known && (e.kind == reservedKind || n.Epoch > 0):
+	if c.Cost == 0 && known && (e.kind == reservedKind || n.Epoch > 0) {
 		n.Base, n.Whole, used = n.Base-used, true, 0
-	case c.Cost < 0 && !n.Whole && max(n.Epoch, terms.NoEpoch) == c.At:
+	} else if c.Cost < 0 && !n.Whole && max(n.Epoch, terms.NoEpoch) == c.At {
 		n.Base, n.Whole, used = n.Base-c.Cost, true, min(used-c.Cost, spec.MaxAmount)
-	default:
+	} else {
 		c.At = 0
 		return
 	}

@@ -146,14 +146,13 @@ func (m *Map) decideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		c := &charges[i]
 		c.Err = nil
 		_, ok := m.shards[hash%shardCount].look(clock, hash, c, &v)
-		switch {
-		case ok:
+		if ok {
 			if !c.Deferred && !c.Shadow && c.Allowed && c.Algorithm == algorithm.Queue {
 				turn = max(turn, terms.Micros(v.delay))
 			}
-		case c.Shadow && len(charges) > 1:
+		} else if c.Shadow && len(charges) > 1 {
 			c.Err = errOtherState(c)
-		default:
+		} else {
 			return i, nil
 		}
 	}

@@ -17,12 +17,13 @@ func chargeOf(a algorithm.Algorithm, key string) *terms.Charge {
 }
 
 func param(a algorithm.Algorithm) int64 {
-	switch {
-	case a.Is(algorithm.Drains):
+	if a.Is(algorithm.Drains) {
 		return 3 // the burst
-	case a == algorithm.Counter || a == algorithm.LayeredCounter:
+	}
+	if a == algorithm.Counter || a == algorithm.LayeredCounter {
 		return 10_000 // the width of a bucket
-	case a == algorithm.Calendar:
+	}
+	if a == algorithm.Calendar {
 		return start + 1_000_000 // the end of the period
 	}
 	return 0

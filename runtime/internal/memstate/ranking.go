@@ -81,8 +81,8 @@ func (r *ranking) trim(most float64, n int) {
 }
 
 // before reports whether a tenant stands before another one.
-func (t *ranked) before(o *ranked) bool {
-	return t.score < o.score || t.score == o.score && t.name < o.name
+func (r *ranked) before(o *ranked) bool {
+	return r.score < o.score || r.score == o.score && r.name < o.name
 }
 
 // split divides a tree into those before a tenant and the others.
@@ -100,12 +100,13 @@ func split(root, at *ranked) (low, high *ranked) {
 
 // join joins trees of which all of low stand before those of high.
 func join(low, high *ranked) *ranked {
-	switch {
-	case low == nil:
+	if low == nil {
 		return high
-	case high == nil:
+	}
+	if high == nil {
 		return low
-	case low.priority > high.priority:
+	}
+	if low.priority > high.priority {
 		low.right = join(low.right, high)
 		return low
 	}
@@ -115,12 +116,12 @@ func join(low, high *ranked) *ranked {
 
 // without returns a tree without a tenant of it.
 func without(root, t *ranked) *ranked {
-	switch {
-	case root == t:
+	if root == t {
 		return join(root.left, root.right)
-	case t.before(root):
+	}
+	if t.before(root) {
 		root.left = without(root.left, t)
-	default:
+	} else {
 		root.right = without(root.right, t)
 	}
 	return root

@@ -99,19 +99,19 @@ func (r *reserved) countAt(clock int64, c *terms.Charge) (k reservedCount) {
 
 // owe makes what is used beyond a max a debt, when so much was used before. What is given back
 // pays it.
-func (k *reservedCount) owe(before int64, c *terms.Charge) {
-	if k.used < before {
-		k.debt = max(0, k.debt-before+k.used)
-	} else if c.Debt == rule.DebtCarry && k.used > max(before, c.Max) {
-		k.debt += k.used - max(before, c.Max)
+func (r *reservedCount) owe(before int64, c *terms.Charge) {
+	if r.used < before {
+		r.debt = max(0, r.debt-before+r.used)
+	} else if c.Debt == rule.DebtCarry && r.used > max(before, c.Max) {
+		r.debt += r.used - max(before, c.Max)
 		switch {
-		case k.debtDue > 0:
-		case k.end < c.Param:
-			k.debtDue = c.Param
-		case k.end < c.More:
-			k.debtDue = c.More
+		case r.debtDue > 0:
+		case r.end < c.Param:
+			r.debtDue = c.Param
+		case r.end < c.More:
+			r.debtDue = c.More
 		default:
-			k.debtDue = k.end + c.Window
+			r.debtDue = r.end + c.Window
 		}
 	}
 }

@@ -84,10 +84,10 @@ func (s *shard) settleReserved(clock int64, hash uint64, c *terms.Charge, m *Map
 	c.Terms.SetClock(clock)
 	e := s.find(hash, c.Key, clock)
 	nothing := e == nil || e.isAhead(clock, c.Window)
-	switch {
-	case e != nil && !e.setKind(c.Algorithm):
+	if e != nil && !e.setKind(c.Algorithm) {
 		return p, false
-	case nothing && lostCharge(c) == 0:
+	}
+	if nothing && lostCharge(c) == 0 {
 		return p, true
 	}
 	return s.prepare(clock, hash, c, e, m).write(settleStep, clock, c, nil), true

@@ -34,18 +34,17 @@ func TestTable(t *testing.T) {
 		for step := range rapid.IntRange(1, 200).Draw(t, "steps") {
 			n := rapid.IntRange(0, 40).Draw(t, "key")
 			i := check(n)
-			switch {
-			case i < 0:
+			if i < 0 {
 				e := keys.add(hash(n), key(n))
 				if diff := cmp.Diff(state{size: e.size, extra: e.extra}, e.state, cmp.AllowUnexported(state{}, entryExtra{})); diff != "" {
 					t.Fatalf("a new state (-want +got):\n%s", diff)
 				}
 				e.count = int64(step)
 				want[string(key(n))] = e.count
-			case rapid.Bool().Draw(t, "remove"):
+			} else if rapid.Bool().Draw(t, "remove") {
 				keys.remove(i)
 				delete(want, string(key(n)))
-			case rapid.Bool().Draw(t, "clear"):
+			} else if rapid.Bool().Draw(t, "clear") {
 				keys.slots[i].entry.clear()
 				want[string(key(n))] = 0
 			}

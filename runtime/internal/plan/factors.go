@@ -46,8 +46,8 @@ type factor struct {
 	latency Latency
 }
 
-func (s *factor) value() float64 {
-	if bits := s.bits.Load(); bits != 0 {
+func (f *factor) value() float64 {
+	if bits := f.bits.Load(); bits != 0 {
 		return math.Float64frombits(bits)
 	}
 	return 1

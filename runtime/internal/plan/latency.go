@@ -37,38 +37,37 @@ type Latency struct {
 }
 
 // add adds a call.
-func (a *Latency) add(took time.Duration) {
-	a.sum.Add(int64(min(max(took, 0), longestCall)))
-	a.calls.Add(1)
+func (l *Latency) add(took time.Duration) {
+	l.sum.Add(int64(min(max(took, 0), longestCall)))
+	l.calls.Add(1)
 }
 
 // read returns the averages at an instant, 0 if there never was a call. A call
 // that is added at the same moment may count half in this reading and half in the
 // next.
-func (a *Latency) read(now time.Duration) (recent, usual time.Duration) {
-	if calls := float64(a.calls.Swap(0)); calls > 0 {
-		a.average(float64(a.sum.Swap(0))/calls, calls, now)
+func (l *Latency) read(now time.Duration) (recent, usual time.Duration) {
+	if calls := float64(l.calls.Swap(0)); calls > 0 {
+		l.average(float64(l.sum.Swap(0))/calls, calls, now)
 	}
-	return time.Duration(a.recentMean), time.Duration(a.usualMean)
+	return time.Duration(l.recentMean), time.Duration(l.usualMean)
 }
 
 // average averages in the mean of so many calls.
-func (a *Latency) average(mean, calls float64, now time.Duration) {
-	passed := now - a.lastTime
-	a.lastTime = now
-	a.reads++
-	if a.reads == 1 {
-		a.recentMean, a.usualMean = mean, mean
+func (l *Latency) average(mean, calls float64, now time.Duration) {
+	passed := now - l.lastTime
+	l.lastTime = now
+	l.reads++
+	if l.reads == 1 {
+		l.recentMean, l.usualMean = mean, mean
 		return
 	}
-	a.recentMean += min(weight(passed, recentTime), calls*callWeight) * (mean - a.recentMean)
-	switch {
-	case a.recentMean > a.usualMean:
-		a.usualMean += weight(passed, usualRise) * (a.recentMean - a.usualMean)
-	case a.reads <= firstReads:
-		a.usualMean += (a.recentMean - a.usualMean) / float64(a.reads)
-	default:
-		a.usualMean += weight(passed, usualFall) * (a.recentMean - a.usualMean)
+	l.recentMean += min(weight(passed, recentTime), calls*callWeight) * (mean - l.recentMean)
+	if l.recentMean > l.usualMean {
+		l.usualMean += weight(passed, usualRise) * (l.recentMean - l.usualMean)
+	} else if l.reads <= firstReads {
+		l.usualMean += (l.recentMean - l.usualMean) / float64(l.reads)
+	} else {
+		l.usualMean += weight(passed, usualFall) * (l.recentMean - l.usualMean)
 	}
 }
 

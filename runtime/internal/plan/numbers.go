@@ -218,10 +218,10 @@ func countingRule(r *rule.Rule) rule.Rule {
 func (n Numbers) CheckSettled(reserved, settled int64) error {
 	most := n.MostCost()
 	largest := max(most, spec.MaxCount)
-	switch {
-	case settled > largest:
+	if settled > largest {
 		return fmt.Errorf("settled cost is above %d", largest)
-	case settled-reserved > most:
+	}
+	if settled-reserved > most {
 		return fmt.Errorf("settled cost %d is more than %d above the %d that were reserved, the most that a call may owe to a %v: reserve more, or count with a %v or a %v",
 			settled, most, reserved, n.Rule.Algorithm, rule.TokenBucket, rule.SlidingCounter)
 	}
@@ -253,13 +253,14 @@ func (n Numbers) params(max int64) (param, more int64) {
 	case algorithm.Count:
 		return n.buckets()
 	}
-	switch {
-	case row.Is(algorithm.Queues):
+	if row.Is(algorithm.Queues) {
 		return rule.Capacity(n.Rule, max), 0
-	case row.Is(algorithm.Divides):
+	}
+	if row.Is(algorithm.Divides) {
 		burst := rule.Capacity(n.Rule, max)
 		return burst, spec.Headroom(n.Rule.Headroom, burst, max)
-	case row.Is(algorithm.Drains):
+	}
+	if row.Is(algorithm.Drains) {
 		return rule.Capacity(n.Rule, max), -1
 	}
 	return 0, 0

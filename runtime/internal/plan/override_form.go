@@ -75,12 +75,13 @@ func addressForm(part string) form {
 		return network6
 	}
 	addr, err := netip.ParseAddr(text)
-	switch {
-	case err != nil:
+	if err != nil {
 		return otherForm
-	case addr.Is4In6() || addr.Zone() != "" || addr.String() != text:
+	}
+	if addr.Is4In6() || addr.Zone() != "" || addr.String() != text {
 		return unusualForm
-	case addr.Is4():
+	}
+	if addr.Is4() {
 		return address4
 	}
 	return address6

@@ -21,7 +21,7 @@ type invalid struct{ error }
 
 func (invalid) Is(target error) bool { return target == ErrInvalidOverrides }
 
-func (e invalid) Unwrap() error { return e.error }
+func (i invalid) Unwrap() error { return i.error }
 
 // A Stale is the error of a source that cannot be read now, and that returns the last
 // valid overrides, without those that have expired since. A limiter puts these overrides
@@ -29,7 +29,7 @@ func (e invalid) Unwrap() error { return e.error }
 type Stale struct{ Err error }
 
 // Error returns the text of the error.
-func (e *Stale) Error() string { return e.Err.Error() }
+func (s *Stale) Error() string { return s.Err.Error() }
 
 // Unwrap returns the error.
-func (e *Stale) Unwrap() error { return e.Err }
+func (s *Stale) Unwrap() error { return s.Err }

@@ -41,10 +41,10 @@ func textOf(err error) string {
 	case *net.OpError:
 		return e.Op + ": " + textOf(e.Err)
 	case *net.DNSError:
-		switch {
-		case e.IsNotFound:
+		if e.IsNotFound {
 			return "lookup: no such host"
-		case e.IsTimeout:
+		}
+		if e.IsTimeout {
 			return "lookup: i/o timeout"
 		}
 		return "lookup failed"
@@ -115,10 +115,10 @@ func textOfReply(text string) string {
 	said := strings.TrimPrefix(text, "ERR ")
 	begins := func(prefix string) bool { return strings.HasPrefix(said, prefix) }
 	code, _, _ := strings.Cut(said, " ")
-	switch {
-	case slices.Contains(codes, code), slices.ContainsFunc(sentences, begins), said == "redis: nil":
+	if slices.Contains(codes, code) || slices.ContainsFunc(sentences, begins) || said == "redis: nil" {
 		return text
-	case code == strings.ToUpper(code) && strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && code != "":
+	}
+	if code == strings.ToUpper(code) && strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && code != "" {
 		return code
 	}
 	return "an error that the server replied"

@@ -102,8 +102,8 @@ func (m *Memory) find(c *terms.Charge, now time.Duration, lookup Lookup) *refusa
 
 // coversCost reports whether a charge that is not equal to the refused one cannot
 // fit either.
-func (n *refusal) coversCost(c *terms.Charge) bool {
+func (r *refusal) coversCost(c *terms.Charge) bool {
 	t := c.Terms
-	t.Max, t.Param = n.terms.Max, n.terms.Param
-	return t == n.terms && c.Cost >= n.cost && c.Max <= n.terms.Max && c.Param <= n.terms.Param
+	t.Max, t.Param = r.terms.Max, r.terms.Param
+	return t == r.terms && c.Cost >= r.cost && c.Max <= r.terms.Max && c.Param <= r.terms.Param
 }

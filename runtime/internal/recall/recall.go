@@ -112,12 +112,11 @@ func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (refused
 	for i := range call.Charges {
 		c := &call.Charges[i]
 		trust, remaining := m.trust, c.Remaining
-		switch {
-		case c.Blocked:
+		if c.Blocked {
 			remaining = 0
-		case c.Is(algorithm.Lends):
+		} else if c.Is(algorithm.Lends) {
 			trust = min(trust, permitTime)
-		case m.parts:
+		} else if m.parts {
 			trust = min(trust, partTime)
 		}
 		switch {

@@ -101,10 +101,9 @@ func TestStall(t *testing.T) {
 					time.Sleep(gap)
 				}
 				synctest.Wait()
-				switch {
-				case stall < 150*time.Millisecond && opened >= 0:
+				if stall < 150*time.Millisecond && opened >= 0 {
 					t.Errorf("stall of %v, a batch every %v: opened after %v", stall, gap, opened)
-				case stall >= 300*time.Millisecond && (opened < 0 || opened > 250*time.Millisecond):
+				} else if stall >= 300*time.Millisecond && (opened < 0 || opened > 250*time.Millisecond) {
 					t.Errorf("stall of %v, a batch every %v: opened after %v", stall, gap, opened)
 				}
 			})

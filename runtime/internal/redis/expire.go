@@ -37,9 +37,9 @@ type evidence struct {
 }
 
 // wake has expire look again at an instant.
-func (x *expiry) wake(instant time.Duration) {
-	if x.alarm == 0 || instant < x.alarm {
-		x.alarm = instant
+func (e *expiry) wake(instant time.Duration) {
+	if e.alarm == 0 || instant < e.alarm {
+		e.alarm = instant
 	}
 }
 

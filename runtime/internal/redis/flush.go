@@ -107,10 +107,9 @@ func (b *batcher) finish(batch *batch) bool {
 	for _, g := range batch.groups {
 		b.tell(batch, g, sent+took)
 	}
-	switch {
-	case how == answered && overdue:
+	if how == answered && overdue {
 		b.breaker.Late(permission)
-	case how == answered:
+	} else if how == answered {
 		b.breaker.Success(permission)
 		far := took > b.linger && b.about.Most > 0
 		if far {
@@ -118,7 +117,7 @@ func (b *batcher) finish(batch *batch) bool {
 		} else if b.slow.Load() != 0 {
 			b.slow.Store(0)
 		}
-	case how == failed && !overdue:
+	} else if how == failed && !overdue {
 		b.breaker.Failure(permission, sent)
 	}
 	return kept
@@ -191,12 +190,13 @@ func (b *batcher) remedyFor(e *script.Execution) remedy {
 	}
 	routed := b.router.several == nil || e.Server == b.router.several // to a client that reaches all servers
 	_, elsewhen := script.Elsewhen(err)
-	switch {
-	case script.Unknown(err), elsewhen, refused(err) && (e.Calls() > 1 || e.Shadows()):
+	if script.Unknown(err) || elsewhen || refused(err) && (e.Calls() > 1 || e.Shadows()) {
 		return atOnce
-	case !routed && (script.Moved(err) || errors.Is(err, rediswire.ErrClosed)):
+	}
+	if !routed && (script.Moved(err) || errors.Is(err, rediswire.ErrClosed)) {
 		return redirect
-	case script.NotNow(err), script.NotSent(err):
+	}
+	if script.NotNow(err) || script.NotSent(err) {
 		if routed {
 			return later
 		}

@@ -96,10 +96,10 @@ func (b *batcher) sendAll(ctx context.Context, executions []*script.Execution) {
 		server := executions[0].Server
 		slices.SortStableFunc(executions, func(x, y *script.Execution) int {
 			first, other := x.Server == server, y.Server == server
-			switch {
-			case first == other:
+			if first == other {
 				return 0
-			case first:
+			}
+			if first {
 				return -1
 			}
 			return 1

@@ -51,12 +51,11 @@ func unlink(ctx context.Context, server rediswire.Server, key []byte) error {
 // settle reports the result of a command to a breaker. The command was sent at an instant, for a
 // caller with a context.
 func settle(ctx context.Context, b *breaker, permission permission, sent time.Duration, err error) {
-	switch {
-	case script.Answered(err):
+	if script.Answered(err) {
 		b.Success(permission)
-	case ctx.Err() != nil:
+	} else if ctx.Err() != nil {
 		b.Cancel(permission) // the caller gave up, which says nothing about Redis
-	default:
+	} else {
 		b.Failure(permission, sent)
 	}
 }

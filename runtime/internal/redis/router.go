@@ -131,10 +131,10 @@ func (r *Router) decide(ctx context.Context, op script.Operation, calls []terms.
 // slot returns the slot of a key on a cluster, and on a ring a number that is the same for all
 // keys with its hash tag. On a single server it is 0.
 func (r *Router) slot(key []byte) int {
-	switch {
-	case r.cluster != nil:
+	if r.cluster != nil {
 		return slotOf(key)
-	case r.several != nil:
+	}
+	if r.several != nil {
 		return int(maphash.Bytes(r.seed, hashTag(key)))
 	}
 	return 0

@@ -125,10 +125,9 @@ func TestEveryStall(t *testing.T) {
 								waited++
 							}
 						}
-						switch {
-						case stall < 150*time.Millisecond && open:
+						if stall < 150*time.Millisecond && open {
 							t.Errorf("%s: breaker opened %v after it began", name, opened-begin)
-						case stall >= 260*time.Millisecond && (!open || opened-begin > 250*time.Millisecond):
+						} else if stall >= 260*time.Millisecond && (!open || opened-begin > 250*time.Millisecond) {
 							t.Errorf("%s: breaker opened: %v, after %v", name, open, opened-begin)
 						}
 						if probes := int(stall/(150*time.Millisecond)) + 1; waited > probes {
@@ -157,10 +156,9 @@ func TestFailingCallersLeave(t *testing.T) {
 				defer cancel()
 				err := s.take(ctx, "k")
 				took := time.Since(begin)
-				switch {
-				case after < timeout && (!errors.Is(err, context.DeadlineExceeded) || took != after):
+				if after < timeout && (!errors.Is(err, context.DeadlineExceeded) || took != after) {
 					t.Errorf("deadline %v: %v after %v", after, err, took)
-				case after > timeout && (err != error(LateError(timeout)) || took != timeout):
+				} else if after > timeout && (err != error(LateError(timeout)) || took != timeout) {
 					t.Errorf("deadline %v: %v after %v", after, err, took)
 				}
 			})

@@ -60,10 +60,10 @@ func doubtful(err error) bool {
 	var late interface{ Timeout() bool }
 	var broken *net.OpError
 	var call *os.SyscallError // what go-redis leaves of that for a new connection
-	switch {
-	case err == nil, errors.Is(err, ErrOpen):
+	if err == nil || errors.Is(err, ErrOpen) {
 		return false
-	case script.Replied(err):
+	}
+	if script.Replied(err) {
 		return script.NotNow(err)
 	}
 	return errors.As(err, &late) && late.Timeout() || errors.As(err, &broken) || errors.As(err, &call) ||

@@ -156,10 +156,9 @@ func (m *MemoryLines) Unknown(l *Lines, err error) {
 func (m *MemoryLines) Read(l *Lines, used, most, evicted int64, high bool) {
 	m.unknown = false
 	attrs := []slog.Attr{slog.Int64("used", used), slog.Int64("max", most)}
-	switch {
-	case high && !m.high:
+	if high && !m.high {
 		l.Alert(ShortOfMemory, 0, attrs...)
-	case m.high && !high:
+	} else if m.high && !high {
 		l.Write(slog.LevelInfo, "redis has memory again", 0, attrs...)
 	}
 	if evicted > 0 {

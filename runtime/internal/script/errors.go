@@ -129,12 +129,13 @@ func Undeclared(err error) bool {
 // server's words do not tell.
 func explain(err error) error {
 	clean := private.Hide(err)
-	switch {
-	case Unscripted(err):
+	if Unscripted(err) {
 		return private.Because(clean.Error()+": the server runs no Lua scripts, which decide limits", err)
-	case Lacks(err):
+	}
+	if Lacks(err) {
 		return private.Because(clean.Error()+": the server does not have a command that decides limits, or has renamed it", err)
-	case Undeclared(err):
+	}
+	if Undeclared(err) {
 		return private.Because(clean.Error()+": the server does not let scripts use the keys that they name", err)
 	}
 	return clean

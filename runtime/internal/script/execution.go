@@ -304,10 +304,9 @@ func (r *reply) readPast(result *terms.Result, ledger bool) error {
 	end := head + each*int(n[2])
 	for c := n[head:end]; len(c) > 0; c = c[each:] {
 		last := len(p.Counts) - 1
-		switch {
-		case c[0] < c[1]:
+		if c[0] < c[1] {
 			p.Counts = append(p.Counts, terms.Count{Begin: c[0], End: c[1], Used: c[2]})
-		case ledger && last >= 0:
+		} else if ledger && last >= 0 {
 			e := terms.Entry{Version: c[0], Epoch: c[1], Base: c[2], Whole: c[3]%2 == 1}
 			if c[3] > 1 {
 				e.Base = -e.Base

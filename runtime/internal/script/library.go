@@ -83,10 +83,9 @@ func (l *Library) text(set uint) *text {
 		return t
 	}
 	several := bits.OnesCount(set&allAlgorithms) > 1
-	switch {
-	case l.Wide && set&lua.Operations != lua.One, several && l.mixed == maxMixed:
+	if l.Wide && set&lua.Operations != lua.One || several && l.mixed == maxMixed {
 		l.texts[set].Store(l.create(widen(set)))
-	case several:
+	} else if several {
 		l.mixed++
 	}
 	return l.create(set)

@@ -119,10 +119,9 @@ func TestExpiry(t *testing.T) {
 			}
 			limit := r.Limit(key("k"))
 			longest := r.Window + time.Second
-			switch {
-			case isCounter(r):
+			if isCounter(r) {
 				longest += r.Window / 7 // the last event counts until its bucket has left
-			case isBucket(r):
+			} else if isBucket(r) {
 				longest = r.Window/2 + time.Second // it holds half of what it can
 			}
 			lives := func() time.Duration { return client.PTTL(t.Context(), onlyKey(t, client, r.Prefix)).Val() }

@@ -164,12 +164,13 @@ func packedLog(events []int64, spare int) []byte {
 func packedLen(tb testing.TB, client redis.Cmdable, key string) int64 {
 	tb.Helper()
 	value, err := client.Get(context.Background(), key).Bytes()
-	switch {
-	case errors.Is(err, redis.Nil):
+	if errors.Is(err, redis.Nil) {
 		return 0
-	case err == nil && len(value)%packedNumber == 1 && value[0] == 0:
+	}
+	if err == nil && len(value)%packedNumber == 1 && value[0] == 0 {
 		return int64(len(value)-8) / packedNumber
-	case err != nil || len(value) <= packedSlots || value[0] != 1 || int(binary.BigEndian.Uint32(value[8:]))*packedNumber != len(value)-packedSlots:
+	}
+	if err != nil || len(value) <= packedSlots || value[0] != 1 || int(binary.BigEndian.Uint32(value[8:]))*packedNumber != len(value)-packedSlots {
 		tb.Fatalf("%q is no packed log: %v", key, err)
 	}
 	return int64(value[20]) + int64(binary.BigEndian.Uint32(value[16:])) + int64(value[21])

@@ -65,14 +65,13 @@ func TestMutations(t *testing.T) {
 			}
 			out, err := runMutated(t, m)
 			var exit *exec.ExitError
-			switch {
-			case harmless:
+			if harmless {
 				if err != nil {
 					t.Errorf("%s fails with %q in place of %q, which should be no fault on this server: %v\n%s", m.test, m.new, m.old, err, out)
 				}
-			case err == nil:
+			} else if err == nil {
 				t.Errorf("%s passes with %q in place of %q", m.test, m.new, m.old)
-			case !errors.As(err, &exit) || !strings.Contains(out, "--- FAIL: "):
+			} else if !errors.As(err, &exit) || !strings.Contains(out, "--- FAIL: ") {
 				t.Errorf("%s did not run: %v\n%s", m.test, err, out)
 			}
 			if strings.Contains(out, "Error compiling script") {

@@ -144,11 +144,10 @@ func (r *request) addTerms(now int64) (size int) {
 	size = termNumbers
 	for i := range r.terms {
 		t := &r.terms[i]
-		switch {
-		case t.Keep > 0 || t.Tells > 0:
+		if t.Keep > 0 || t.Tells > 0 {
 			size = pastNumbers
 			r.set |= lua.Past
-		case returns[t.Algorithm]:
+		} else if returns[t.Algorithm] {
 			size = max(size, reservedNumbers)
 		}
 	}
@@ -257,14 +256,15 @@ func (r *request) run(i int, alone, again bool, numbers ...int64) {
 	if n := len(r.numbers) - len(numbers) - 1; alone && r.lastSingle &&
 		slices.Equal(r.numbers[n:n+len(numbers)], numbers) {
 		keys := &r.numbers[n+len(numbers)]
-		switch {
-		case *keys < 0:
+		if *keys < 0 {
 			*keys--
 			return
-		case !again:
+		}
+		if !again {
 			*keys++
 			return
-		case *keys == 1:
+		}
+		if *keys == 1 {
 			*keys = -2
 			return
 		}

@@ -87,19 +87,19 @@ type Reading struct {
 }
 
 // Most returns how much the server may use.
-func (u Reading) Most() int64 {
-	if u.max > 0 {
-		return u.max
+func (r Reading) Most() int64 {
+	if r.max > 0 {
+		return r.max
 	}
-	return u.machine
+	return r.machine
 }
 
 // Share returns the share of the limit that is in use, 0 if there is no limit.
-func (u Reading) Share() float64 {
-	if u.Most() == 0 {
+func (r Reading) Share() float64 {
+	if r.Most() == 0 {
 		return 0
 	}
-	return float64(u.Used) / float64(u.Most())
+	return float64(r.Used) / float64(r.Most())
 }
 
 // readFullest returns the memory of the server that has the largest share in use, with the sum

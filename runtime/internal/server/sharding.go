@@ -55,59 +55,59 @@ type Sharding struct {
 }
 
 // Made returns how many checks have been made.
-func (c *Sharding) Made() int { return int(c.made.Load()) }
+func (s *Sharding) Made() int { return int(s.made.Load()) }
 
 // Begin makes a check in the background, and others later as long as none is
 // conclusive, unless it is closed. Key and other are two keys of one batch.
-func (c *Sharding) Begin(key, other string) { c.begin(key, other, 1, c.Again) }
+func (s *Sharding) Begin(key, other string) { s.begin(key, other, 1, s.Again) }
 
-func (c *Sharding) begin(key, other string, try int, again time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed || c.Found.Load() {
+func (s *Sharding) begin(key, other string, try int, again time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.Found.Load() {
 		return
 	}
-	if c.ctx == nil {
-		c.ctx, c.end = context.WithCancel(context.Background())
+	if s.ctx == nil {
+		s.ctx, s.end = context.WithCancel(context.Background())
 	}
-	c.running.Go(func() {
-		conclusive, err := c.check(key, other)
+	s.running.Go(func() {
+		conclusive, err := s.check(key, other)
 		switch {
-		case conclusive || c.ctx.Err() != nil:
+		case conclusive || s.ctx.Err() != nil:
 		case try < shardingTries:
-			time.AfterFunc(again, func() { c.begin(key, other, try+1, 8*again) })
+			time.AfterFunc(again, func() { s.begin(key, other, try+1, 8*again) })
 		default:
-			c.Unknown(private.Hide(err))
+			s.Unknown(private.Hide(err))
 		}
 	})
 }
 
 // Close ends the check and returns when it has ended.
-func (c *Sharding) Close() {
-	c.mu.Lock()
-	c.closed = true
-	if c.end != nil {
-		c.end()
+func (s *Sharding) Close() {
+	s.mu.Lock()
+	s.closed = true
+	if s.end != nil {
+		s.end()
 	}
-	c.mu.Unlock()
-	c.running.Wait()
+	s.mu.Unlock()
+	s.running.Wait()
 }
 
 // check makes a check, and reports whether its result is certain. It calls Sharded if keys are
 // sharded.
-func (c *Sharding) check(key, other string) (conclusive bool, err error) {
+func (s *Sharding) check(key, other string) (conclusive bool, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			c.Panicked(value)
+			s.Panicked(value)
 		}
 	}()
-	c.made.Add(1)
-	sharded, err := c.sharding(key, other)
+	s.made.Add(1)
+	sharded, err := s.sharding(key, other)
 	if err != nil {
 		return false, err
 	}
-	if sharded && !c.Found.Swap(true) {
-		c.Sharded()
+	if sharded && !s.Found.Swap(true) {
+		s.Sharded()
 	}
 	return true, nil
 }
@@ -118,21 +118,21 @@ var errInconclusive = private.New("keys were lost or charged meanwhile")
 // its own, and then at all of them by one script again. Sharding is proved by a
 // key that is whole when it is first and charged when another is. One that is
 // whole for both has been evicted, or Redis has been emptied.
-func (c *Sharding) sharding(key, other string) (bool, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, shardingTime)
+func (s *Sharding) sharding(key, other string) (bool, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, shardingTime)
 	defer cancel()
 	calls := shardingCalls(key, other)
-	if err := c.execute(ctx, script.Take, calls); err != nil {
+	if err := s.execute(ctx, script.Take, calls); err != nil {
 		return false, err
 	}
 	alone := make([][]terms.Call, len(calls))
 	for i := range calls {
 		alone[i] = []terms.Call{{Charges: []terms.Charge{calls[i].Charges[0]}}}
 	}
-	if err := c.execute(ctx, script.Peek, alone...); err != nil {
+	if err := s.execute(ctx, script.Peek, alone...); err != nil {
 		return false, err
 	}
-	if err := c.execute(ctx, script.Peek, calls); err != nil {
+	if err := s.execute(ctx, script.Peek, calls); err != nil {
 		return false, err
 	}
 	lost := false
@@ -170,8 +170,8 @@ func shardingCalls(key, other string) []terms.Call {
 
 // execute has a script executed for each of some batches, outside of the store's
 // own batches: which key is the first matters.
-func (c *Sharding) execute(ctx context.Context, op script.Operation, batches ...[]terms.Call) error {
-	server := c.Client.Patient(shardingTime)
+func (s *Sharding) execute(ctx context.Context, op script.Operation, batches ...[]terms.Call) error {
+	server := s.Client.Patient(shardingTime)
 	all := make([]*script.Execution, len(batches))
 	for i, calls := range batches {
 		times := make([]int64, len(calls))
@@ -181,7 +181,7 @@ func (c *Sharding) execute(ctx context.Context, op script.Operation, batches ...
 		all[i] = new(script.Execution)
 		all[i].Fill(op, calls, times, make([]script.Outcome, len(calls)), 0)
 	}
-	c.send(ctx, server, all)
+	s.send(ctx, server, all)
 	var unknown []*script.Execution // their servers need the text
 	for _, e := range all {
 		if script.Unknown(e.Err) {
@@ -190,7 +190,7 @@ func (c *Sharding) execute(ctx context.Context, op script.Operation, batches ...
 		}
 	}
 	if len(unknown) > 0 {
-		c.send(ctx, server, unknown)
+		s.send(ctx, server, unknown)
 	}
 	for i, e := range all {
 		if e.Err != nil {
@@ -205,9 +205,9 @@ func (c *Sharding) execute(ctx context.Context, op script.Operation, batches ...
 	return nil
 }
 
-func (c *Sharding) send(ctx context.Context, server rediswire.Server, executions []*script.Execution) {
-	if panicked := c.Library.Send(ctx, server, executions); panicked != nil {
-		c.Panicked(panicked)
+func (s *Sharding) send(ctx context.Context, server rediswire.Server, executions []*script.Execution) {
+	if panicked := s.Library.Send(ctx, server, executions); panicked != nil {
+		s.Panicked(panicked)
 	}
 }
 

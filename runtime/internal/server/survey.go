@@ -68,8 +68,8 @@ func (f *finding) expiry() time.Duration {
 }
 
 // visitAll visits all keys of a server.
-func (v *survey) visitAll(ctx context.Context, server rediswire.Server) error {
-	pattern := globEscaper.Replace(v.start) + "*"
+func (s *survey) visitAll(ctx context.Context, server rediswire.Server) error {
+	pattern := globEscaper.Replace(s.start) + "*"
 	for cursor := "0"; ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -81,7 +81,7 @@ func (v *survey) visitAll(ctx context.Context, server rediswire.Server) error {
 			return private.Errorf("list keys: %w", private.Hide(err))
 		}
 		for batch := range slices.Chunk(keys, surveyBatch) {
-			if err := v.visit(ctx, server, batch); err != nil {
+			if err := s.visit(ctx, server, batch); err != nil {
 				return err
 			}
 		}
@@ -118,16 +118,16 @@ func parseScan(scan rediswire.Command) (keys []string, next string, err error) {
 }
 
 // visit asks a server about some keys.
-func (v *survey) visit(ctx context.Context, server rediswire.Server, keys []string) error {
+func (s *survey) visit(ctx context.Context, server rediswire.Server, keys []string) error {
 	var found []finding
 	var ask []rediswire.Command
 	for _, key := range keys {
 		if strings.Contains(key, checkMark) || strings.HasSuffix(key, peerTag) {
 			continue // of a check for sharding, or what a peer has said
 		}
-		for i := range v.groups {
-			if text, of := v.groups[i].Text(key); of {
-				found = append(found, finding{group: &v.groups[i], key: key, text: text})
+		for i := range s.groups {
+			if text, of := s.groups[i].Text(key); of {
+				found = append(found, finding{group: &s.groups[i], key: key, text: text})
 				ask = append(ask,
 					rediswire.Command{Args: []string{"pttl", key}, Key: 1},
 					rediswire.Command{Args: []string{"memory", "usage", key}, Key: 2})
@@ -149,12 +149,12 @@ func (v *survey) visit(ctx context.Context, server rediswire.Server, keys []stri
 	if err != nil {
 		return private.Errorf("look at keys: %w", private.Hide(err))
 	}
-	defer v.report(found)
-	return v.heal(ctx, server, found)
+	defer s.report(found)
+	return s.heal(ctx, server, found)
 }
 
 // heal gives those of some keys an expiry that have none, and are to have one.
-func (v *survey) heal(ctx context.Context, server rediswire.Server, found []finding) error {
+func (s *survey) heal(ctx context.Context, server rediswire.Server, found []finding) error {
 	var ill []*finding
 	var heal []rediswire.Command
 	for i := range found {
@@ -189,9 +189,9 @@ func dropGone(found []finding) ([]finding, error) {
 }
 
 // report calls Found of the keys' groups.
-func (v *survey) report(found []finding) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (s *survey) report(found []finding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range found {
 		f := &found[i]
 		f.group.Found(Found{f.key, f.text, f.bytes, f.expiry(), f.healed})

@@ -77,10 +77,10 @@ func underFaults(t *testing.T, open faults.Open) {
 						late = append(late, fmt.Sprintf("%v: failures have none of the classes %v\n%+v", seen.Policy, fault.Classes, seen))
 					}
 				}
-				switch {
-				case len(late) == 0:
+				if len(late) == 0 {
 					return
-				case try == tries:
+				}
+				if try == tries {
 					t.Fatal(strings.Join(late, "\n"))
 				}
 			}

@@ -21,16 +21,19 @@ func until(value string, clock func() time.Time) (d time.Duration, ok bool) {
 	}
 	from := func(at time.Time) time.Duration { return min(max(0, at.Sub(clock())), MaxTime) }
 	if n, ok := Number(value); ok {
-		switch {
-		case n < 1e9: // seconds from now; as a Unix time it would be before 2001
+		if n < 1e9 { // seconds from now; as a Unix time it would be before 2001
 			return Duration(n, time.Second), true
-		case n < 1e11:
+		}
+		if n < 1e11 {
 			return from(time.UnixMilli(int64(n * 1000))), true
-		case n < 1e14:
+		}
+		if n < 1e14 {
 			return from(time.UnixMilli(int64(n))), true
-		case n < 1e17:
+		}
+		if n < 1e17 {
 			return from(time.UnixMicro(int64(n))), true
-		case n < 9e18:
+		}
+		if n < 9e18 {
 			return from(time.Unix(0, int64(n))), true
 		}
 		return 0, false
