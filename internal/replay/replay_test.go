@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -242,7 +243,8 @@ func TestParts(t *testing.T) {
 // cost that were refused nobody knows.
 func TestNotes(t *testing.T) {
 	r := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
-	var says runtime.Overrides
+	var says atomic.Pointer[runtime.Overrides]
+	says.Store(new(runtime.Overrides))
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		recorder, err := raterecord.To(&out)
@@ -250,10 +252,10 @@ func TestNotes(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(recorder.Observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-			runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return says, nil }), time.Second))
+			runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return *says.Load(), nil }), time.Second))
 		for i := range 100 {
 			if i == 90 {
-				says.Rules = map[string]rule.Override{"r": {Max: new(int64(1))}}
+				says.Store(&runtime.Overrides{Rules: map[string]rule.Override{"r": {Max: new(int64(1))}}})
 			}
 			if d, err := l.Take(t.Context(), r.Limit(nil)); err == nil {
 				_ = l.Settle(t.Context(), d, 2)
@@ -285,8 +287,8 @@ func TestClockSteps(t *testing.T) {
 	for back, want := range map[time.Duration]int{0: 0, 50 * time.Millisecond: 0, time.Hour: 1} {
 		var out bytes.Buffer
 		synctest.Test(t, func(t *testing.T) {
-			behind := time.Duration(0)
-			recorder, err := raterecord.To(&out, raterecord.WithClock(func() time.Time { return time.Now().Add(-behind).Round(0) }))
+			var behind atomic.Int64
+			recorder, err := raterecord.To(&out, raterecord.WithClock(func() time.Time { return time.Now().Add(-time.Duration(behind.Load())).Round(0) }))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -294,7 +296,7 @@ func TestClockSteps(t *testing.T) {
 			for range 3 {
 				_, _ = l.Take(t.Context(), rule.Limit(nil))
 				time.Sleep(10 * time.Second)
-				behind = back
+				behind.Store(int64(back))
 			}
 			_, _ = l.Close(), recorder.Close()
 		})

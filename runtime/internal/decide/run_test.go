@@ -87,7 +87,7 @@ func TestStates(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMachine(t, c.answers)
 				if c.happens != nil {
-					go func() { time.Sleep(begin); c.happens(m) }()
+					go func() { time.Sleep(begin); synctest.Wait(); c.happens(m) }()
 				}
 				start := time.Now()
 				state, err := m.run(c.rules)
