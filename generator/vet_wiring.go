@@ -32,7 +32,7 @@ func (w wiring) warn(files []*model.File) {
 			construct := w.Types.Scope().Lookup(wrapper.Constructor)
 			if construct != nil && !used[construct] && (!construct.Exported() || w.Types.Name() == "main") {
 				w.report.Warn(diag.NotWired, wrapper.Decl.Spec.Name.Pos(), "%s is called nowhere in the package, and no other can call it, so these limits hold nothing: call it where the %s is made",
-					wrapper.Constructor, wrapper.Name).Over(wrapper.Name)
+					wrapper.Constructor, wrapper.Name).Mark(wrapper.Name)
 			}
 			if wrapper.Decl.Concrete != nil {
 				limited[w.Types.Scope().Lookup(wrapper.Name)] = wrapper
@@ -74,7 +74,7 @@ func (w wiring) warnValues(decl ast.Decl, limited map[types.Object]*model.Wrappe
 		}
 		if wrapper := limited[typeNameOf(selection.Recv())]; wrapper != nil && isLimitedMethod(wrapper, sel.Sel.Name) {
 			w.report.Warn(diag.NotWired, sel.Sel.Pos(), "%s of %s is passed on without its limits: pass on that of %s(…, limiter), or a function that calls it if that is meant",
-				sel.Sel.Name, wrapper.Name, wrapper.Constructor).Over(sel.Sel.Name)
+				sel.Sel.Name, wrapper.Name, wrapper.Constructor).Mark(sel.Sel.Name)
 		}
 		return true
 	})

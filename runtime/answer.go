@@ -40,7 +40,7 @@ func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, er
 		t := &c.Tries[i]
 		charged = charged || t.At != 0
 		if t.Lapses() && t.At != 0 {
-			l.ledger.Permits.Record(c.Charges[i].By(t), t, c.Arrived)
+			l.ledger.Permits.Record(c.Charges[i].DecidingPlan(t), t, c.Arrived)
 		}
 	}
 	if charged {
@@ -152,7 +152,7 @@ func (e *events) reportDecided(ctx context.Context, charges []decide.Charge, tri
 	}
 	for i := range charges {
 		c, t := &charges[i], &tries[i]
-		p := c.By(t)
+		p := c.DecidingPlan(t)
 		window, _ := p.Numbers.Present()
 		ev := observe.DecisionEvent{
 			Rule: p.Name, Source: t.Source, Mode: p.Rule.Mode, Algorithm: p.Rule.Algorithm, Window: window,
@@ -236,7 +236,7 @@ func (d *Decision) fill(charges []decide.Charge, tries []terms.Charge) (tightest
 		tightest = decide.Tightest(tries)
 	}
 	c := &tries[tightest]
-	p := charges[tightest].By(c)
+	p := charges[tightest].DecidingPlan(c)
 	d.Source = c.Source
 	if len(tries) > 1 && !c.Recalled {
 		d.Source = decide.Source(tries)

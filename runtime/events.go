@@ -79,7 +79,7 @@ func (e *events) reportHold(ctx context.Context, r *Rule, d time.Duration, bound
 // that refuses nobody.
 func (e *events) reportShadowRefusal(ctx context.Context, charge *decide.Charge, c *terms.Charge, by rule.Source,
 	arrived time.Duration) {
-	p := charge.By(c)
+	p := charge.DecidingPlan(c)
 	reportExceeded(ctx, p, c)
 	if skipped, due := e.log.RefusalDue(p.Declared, arrived, 0); due {
 		e.logRefusal(p, charge.Cost, &Decision{Source: by, Limit: p.Capacity, RetryAfter: c.RetryAfter,

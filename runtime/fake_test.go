@@ -52,7 +52,7 @@ type fakeStore struct {
 
 func newFake(opts ...runtime.MemoryOption) *fakeStore {
 	memory := runtime.NewMemoryStore(opts...)
-	s := &fakeStore{memory: memory, engine: rawstore.On(memory).Store}
+	s := &fakeStore{memory: memory, engine: rawstore.Wrap(memory).Store}
 	s.Store = rawstore.Shared(faked{s.engine, s}, nil)
 	return s
 }

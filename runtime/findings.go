@@ -36,13 +36,13 @@ func (l *Limiter) Findings() []observe.Finding {
 // ownFindings returns what the limiter itself, its store and its overrides have found.
 func (l *Limiter) ownFindings() []observe.Finding {
 	if l.wasCalled() {
-		l.events.log.Over(report.Unused)
+		l.events.log.Remove(report.Unused)
 	}
 	l.checkChanges()
 	if l.redis != nil && l.redis.accounts.Behind() {
 		l.events.log.Find(report.LedgerBehind, "", "")
 	} else {
-		l.events.log.Over(report.LedgerBehind)
+		l.events.log.Remove(report.LedgerBehind)
 	}
 	l.removeFindings(report.DistinctKeys, (*findings.Sample).Shared)
 	l.removeFindings(report.NothingCharged, (*findings.Sample).Charged)
@@ -79,7 +79,7 @@ func findingsOf(list *findings.List) (all []observe.Finding) {
 
 // removeFindings takes what a line says of rules from the list, where calls show that it is over.
 func (l *Limiter) removeFindings(line report.Line, over func(*findings.Sample) bool) {
-	l.events.log.OverFor(line, func(name string) bool {
+	l.events.log.RemoveRules(line, func(name string) bool {
 		for rule, s := range l.plans.Samples.All() {
 			if rule.Name == name && over(s) {
 				return true
@@ -120,7 +120,7 @@ func (l *Limiter) checkUse() {
 
 // recordSample notes what a decided charge shows of whether its rule counts.
 func (l *Limiter) recordSample(c *decide.Charge, t *terms.Charge, now time.Duration) {
-	p := c.By(t)
+	p := c.DecidingPlan(t)
 	if p.Sample.AsksCaller() && p.Sample.Call(calledByWrapper()) {
 		l.events.log.Find(report.WrappedTwice, p.Name, "")
 	}

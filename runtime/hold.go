@@ -106,7 +106,7 @@ func (l lent) TooLate(ctx context.Context, limit Limit, waited, after time.Durat
 		return l.refusalError(ctx, &LimitedError{Rule: limit.Rule.Name, Limit: limit.Max, RetryAfter: after})
 	}
 	charges := []decide.Charge{{Plan: p, Key: p.AppendKey(nil, rule.PartsOf(&limit).Bytes()), Cost: limit.Cost,
-		DeclaredMax: limit.Max, Limits: 1}}
+		Max: limit.Max, Limits: 1}}
 	tries := make([]terms.Charge, 1)
 	p.Charge(&tries[0], charges[0].Key, limit.Cost)
 	tries[0].Source, tries[0].RetryAfter = rule.SourceRecalled, after

@@ -43,7 +43,7 @@ func (s *distantStore) Take(ctx context.Context, calls []terms.Call) error {
 // eachCaller has callers of some processes call on one store, each process by a limiter.
 func eachCaller(store *runtime.MemoryStore, windows *sync.Map, processes, callers int, delay func(process int) func() time.Duration, call func(l *runtime.Limiter, process, caller int)) {
 	concurrently(processes, func(p int) {
-		limiter := runtime.New(rawstore.Shared(&distantStore{Store: rawstore.On(store).Store, windows: windows, delay: delay(p)}, store), quiet)
+		limiter := runtime.New(rawstore.Shared(&distantStore{Store: rawstore.Wrap(store).Store, windows: windows, delay: delay(p)}, store), quiet)
 		concurrently(callers, func(c int) { call(limiter, p, c) })
 		if err := limiter.Close(); err != nil {
 			panic(err)
@@ -224,7 +224,7 @@ func TestLeaseShorterThanTrip(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		rule := &runtime.Rule{Name: "hot", Algorithm: runtime.TokenBucket, Window: time.Second, Lease: 10 * time.Millisecond, Max: 1_000_000}
 		memory := runtime.NewMemoryStore()
-		s := &distantStore{Store: rawstore.On(memory).Store, windows: new(sync.Map), delay: func() time.Duration { return 8 * time.Millisecond }}
+		s := &distantStore{Store: rawstore.Wrap(memory).Store, windows: new(sync.Map), delay: func() time.Duration { return 8 * time.Millisecond }}
 		l := runtime.New(rawstore.Shared(s, memory), quiet)
 		var admitted atomic.Int64
 		concurrently(20, func(int) { admitted.Add(int64(passing(t, l, rule.Limit(nil), 1000))) })

@@ -122,7 +122,7 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, pai
 	parts, _ := rule.PartsOf(limit).Plain()
 	whole := p.KeyIn(&key, parts)
 	charges[0].Plan, charges[0].Key, charges[0].Limits = p, whole, 1
-	charges[0].Cost, charges[0].DeclaredMax = limit.Cost, limit.Max
+	charges[0].Cost, charges[0].Max = limit.Cost, limit.Max
 	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, whole, limit.Cost
 	try := decide.Try{Arrived: clock.Now()}
 	if l.processCap != nil && !p.Unsatisfiable(limit.Cost) {

@@ -73,7 +73,7 @@ func TestEmptyCalls(t *testing.T) {
 			}
 		}
 	}
-	store := rawstore.On(runtime.NewMemoryStore())
+	store := rawstore.Wrap(runtime.NewMemoryStore())
 	for _, calls := range [][]rawstore.Call{nil, {}, {{}}, {{}, {Charges: []rawstore.Charge{}}}} {
 		ok(t, errors.Join(store.Take(ctx, calls), store.Peek(ctx, calls)))
 	}

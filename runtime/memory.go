@@ -21,7 +21,7 @@ type backend struct {
 	terms.Store              // nil: every call is decided by its rule's failure policy
 	memory      *MemoryStore // that decides, or stands behind what decides, or nil
 	redis       *RedisStore  // likewise
-	own         bool         // one of the two decides, which takes a bounded time
+	builtIn     bool         // one of the two decides, which takes a bounded time
 	leases      bool         // a process may lease limits, because other processes share them
 }
 
@@ -81,5 +81,5 @@ func (s *MemoryStore) backend() backend {
 	if s == nil || s.states == nil {
 		return backend{}
 	}
-	return backend{Store: s.states, memory: s, own: true}
+	return backend{Store: s.states, memory: s, builtIn: true}
 }

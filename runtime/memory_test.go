@@ -126,7 +126,7 @@ func TestMemoryStoreConflict(t *testing.T) {
 		return rawstore.Call{Charges: []rawstore.Charge{chargeOf(log, "other", 1), chargeOf(second, "k", 1)}}
 	}
 	calls := []rawstore.Call{single(bucket, "k", 1)[0], single(&shadow, "k", 1)[0], both(bucket), both(&shadow), single(log, "k", 1)[0]}
-	ok(t, rawstore.On(store).Take(t.Context(), calls))
+	ok(t, rawstore.Wrap(store).Take(t.Context(), calls))
 	const want = `the key of rule "bucket" holds the state of another algorithm`
 	for i, call := range calls[:3] {
 		if call.Err == nil || call.Err.Error() != want {
@@ -149,7 +149,7 @@ func TestMemoryStoreAllocates(t *testing.T) {
 		for n := 1; n <= len(charges); n++ {
 			store := runtime.NewMemoryStore()
 			store.SetClock(century.UnixMicro)
-			engine := rawstore.On(store).Store
+			engine := rawstore.Wrap(store).Store
 			for i := range charges {
 				c := rawstore.Charge{Rule: r, Key: []byte{byte(i)}, Max: 3, Cost: 1}
 				charges[i] = c.Engine()

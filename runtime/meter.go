@@ -53,7 +53,7 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 	var keys [rule.MaxLimits]string // without the namespace
 	for limit, made, ok := d.charged(0); ok; limit, made, ok = d.charged(len(m.limits)) {
 		i, advance := len(m.limits), int64(0)
-		if made.At != 0 && i < len(used) && used[i] >= 0 && algorithm.Of(limit.Rule.Algorithm).Lacks["meter"] == "" {
+		if made.At != 0 && i < len(used) && used[i] >= 0 && algorithm.RowOf(limit.Rule.Algorithm).Lacks["meter"] == "" {
 			advance = max(0, limit.Cost-used[i])
 		}
 		keys[i] = plan.Start("", limit.Rule) + limit.Key.String()
@@ -184,7 +184,7 @@ func (m *metered) takePart(wants []ledger.Want, try bool) (err error) {
 	limits, waits := make([]Limit, len(wants)), false
 	for i := range wants {
 		limits[i] = m.limits[wants[i].Limit].WithCost(wants[i].Cost)
-		if algorithm.Of(limits[i].Rule.Algorithm).Lacks["meter"] != "" {
+		if algorithm.RowOf(limits[i].Rule.Algorithm).Lacks["meter"] != "" {
 			return l.refusalError(m.meter.Ctx, fmt.Errorf("%w: rule %q: the permits of a call cannot grow", ErrInvalidLimit,
 				limits[i].Rule.Name))
 		}
@@ -227,7 +227,7 @@ func (m *metered) takePart(wants []ledger.Want, try bool) (err error) {
 // meterContext returns a context for a trip that goes on when the call's has ended. A store that
 // does not bound it then has [SettleTimeout] left.
 func (l *Limiter) meterContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	if l.store.own {
+	if l.store.builtIn {
 		return l.settleContext(ctx)
 	}
 	trip, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -95,7 +95,7 @@ func New(store Store, opts ...Option) *Limiter {
 		if l.processCap != nil {
 			l.processCap.counts.InProcess.Clock = m.states.Clock
 		}
-		l.hasMemory = l.events.addTo(&m.listeners) && l.store.own
+		l.hasMemory = l.events.addTo(&m.listeners) && l.store.builtIn
 		l.peers = &m.peers
 	}
 	l.engine.Alone.Lost = func(blocked bool) {
@@ -116,7 +116,7 @@ func New(store Store, opts ...Option) *Limiter {
 	if l.store.Store == nil && l.enabled == nil {
 		l.events.log.Find(report.NoStore, "", "")
 	}
-	if l.store.own && l.store.memory != nil && l.plans.Replicas > 1 { // each of which admits as much as a rule does
+	if l.store.builtIn && l.store.memory != nil && l.plans.Replicas > 1 { // each of which admits as much as a rule does
 		l.events.log.MemoryOfReplicas()
 	}
 	l.followOverrides()
@@ -139,7 +139,7 @@ func (l *Limiter) build() {
 	l.plans.NewPlan, l.plans.Factors.Make, l.plans.Factors.Changed = l.completePlan, l.newFactor, l.reportFactor
 	e := &l.engine
 	e.Store = l.store.Store
-	if l.store.own && l.store.memory != nil {
+	if l.store.builtIn && l.store.memory != nil {
 		e.InProcess = l.store.memory.states
 	}
 	if l.redis != nil {
@@ -159,7 +159,7 @@ func (l *Limiter) build() {
 	if l.events.hearSettled {
 		c.Settling = l.events.reportSettling
 	}
-	if l.redis != nil && l.store.own {
+	if l.redis != nil && l.store.builtIn {
 		c.Returner = l.redis.router
 	}
 	l.ledger = ledger.New(c)
@@ -180,7 +180,7 @@ func (l *Limiter) completePlan(p *plan.Plan) {
 	switch {
 	case r.Block == 0:
 	case r.Mode.Refuses():
-		l.events.log.OverFor(report.IdleBlock, func(rule string) bool { return rule == r.Name })
+		l.events.log.RemoveRules(report.IdleBlock, func(rule string) bool { return rule == r.Name })
 	default:
 		l.events.log.Find(report.IdleBlock, r.Name, "")
 	}

@@ -157,8 +157,8 @@ func (l *Limiter) override(o Overrides, fresh, again bool) error {
 		l.reports.soon(reportSoon)
 	}
 	if fresh {
-		l.events.log.Over(report.Rejected)
-		l.events.log.Over(report.Unread)
+		l.events.log.Remove(report.Rejected)
+		l.events.log.Remove(report.Unread)
 	}
 	if next != current || fresh && again {
 		l.events.log.OverridesInForce(!next.Off, next.Names())
@@ -171,7 +171,7 @@ func (l *Limiter) override(o Overrides, fresh, again bool) error {
 // the keys of each rule that were looked at before.
 func (l *Limiter) checkKeys(checked map[*Rule]*plan.KeyOverrides) {
 	keys := l.plans.Overrides().Keys
-	l.events.log.OverFor(report.UnfitKeys, func(rule string) bool { return keys[rule] == nil })
+	l.events.log.RemoveRules(report.UnfitKeys, func(rule string) bool { return keys[rule] == nil })
 	for r, s := range l.plans.Samples.All() {
 		k := keys[r.Name]
 		if checked[r] == k || s.Key() == nil {
@@ -181,7 +181,7 @@ func (l *Limiter) checkKeys(checked map[*Rule]*plan.KeyOverrides) {
 		if k == nil {
 			continue
 		}
-		l.events.log.OverFor(report.UnfitKeys, func(rule string) bool { return rule == r.Name })
+		l.events.log.RemoveRules(report.UnfitKeys, func(rule string) bool { return rule == r.Name })
 		if n := k.Unfit(s.Key()); n > 0 {
 			which := strconv.Itoa(n) + " of " + strconv.Itoa(k.Len())
 			l.events.log.Find(report.UnfitKeys, r.Name, which, slog.String("keys", which))

@@ -189,7 +189,7 @@ func TestPanicWhileWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var waits recorder[observe.WaitEvent]
 		memory := runtime.NewMemoryStore()
-		limiter := runtime.New(rawstore.New(&panickyStore{Store: rawstore.On(memory).Store}, memory), quiet, observing(observe.Observer{Wait: withContext(waits.add)}))
+		limiter := runtime.New(rawstore.New(&panickyStore{Store: rawstore.Wrap(memory).Store}, memory), quiet, observing(observe.Observer{Wait: withContext(waits.add)}))
 		limit := (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Wait: time.Second}).Limit(nil)
 		taken(t, limiter, limit)
 		for range 3 { // the first waits in vain, the second need not wait, and the third does

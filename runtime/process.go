@@ -228,7 +228,7 @@ func (l *Limiter) report() {
 	text, _ := json.Marshal(p)
 	err := l.send(server.Report{Text: string(text), Digest: p.Digest, Rules: string(told), Calls: l.tellCalls()})
 	if err == nil {
-		l.events.log.Over(report.ReportRefused)
+		l.events.log.Remove(report.ReportRefused)
 		l.checkNamespaces()
 	} else if ClassOf(err) == observe.ClassAuth { // with other faults calls have the same
 		l.events.log.Find(report.ReportRefused, "", "", slog.Any("error", err))
@@ -252,7 +252,7 @@ func (l *Limiter) checkNamespaces() {
 		l.reports.blind = ClassOf(err) == observe.ClassAuth
 		return
 	}
-	l.events.log.OverFor(report.Namespaces, func(rule string) bool { return rule == "" && len(others) == 0 })
+	l.events.log.RemoveRules(report.Namespaces, func(rule string) bool { return rule == "" && len(others) == 0 })
 	for _, other := range others {
 		l.events.log.Find(report.Namespaces, "", other, slog.String("namespace", other))
 	}

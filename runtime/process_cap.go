@@ -62,7 +62,7 @@ func (l *Limiter) chargeCap(ctx context.Context, paid *paidCap, d *Decision) err
 		return fmt.Errorf("%w: rule %q: a process cap has no Reserve, since nothing settles its charges: leave it out",
 			ErrInvalidLimit, r.Name)
 	}
-	if algorithm.Of(r.Algorithm).Is(algorithm.Lends) {
+	if algorithm.RowOf(r.Algorithm).Is(algorithm.Lends) {
 		return fmt.Errorf("%w: rule %q: a process cap is no %v, since nothing returns its permits: give the limits of the calls one beside their own",
 			ErrInvalidLimit, r.Name, r.Algorithm)
 	}

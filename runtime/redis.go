@@ -184,7 +184,7 @@ func (s *RedisStore) backend() backend {
 	if s == nil || s.router == nil {
 		return backend{}
 	}
-	return backend{Store: s.router, redis: s, own: true, leases: true}
+	return backend{Store: s.router, redis: s, builtIn: true, leases: true}
 }
 
 func (s lentStore) Failures() map[observe.ErrorClass]int64 {

@@ -140,12 +140,12 @@ func testClusterRefundOnce(t *testing.T, cluster *redistest.Cluster) {
 	}
 	// Once before, so that the scripts are known.
 	must(t, store, take, calls)
-	ok(t, rawstore.On(store).Settle(t.Context(), charges()))
+	ok(t, rawstore.Wrap(store).Settle(t.Context(), charges()))
 	must(t, store, take, calls)
 	count.sent()
 	last := cluster.Master(cluster.Slot(keys[2]))
 	last.Pause()
-	err := rawstore.On(hasty).Settle(t.Context(), charges())
+	err := rawstore.Wrap(hasty).Settle(t.Context(), charges())
 	last.Resume()
 	if err == nil {
 		t.Error("a master that does not answer is no error")
@@ -211,7 +211,7 @@ func testReservedShare(t *testing.T, cluster *redistest.Cluster) {
 		if call(other).Allowed {
 			t.Fatal("there was room")
 		}
-		ok(t, rawstore.On(one).Settle(t.Context(), []rawstore.Charge{reserved})) // at 0: given back
+		ok(t, rawstore.Wrap(one).Settle(t.Context(), []rawstore.Charge{reserved})) // at 0: given back
 		given := time.Now()
 		eventually(t, "there is room", func() bool { return call(other).Allowed })
 		least = min(least, time.Since(given))

@@ -108,7 +108,7 @@ func TestNothingPrivateOfStores(t *testing.T) {
 	}
 	t.Run("a store of the program's", func(t *testing.T) {
 		var w notes
-		store := &quotingStore{Store: rawstore.On(runtime.NewMemoryStore()).Store}
+		store := &quotingStore{Store: rawstore.Wrap(runtime.NewMemoryStore()).Store}
 		w.use(t, w.limiter(rawstore.New(store, nil), closed), nil, func() { store.err = quotes })
 		w.find(t)
 	})

@@ -187,7 +187,7 @@ func (l *Limiter) correct(b *ledger.Settlement, limit *Limit, made ledger.Made, 
 
 // settleContext returns a context with the values of ctx that does not end with it.
 func (l *Limiter) settleContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	if !l.store.own {
+	if !l.store.builtIn {
 		return context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 	}
 	if l.store.memory == nil { // which has no use for it

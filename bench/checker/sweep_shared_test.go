@@ -23,7 +23,7 @@ func simulateShared(t *testing.T, name string, limits []limit) []judge.SharedRec
 		slow := takerFunc(func(ctx context.Context, calls []rawstore.Call) error {
 			time.Sleep(rand.N(40 * time.Microsecond))
 			defer func() { time.Sleep(rand.N(40 * time.Microsecond)) }()
-			return rawstore.On(store).Take(ctx, calls)
+			return rawstore.Wrap(store).Take(ctx, calls)
 		})
 		s := &share{limits: limits, write: func(output []byte) error {
 			records = judge.Parse(records, output)

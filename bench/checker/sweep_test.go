@@ -23,7 +23,7 @@ func simulate(t *testing.T, name string, limits []limit) []judge.Record {
 		batch := newBatch(limits)
 		for range 2000 {
 			batch.fill(1+rand.IntN(judge.MaxBatch), time.Now())
-			output, err := batch.take(context.Background(), rawstore.On(store))
+			output, err := batch.take(context.Background(), rawstore.Wrap(store))
 			if err != nil {
 				t.Fatal(err)
 			}

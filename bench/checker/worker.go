@@ -51,7 +51,7 @@ func (w *worker) run(ctx context.Context) error {
 		// clock that could be checked.
 		options = append(options, runtime.WithRefusalMemory(0))
 	}
-	var store taker = rawstore.On(runtime.NewRedisStore(client, options...))
+	var store taker = rawstore.Wrap(runtime.NewRedisStore(client, options...))
 	if w.algorithms == controlName {
 		store = &control{client: client, now: w.now}
 	}

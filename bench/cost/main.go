@@ -98,7 +98,7 @@ func take(ctx context.Context, store runtime.Store, rules []*runtime.Rule) ([]ra
 	for i, rule := range rules {
 		calls[i].Charges = []rawstore.Charge{{Rule: rule, Key: []byte(rule.Name), Max: rule.Max, Cost: 1, Wait: rule.Wait}}
 	}
-	if err := rawstore.On(store).Take(ctx, calls); err != nil {
+	if err := rawstore.Wrap(store).Take(ctx, calls); err != nil {
 		return nil, err
 	}
 	results := make([]rawstore.Result, len(rules))

@@ -180,14 +180,14 @@ func (w *worker) row(out io.Writer) error {
 	take := func(max int64, allowed bool) func(int64) error {
 		return func(int64) error {
 			calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: max, Cost: w.cost, Wait: w.rule.Wait}}}}
-			if err := rawstore.On(w.store).Take(w.ctx, calls); err != nil || calls[0].Err != nil || calls[0].Charges[0].Allowed != allowed {
+			if err := rawstore.Wrap(w.store).Take(w.ctx, calls); err != nil || calls[0].Err != nil || calls[0].Charges[0].Allowed != allowed {
 				return fmt.Errorf("%+v, %w", calls[0], err)
 			}
 			return nil
 		}
 	}
 	refund := func(at int64) error {
-		return rawstore.On(w.store).Settle(w.ctx, []rawstore.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: w.rule.Max, Cost: w.cost, Result: rawstore.Result{At: at}}})
+		return rawstore.Wrap(w.store).Settle(w.ctx, []rawstore.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: w.rule.Max, Cost: w.cost, Result: rawstore.Result{At: at}}})
 	}
 	small := w.cost // a max that the state uses up
 	if w.stored() {
@@ -254,6 +254,6 @@ func (w *worker) begin(idle time.Duration) (middle int64, err error) {
 		return s.middle, err
 	}
 	calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: w.rule.Max, Cost: w.cost, Wait: w.rule.Wait}}}}
-	err = rawstore.On(w.store).Take(w.ctx, calls)
+	err = rawstore.Wrap(w.store).Take(w.ctx, calls)
 	return calls[0].Charges[0].At, err
 }

@@ -28,7 +28,7 @@ func (c *proposeCommand) fromRedis(ctx context.Context, name string) (err error)
 	if err != nil {
 		return err
 	}
-	if a := d.Algorithm; !algorithm.Of(a).Is(algorithm.Slides) {
+	if a := d.Algorithm; !algorithm.RowOf(a).Is(algorithm.Slides) {
 		return usagef("Redis does not know what callers of a %v have used in the last window: record them, see package raterecord", a)
 	}
 	if err := c.open(ctx, true); err != nil {

@@ -61,7 +61,7 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 		}
 		i.Bytes, _ = c.Client.MemoryUsage(ctx, i.RedisKey).Result() // not every user may ask
 	}
-	if algorithm.Of(d.Algorithm).Is(algorithm.Lends) {
+	if algorithm.RowOf(d.Algorithm).Is(algorithm.Lends) {
 		processes, err := c.Processes(ctx)
 		if err != nil {
 			c.logger().Printf("who holds permits is not known: %v", c.explained(err))

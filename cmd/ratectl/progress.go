@@ -26,7 +26,7 @@ func (s *session) progress(ctx context.Context) (stop func()) {
 		s.scans.total.Add(c.DBSize(ctx).Val())
 		return nil
 	})
-	line := progress.On(s.err)
+	line := progress.NewLine(s.err)
 	s.scans.line.Store(line)
 	return func() {
 		s.scans.line.Store(nil)

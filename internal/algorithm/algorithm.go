@@ -112,8 +112,8 @@ var Names = func() (names []string) {
 // unknown is the row of names that are none.
 var unknown = Row{Most: MaxCount, MostCost: MaxCount, Seconds: minute}
 
-// Named returns the plain row of a name. Of an unknown name it has no name.
-func Named(name string) *Row {
+// RowByName returns the plain row of a name. Of an unknown name it has no name.
+func RowByName(name string) *Row {
 	for a := range Rows {
 		if Rows[a].Name == name {
 			return &Rows[a]
@@ -144,9 +144,9 @@ func Choose[A ~uint8](of A, has Need) Algorithm {
 	return LogZSet
 }
 
-// Of returns the plain row of the name at a place in Names. The row of a place that Names does not
+// RowOf returns the plain row of the name at a place in Names. The row of a place that Names does not
 // have is without a name.
-func Of[A ~uint8](of A) *Row {
+func RowOf[A ~uint8](of A) *Row {
 	if int(of) < len(chosen) {
 		return Choose(of, 0).Row()
 	}

@@ -10,7 +10,7 @@ func TestRows(t *testing.T) {
 	suffixes := map[string]Algorithm{}
 	for a := range Algorithms {
 		r := a.Row()
-		plain := Named(r.Name)
+		plain := RowByName(r.Name)
 		other, shared := suffixes[r.Suffix]
 		suffixes[r.Suffix] = a
 		if shared {

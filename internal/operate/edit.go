@@ -177,7 +177,7 @@ func (c *Core) WithoutEffect(ctx context.Context, edits []override.Edit, done []
 // AtOnce returns how much a bucket admits at once if its rule says so, or 0. The burst of a queue is
 // how many may wait.
 func (r Rule) AtOnce() int64 {
-	if r.Wait > 0 && algorithm.Of(r.Algorithm).Meets(algorithm.Wait) {
+	if r.Wait > 0 && algorithm.RowOf(r.Algorithm).Meets(algorithm.Wait) {
 		return 0
 	}
 	return r.Burst

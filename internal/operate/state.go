@@ -60,7 +60,7 @@ func (s State) Refuses() bool { return slices.Contains([]string{Refused, Held, B
 
 // State returns what a call of a cost of 1 would find now, also of a key that another program has written.
 func (c *Core) State(ctx context.Context, r Rule, key *runtime.Key) (State, error) {
-	k := State{Rule: r.Name, Key: key.Pattern(), Shadow: c.Shadows(r, key), Window: r.Per(), Permits: algorithm.Of(r.Algorithm).Is(algorithm.Lends)}
+	k := State{Rule: r.Name, Key: key.Pattern(), Shadow: c.Shadows(r, key), Window: r.Per(), Permits: algorithm.RowOf(r.Algorithm).Is(algorithm.Lends)}
 	limit, standsIn := c.limitOf(r, key)
 	usages, err := c.Limiter.Usage(ctx, limit)
 	on := c.Modes.Enabled

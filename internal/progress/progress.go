@@ -36,11 +36,11 @@ func New(file *os.File) *Line {
 	if os.Getenv("TERM") == "dumb" || !IsTerminal(file) {
 		return nil
 	}
-	return On(file)
+	return NewLine(file)
 }
 
-// On returns a line on what is known to be a terminal.
-func On(terminal io.Writer) *Line { return &Line{out: terminal, now: time.Now} }
+// NewLine returns a line on what is known to be a terminal.
+func NewLine(terminal io.Writer) *Line { return &Line{out: terminal, now: time.Now} }
 
 // Show shows a text in place of the one before. Of texts that follow each other
 // within a tenth of a second only the first is shown.

@@ -122,7 +122,7 @@ func (t *Tally) states(limiters []weak.Pointer[runtime.Limiter]) map[*rule]ruleS
 				if s.declared == nil {
 					s.declared = state
 				}
-				s.holds = s.holds || algorithm.Of(state.Rule.Algorithm).Is(algorithm.Lends)
+				s.holds = s.holds || algorithm.RowOf(state.Rule.Algorithm).Is(algorithm.Lends)
 				s.leases = s.leases || state.Rule.Lease > 0
 			})
 		}

@@ -86,7 +86,7 @@ func (f *Files) Survey() (*Survey, error) {
 
 // isExact reports whether a charge of the rule counts as when the store has made it.
 func isExact(r *runtime.Rule) bool {
-	return algorithm.Of(r.Algorithm).Takes("resolution") && r.Resolution == 0
+	return algorithm.RowOf(r.Algorithm).Takes("resolution") && r.Resolution == 0
 }
 
 // Events calls visit with the events of all recordings in the order of their times, each recording

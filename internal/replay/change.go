@@ -41,7 +41,7 @@ func NewPlan() *Plan {
 // CountBy makes a rule count in another way, and drops what that has no use for.
 func CountBy(r *runtime.Rule, a runtime.Algorithm) {
 	r.Algorithm = a
-	row := algorithm.Of(a)
+	row := algorithm.RowOf(a)
 	if !row.Takes("storage") {
 		r.Storage, r.Resolution = 0, 0
 	}

@@ -37,7 +37,7 @@ type Proposals struct {
 // Propose finds the lowest max of a rule that refuses no more than each share, and with compare for other
 // algorithms too. It replays the calls that the rule may depend on, and no others.
 func (rs *Records) Propose(ctx context.Context, name string, plan *Plan, compare bool) (p Proposals, err error) {
-	of, err := rs.Of(name)
+	of, err := rs.Select(name)
 	if err != nil {
 		return p, err
 	}
@@ -47,7 +47,7 @@ func (rs *Records) Propose(ctx context.Context, name string, plan *Plan, compare
 	}
 	p.Found, p.Last = s.found[p.All[0].Max], s.last
 	declared := p.Found.Changed().Algorithm
-	lends := func(a runtime.Algorithm) bool { return algorithm.Of(a).Is(algorithm.Lends) }
+	lends := func(a runtime.Algorithm) bool { return algorithm.RowOf(a).Is(algorithm.Lends) }
 	for a := runtime.SlidingLog; compare && int(a) < len(algorithm.Names); a++ {
 		if a == declared || lends(a) || lends(declared) {
 			continue

@@ -126,9 +126,9 @@ func prefixOf(r *runtime.Rule) string {
 	return r.Prefix
 }
 
-// Of returns records of the calls that a rule limits, and of the calls on which those may depend. It
+// Select returns records of the calls that a rule limits, and of the calls on which those may depend. It
 // reads the files once.
-func (rs *Records) Of(rule string) (*Records, error) {
+func (rs *Records) Select(rule string) (*Records, error) {
 	of := *rs
 	for i, state := range rs.files.Names.Rules {
 		if state.Declared.Name == rule {
@@ -310,7 +310,7 @@ func (r *run) verify(ev *record.Event) error {
 func (r *run) waitedBesideOthers(ev *record.Event) bool {
 	return ev.Waited > 0 && (len(ev.Limits) > 1 || ev.Partial) && slices.ContainsFunc(ev.Limits, func(l record.Limit) bool {
 		of := r.files.Names.Rules[l.Rule].Rule
-		return of.Wait > 0 && algorithm.Of(of.Algorithm).Meets(algorithm.Wait) && of.Mode.Refuses()
+		return of.Wait > 0 && algorithm.RowOf(of.Algorithm).Meets(algorithm.Wait) && of.Mode.Refuses()
 	})
 }
 

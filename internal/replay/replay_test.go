@@ -215,7 +215,7 @@ func TestParts(t *testing.T) {
 	for name, events := range map[string]int{"alone": 500, "a": 1500, "c": 1500} {
 		plan := NewPlan()
 		plan.Sets[name] = append(plan.Sets[name], func(r *runtime.Rule) bool { r.Max = 2; return true })
-		part, err := records.Of(name)
+		part, err := records.Select(name)
 		if err != nil || len(part.kept) != events {
 			t.Fatalf("%s: %d events, %v", name, len(part.kept), err)
 		}
@@ -234,7 +234,7 @@ func TestParts(t *testing.T) {
 			}
 		}
 	}
-	if _, err := records.Of("alon"); err == nil || !strings.Contains(err.Error(), `did you mean "alone"`) {
+	if _, err := records.Select("alon"); err == nil || !strings.Contains(err.Error(), `did you mean "alone"`) {
 		t.Error(err)
 	}
 }

@@ -341,7 +341,7 @@ func KeyBytes(r *runtime.Rule, events int64) int64 {
 // Text describes a rule in a few words.
 func Text(r *runtime.Rule, max int64) string {
 	text := fmt.Sprintf("%d per %v", max, r.Window)
-	if algorithm.Of(r.Algorithm).Is(algorithm.Lends) {
+	if algorithm.RowOf(r.Algorithm).Is(algorithm.Lends) {
 		text = fmt.Sprintf("%d at a time", max)
 	} else if r.Period != rule.NoPeriod {
 		text = fmt.Sprintf("%d per %v", max, r.Period)

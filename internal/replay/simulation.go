@@ -275,7 +275,7 @@ func (sim *simulation) keep(ev *record.Event, asked [rule.MaxLimits]int, late in
 			sim.plan(sim.decider.Now+life/spec.Renewals, task{renews: h})
 		}
 		if l.Charged == 0 { // it was refused when it was recorded, so nobody knows for how long it would have run
-			if algorithm.Of(t.rule.Algorithm).Is(algorithm.Lends) {
+			if algorithm.RowOf(t.rule.Algorithm).Is(algorithm.Lends) {
 				sim.plan(sim.decider.Now+sim.hold(l.Rule), task{ends: h})
 				sim.run.result.assumedHolds++
 				sim.run.result.rule(l.Rule).About = true
@@ -324,7 +324,7 @@ func (sim *simulation) settle(ev *record.Event) error {
 			continue
 		}
 		h.request.Terms = t.Terms // by the rule that holds now
-		if algorithm.Of(t.rule.Algorithm).Is(algorithm.Lends) {
+		if algorithm.RowOf(t.rule.Algorithm).Is(algorithm.Lends) {
 			d := sim.names.Rules[l.Rule].Declared
 			if sim.holds[d] == nil {
 				sim.holds[d] = new(mean)

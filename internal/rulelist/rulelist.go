@@ -71,7 +71,7 @@ func New(r *runtime.Rule) Rule {
 	if r.Hold {
 		l.Hold = true
 	}
-	row := algorithm.Of(r.Algorithm)
+	row := algorithm.RowOf(r.Algorithm)
 	if row.Takes("storage") {
 		l.Storage = r.Storage.String()
 	}

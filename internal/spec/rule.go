@@ -25,7 +25,7 @@ type Rule struct {
 // IsQueue reports whether calls stand in line, and leave it evenly spaced.
 func (r *Rule) IsQueue() bool { return r.Wait > 0 && r.plain().Meets(algorithm.Wait) }
 
-func (r *Rule) plain() *algorithm.Row { return algorithm.Named(r.Algorithm) }
+func (r *Rule) plain() *algorithm.Row { return algorithm.RowByName(r.Algorithm) }
 
 // Takes returns why the algorithm does not take an option that most do.
 func (r *Rule) Takes(option string) error {

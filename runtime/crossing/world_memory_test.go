@@ -42,7 +42,7 @@ func (m *inMemory) parts() bool                      { return false }
 func (m *inMemory) back(time.Duration) time.Duration { return 0 }
 
 func (m *inMemory) store(int) runtime.Store {
-	faulty := faultyStore{rawstore.On(m.memory).Store, m}
+	faulty := faultyStore{rawstore.Wrap(m.memory).Store, m}
 	if m.leases {
 		return rawstore.Shared(faulty, m.memory)
 	}

@@ -71,7 +71,7 @@ func (f *file) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	}
 	f.last, f.current = &sum, read
 	over := read.over(time.Now())
-	f.lines.OverFor(report.OverrideOver, func(rule string) bool { return !slices.Contains(over, rule) })
+	f.lines.RemoveRules(report.OverrideOver, func(rule string) bool { return !slices.Contains(over, rule) })
 	for _, rule := range over {
 		f.lines.Find(report.OverrideOver, rule, "")
 	}

@@ -63,7 +63,7 @@ func isService(path string) bool {
 
 // checkRule returns why a rule cannot be that of a peer, or never works.
 func checkRule(l *PeerLimit) error {
-	r, row := &l.Rule, algorithm.Of(l.Rule.Algorithm)
+	r, row := &l.Rule, algorithm.RowOf(l.Rule.Algorithm)
 	switch {
 	case r.Name == "":
 		return fmt.Errorf("a rule has no Name")

@@ -59,7 +59,7 @@ func TestNoneStarves(t *testing.T) {
 				var served [replicas]int
 				var wg sync.WaitGroup
 				for i := range replicas {
-					store, callers := farStore{Store: rawstore.On(shared).Store}, int(3*max(1, c.most/150))
+					store, callers := farStore{Store: rawstore.Wrap(shared).Store}, int(3*max(1, c.most/150))
 					switch i {
 					case 0:
 						callers = c.callers

@@ -51,7 +51,7 @@ func newLimit(l *PeerLimit) (*limit, error) {
 	margin := cmp.Or(l.Margin, min(r.Window/marginShare, longMargin))
 	r.Window = min(r.Window+max(0, margin), rule.MaxWindow).Truncate(time.Microsecond)
 	margin = r.Window - l.Rule.Window
-	bucket := algorithm.Of(r.Algorithm).Is(algorithm.Drains)
+	bucket := algorithm.RowOf(r.Algorithm).Is(algorithm.Drains)
 	if bucket && margin > 0 && (r.Burst > 0 || l.Most == 0) { // else the burst is what the peer sets
 		// The peer may receive the burst and what drains in the margin at once.
 		r.Burst = max(1, cmp.Or(r.Burst, r.Max)-int64(math.Ceil(float64(r.Max)*margin.Seconds()/l.Rule.Window.Seconds())))

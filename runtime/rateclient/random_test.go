@@ -201,7 +201,7 @@ func randomPeers(t *testing.T, seed uint64) {
 		limit.Cost = func(*http.Request) int64 { return 1 + rand.Int64N(min(3, int64(most))) }
 	}
 	first := runtime.NewMemoryStore(runtime.WithClock(time.Now)) // has what peers have said
-	servers := &pair{master: rawstore.On(first).Store, replica: rawstore.On(runtime.NewMemoryStore(runtime.WithClock(time.Now))).Store}
+	servers := &pair{master: rawstore.Wrap(first).Store, replica: rawstore.Wrap(runtime.NewMemoryStore(runtime.WithClock(time.Now))).Store}
 	store := rawstore.New(pairStore{servers.master, servers}, first)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup

@@ -93,7 +93,7 @@ func TestHalvedPeerIsUsed(t *testing.T) {
 							"RateLimit":        fmt.Sprintf(`"a";r=%d;t=10`, p.Left(at)),
 						}
 					}}
-					transport := newTransport(t, s, rawstore.New(farStore{Store: rawstore.On(store).Store}, store), rateclient.Peer{Pattern: "a.test/", Wait: time.Hour, Limits: []rateclient.PeerLimit{{
+					transport := newTransport(t, s, rawstore.New(farStore{Store: rawstore.Wrap(store).Store}, store), rateclient.Peer{Pattern: "a.test/", Wait: time.Hour, Limits: []rateclient.PeerLimit{{
 						Rule: runtime.Rule{Name: "peer", Window: window, Max: most}}}})
 					for range callers {
 						wg.Go(func() {

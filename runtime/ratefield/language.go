@@ -19,10 +19,10 @@ const (
 // in [runtime.MessageText]. The function is called from many goroutines.
 type Messages func(language, rule string) string
 
-// For returns the first text for a rule in the languages that a client accepts, by the
+// Choose returns the first text for a rule in the languages that a client accepts, by the
 // lines of its header Accept-Language, and the language. Both are empty if there is no
 // text. A function that panics has none.
-func (m Messages) For(accept []string, rule string) (text, language string) {
+func (m Messages) Choose(accept []string, rule string) (text, language string) {
 	if m == nil {
 		return "", ""
 	}

@@ -45,7 +45,7 @@ func StateOf(ev *observe.DecisionEvent) (l State, ok bool) {
 	if !ev.Mode.Refuses() || ev.Source == rule.SourceProcess {
 		return l, false
 	}
-	row := algorithm.Of(ev.Algorithm)
+	row := algorithm.RowOf(ev.Algorithm)
 	return State{
 		Rule: ev.Rule, Outgoing: ev.Outgoing, Quota: ev.Limit, max: ev.Max, Left: ev.Remaining,
 		window: ev.Window, RetryAfter: ev.RetryAfter, ResetAfter: ev.ResetAfter, MoreAfter: ev.MoreAfter,

@@ -156,7 +156,7 @@ func (r *Record) RetryAfter(limited *runtime.LimitedError) time.Duration {
 			}
 		}
 	}
-	if !algorithm.Of(limited.Algorithm()).Is(algorithm.Lends) {
+	if !algorithm.RowOf(limited.Algorithm()).Is(algorithm.Lends) {
 		return limited.RetryAfter
 	}
 	var holds *Holds

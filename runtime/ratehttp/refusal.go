@@ -144,7 +144,7 @@ func answerTo(e *exchange, r *http.Request, cause error) Answer {
 		a.Status, a.Detail, a.Reason = http.StatusInternalServerError, "The limits of the request cannot be applied.", ratefield.ReasonInvalid
 		return a
 	}
-	if text, language := c.messages.For(r.Header["Accept-Language"], rule); text != "" && a.Reason != ratefield.ReasonCapacity {
+	if text, language := c.messages.Choose(r.Header["Accept-Language"], rule); text != "" && a.Reason != ratefield.ReasonCapacity {
 		wait := time.Duration(a.RetryAfter) * time.Second
 		if a.Reason == ratefield.ReasonNever {
 			wait = runtime.Never

@@ -81,7 +81,7 @@ func TestMetrics(t *testing.T) {
 		export := &runtime.Rule{Name: "orders.Export", Window: time.Minute, Max: 9, Algorithm: runtime.Concurrency}
 		var limiters []*runtime.Limiter
 		for range 2 {
-			l := runtime.New(rawstore.New(slow{rawstore.On(runtime.NewMemoryStore()).Store}, nil), quiet, runtime.WithObserver(o))
+			l := runtime.New(rawstore.New(slow{rawstore.Wrap(runtime.NewMemoryStore()).Store}, nil), quiet, runtime.WithObserver(o))
 			l.Register(create, export)
 			limiters = append(limiters, l)
 		}

@@ -39,7 +39,7 @@ func (f *flaky) Take(c ctx, calls []engine.Call) error {
 func TestUndecided(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		page, store := New(), &flaky{Store: rawstore.On(runtime.NewMemoryStore()).Store}
+		page, store := New(), &flaky{Store: rawstore.Wrap(runtime.NewMemoryStore()).Store}
 		limiter := runtime.New(rawstore.New(store, nil), runtime.WithLogger(quiet), runtime.WithObserver(page.Observer()))
 		defer limiter.Close()
 		take := func(n int, name string, fail runtime.FailurePolicy) {

@@ -26,7 +26,7 @@ func TestScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		o := observer(t, registry)
-		store := &slow{Store: rawstore.On(runtime.NewMemoryStore()).Store}
+		store := &slow{Store: rawstore.Wrap(runtime.NewMemoryStore()).Store}
 		var overrides atomic.Pointer[runtime.Overrides]
 		overrides.Store(new(runtime.Overrides))
 		limiter := runtime.New(rawstore.New(store, nil), quiet, runtime.WithObserver(o), runtime.WithFailurePolicy(runtime.FailClosed),

@@ -68,7 +68,7 @@ func (l *MethodLimit) check() {
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: the rule is nil", l.Method))
 	case l.Rule.Reserve > 0 && l.On > OnOpen:
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: what a rule with a Reserve charges is held while the call runs, and so is charged when it begins, and not for messages", l.Method))
-	case algorithm.Of(l.Rule.Algorithm).Is(algorithm.Lends) && l.On > OnOpen:
+	case algorithm.RowOf(l.Rule.Algorithm).Is(algorithm.Lends) && l.On > OnOpen:
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: a limit on calls in flight is charged when a call begins, and not for messages", l.Method))
 	case l.On > OnOpen|OnReceive|OnSend:
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: unknown event %d", l.Method, l.On))

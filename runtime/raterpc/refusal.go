@@ -159,7 +159,7 @@ func (c *Call) message(rule string, retryAfter time.Duration, other string) stri
 	if c.server.messages == nil {
 		return other
 	}
-	if own, _ := c.server.messages.For(c.peer.Header("Accept-Language"), rule); own != "" {
+	if own, _ := c.server.messages.Choose(c.peer.Header("Accept-Language"), rule); own != "" {
 		return strings.ToValidUTF8(runtime.MessageText(own, retryAfter), "\uFFFD")
 	}
 	return other

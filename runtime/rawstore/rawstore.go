@@ -44,8 +44,8 @@ type Call struct {
 // A Store is a store that is asked in the words of rules.
 type Store struct{ terms.Store }
 
-// On returns a store that can be asked in the words of rules.
-func On(s runtime.Store) Store { return Store{bridge.EngineOf(s).(terms.Store)} }
+// Wrap returns a store that can be asked in the words of rules.
+func Wrap(s runtime.Store) Store { return Store{bridge.EngineOf(s).(terms.Store)} }
 
 // New returns a store that has an engine decide its calls. Its clock, listeners and servers are
 // those of the store behind it, or nil.
@@ -193,7 +193,7 @@ func (a *asked) Take(_ context.Context, calls []terms.Call) error {
 // Changed returns a store that counts the calls of rules by others, which it finds by their names.
 // A limiter takes leases of it.
 func Changed(s *runtime.RedisStore, rules map[string]*runtime.Rule) runtime.Store {
-	return Shared(changed{On(s).Store, rules}, s)
+	return Shared(changed{Wrap(s).Store, rules}, s)
 }
 
 type changed struct {

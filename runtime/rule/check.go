@@ -98,7 +98,7 @@ func (r *Rule) checkHeadroom() error {
 }
 
 // plain returns the row of the rule's algorithm, which has what holds whatever else the rule says.
-func (r *Rule) plain() *algorithm.Row { return algorithm.Of(r.Algorithm) }
+func (r *Rule) plain() *algorithm.Row { return algorithm.RowOf(r.Algorithm) }
 
 // Lapses reports whether a call has what it is charged only while it runs: permits, and what is
 // reserved. It lapses unless the limiter renews it, so such a decision has to be settled.

@@ -122,7 +122,7 @@ func measure(ctx context.Context, client *redis.Client, w way, keys int) (price,
 	}
 	decide := func(n int) error {
 		for range n / keys {
-			if err := rawstore.On(store).Take(ctx, calls); err != nil {
+			if err := rawstore.Wrap(store).Take(ctx, calls); err != nil {
 				return err
 			}
 			for i := range calls {

@@ -76,7 +76,7 @@ func (l *lane) run(calls []time.Duration) error {
 		call := []rawstore.Call{{Charges: []rawstore.Charge{{
 			Rule: l.rule, Key: []byte("key"), Max: maximum, Cost: 1, Wait: l.rule.Wait,
 		}}}}
-		if err := errors.Join(rawstore.On(store).Take(context.Background(), call), call[0].Err); err != nil {
+		if err := errors.Join(rawstore.Wrap(store).Take(context.Background(), call), call[0].Err); err != nil {
 			return err
 		}
 		if charge := call[0].Charges[0]; charge.Allowed {

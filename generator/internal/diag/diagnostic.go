@@ -26,8 +26,8 @@ type Fix struct {
 	pos, end token.Pos
 }
 
-// Over says that the diagnostic is about the text at its position.
-func (d *Diagnostic) Over(text string) *Diagnostic {
+// Mark says that the diagnostic is about the text at its position.
+func (d *Diagnostic) Mark(text string) *Diagnostic {
 	if d.pos.IsValid() {
 		d.end, d.Text = d.pos+token.Pos(len(text)), text
 	}

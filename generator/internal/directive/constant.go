@@ -118,7 +118,7 @@ func (s *Settings) SetConstants(known map[Constant]int64, report diag.Func) {
 		}
 		value, err := optionNamed(c.Option).constant.check(n)
 		if err != nil {
-			report(c.Value.Pos, "%s: %s", c.Option, err).Over(c.Value.Tail(0))
+			report(c.Value.Pos, "%s: %s", c.Option, err).Mark(c.Value.Tail(0))
 		}
 		if optionNamed(c.Option).parse != nil {
 			value = Value{Pos: c.Value.Pos, Text: strconv.FormatInt(n, 10)}

@@ -91,7 +91,7 @@ func parse(text string, pos token.Pos, report diag.Func) *Directive {
 	}
 	if line[0] == ' ' || line[0] == '\t' {
 		tail := strings.TrimSpace(line)
-		e := report(start, "blank after the colon: write %s%s", Prefix, tail).Over(line)
+		e := report(start, "blank after the colon: write %s%s", Prefix, tail).Mark(line)
 		if isOptions(tail) {
 			e.Replace(start, len(line)-len(tail), "", "remove the blank after the colon")
 		}
@@ -134,16 +134,16 @@ func parse(text string, pos token.Pos, report diag.Func) *Directive {
 		line = line[len(name)+1:]
 		end := valueEnd(line)
 		if end < 0 {
-			report(offset(line), "value of option %q has a quote or bracket that is never closed: %s", name, line).Over(line)
+			report(offset(line), "value of option %q has a quote or bracket that is never closed: %s", name, line).Mark(line)
 			return d
 		}
 		if end == 0 {
-			report(at, "option %q has no value: write %s=value, with no blank after the equal sign", name, name).Over(name + "=")
+			report(at, "option %q has no value: write %s=value, with no blank after the equal sign", name, name).Mark(name + "=")
 			continue
 		}
 		v, ok := unquoted(line[:end], offset(line))
 		if !ok {
-			report(offset(line), "value of option %q is not a valid Go string: %s", name, line[:end]).Over(line[:end])
+			report(offset(line), "value of option %q is not a valid Go string: %s", name, line[:end]).Mark(line[:end])
 		} else {
 			d.options = append(d.options, assignment{name: name, pos: at, value: v})
 		}
@@ -161,18 +161,18 @@ func reportMalformed(line string, at token.Pos, report diag.Func) string {
 	word, rest := line[:end], strings.TrimLeft(line[end:], " \t")
 	switch {
 	case optionName.FindString(word) != word:
-		report(at, "malformed option %q: write name=value, with quotes around a value that has blanks", word).Over(word)
+		report(at, "malformed option %q: write name=value, with quotes around a value that has blanks", word).Mark(word)
 	case word == "off":
-		report(at, "off takes no options and stands alone: %soff", Prefix).Over(word)
+		report(at, "off takes no options and stands alone: %soff", Prefix).Mark(word)
 	case strings.HasPrefix(rest, "="):
 		report(at, "option %q has a blank before the equal sign: write %s=value", word, word).
-			Over(line[:len(line)-len(rest)+1]).Replace(at+token.Pos(len(word)), len(line)-len(word)-len(strings.TrimLeft(rest[1:], " \t")), "=", "remove the blanks around the equal sign")
+			Mark(line[:len(line)-len(rest)+1]).Replace(at+token.Pos(len(word)), len(line)-len(word)-len(strings.TrimLeft(rest[1:], " \t")), "=", "remove the blanks around the equal sign")
 		rest = strings.TrimLeft(rest[1:], " \t")
 		if end := valueEnd(rest); end > 0 {
 			rest = rest[end:]
 		}
 	default:
-		report(at, "option %q has no value: write %s=value, with quotes around a value that has blanks", word, word).Over(word)
+		report(at, "option %q has no value: write %s=value, with quotes around a value that has blanks", word, word).Mark(word)
 	}
 	return rest
 }

@@ -66,7 +66,7 @@ func Read(fset *token.FileSet, file *ast.File, path string, report diag.Func) *F
 			}
 			if d.policy || d.defaults {
 				if !outside(group, places) {
-					report(c.Pos(), "a policy and the defaults belong to the package: write the line outside of declarations").Over(Prefix)
+					report(c.Pos(), "a policy and the defaults belong to the package: write the line outside of declarations").Mark(Prefix)
 				} else if d.defaults {
 					src.addDefaults(d, report)
 				} else {
@@ -116,7 +116,7 @@ func Read(fset *token.FileSet, file *ast.File, path string, report diag.Func) *F
 func reportLoose(group *ast.CommentGroup, report diag.Func) {
 	for _, c := range group.List {
 		if text, ok := strings.CutPrefix(c.Text, "//"); ok && areKnown(text) {
-			report(c.Pos(), "these options belong to no directive: a directive is one line, write them on the line with %s", Prefix).Over(c.Text)
+			report(c.Pos(), "these options belong to no directive: a directive is one line, write them on the line with %s", Prefix).Mark(c.Text)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (src *File) directive(c *ast.Comment, packageDoc, owned bool, report diag.F
 			options = findAtEnd(text)
 		}
 		if options != "" {
-			d := report(c.Pos(), "this comment is not a directive and limits nothing: write %s%s", Prefix, options).Over(c.Text)
+			d := report(c.Pos(), "this comment is not a directive and limits nothing: write %s%s", Prefix, options).Mark(c.Text)
 			if owned && isSound(options) {
 				d.Replace(c.Pos(), len(c.Text), Prefix+options, "make it a directive")
 			}
@@ -165,7 +165,7 @@ func (src *File) directive(c *ast.Comment, packageDoc, owned bool, report diag.F
 		text := strings.TrimLeft(line, "/* \t")
 		quoted := strings.HasSuffix(line[:len(line)-len(text)], "//") && !src.inInterface(c)
 		if options := findNearMiss(strings.TrimRight(text, "*/ \t\r\n")); options != "" && !quoted {
-			report(c.Pos()+token.Pos(offset+len(line)-len(text)), "a directive in a block comment limits nothing: write it as a line of its own, %s%s", Prefix, options).Over(text)
+			report(c.Pos()+token.Pos(offset+len(line)-len(text)), "a directive in a block comment limits nothing: write it as a line of its own, %s%s", Prefix, options).Mark(text)
 		}
 		offset += len(line)
 	}

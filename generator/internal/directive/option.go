@@ -81,7 +81,7 @@ func (o *Option) read(v Value) (any, error) {
 }
 
 // appliesTo reports whether the option has a meaning for an algorithm.
-func (o *Option) appliesTo(name string) bool { return algorithm.Named(name).Takes(o.Name) }
+func (o *Option) appliesTo(name string) bool { return algorithm.RowByName(name).Takes(o.Name) }
 
 // A Field is a field of a generated rule.
 type Field struct {

@@ -41,9 +41,9 @@ func (src *File) addPolicy(d *Directive, report diag.Func) {
 	d.readShared(report)
 	name := d.Settings.Name()
 	if name == "" && !d.Settings.written["name"] {
-		report(d.Pos, "a policy needs a name: write %spolicy name=api, and then use=api in directives", Prefix).Over(Prefix + "policy")
+		report(d.Pos, "a policy needs a name: write %spolicy name=api, and then use=api in directives", Prefix).Mark(Prefix + "policy")
 	} else if !policyName.MatchString(name) {
-		report(d.Settings.Place("name"), "name: %q is not the name of a policy: write letters, digits and -, such as api", name).Over(name)
+		report(d.Settings.Place("name"), "name: %q is not the name of a policy: write letters, digits and -, such as api", name).Mark(name)
 	} else {
 		src.Policies = append(src.Policies, &Policy{Name: name, File: src, Settings: d.Settings})
 	}
@@ -57,11 +57,11 @@ func (d *Directive) readShared(report diag.Func) {
 		row := optionNamed(a.name)
 		switch {
 		case row != nil && row.ownOnly:
-			report(a.pos, "option %q belongs to the directives of methods and interfaces: write it there", a.name).Over(a.name)
+			report(a.pos, "option %q belongs to the directives of methods and interfaces: write it there", a.name).Mark(a.name)
 		case row != nil && row.perCall && strings.Contains(a.value.Text, "#"):
-			report(a.value.Pos, "%s: %s depends on the call, and this line is for all calls: write a constant", a.name, a.value.Text).Over(a.value.Tail(0))
+			report(a.value.Pos, "%s: %s depends on the call, and this line is for all calls: write a constant", a.name, a.value.Text).Mark(a.value.Tail(0))
 		case d.defaults && (a.name == "name" || a.name == "prefix"):
-			report(a.pos, "option %q is different for each limit: write it in directives, or declare a policy", a.name).Over(a.name)
+			report(a.pos, "option %q is different for each limit: write it in directives, or declare a policy", a.name).Mark(a.name)
 		default:
 			kept = append(kept, a)
 		}
@@ -127,7 +127,7 @@ func LinkPolicies(files []*File, report diag.Func) {
 		pkg := src.Syntax.Name.Name
 		for _, d := range src.Defaults {
 			if defaults[pkg] != nil {
-				report(d.Settings.Pos, "package %s has another line of defaults: write all of them in one", pkg).Over(Prefix + "defaults")
+				report(d.Settings.Pos, "package %s has another line of defaults: write all of them in one", pkg).Mark(Prefix + "defaults")
 				continue
 			}
 			defaults[pkg] = d
@@ -137,7 +137,7 @@ func LinkPolicies(files []*File, report diag.Func) {
 		}
 		for _, p := range src.Policies {
 			if byPackage[pkg][p.Name] != nil {
-				report(p.Settings.Place("name"), "name: package %s has another policy %s: rename one of them", pkg, p.Name).Over(p.Name)
+				report(p.Settings.Place("name"), "name: package %s has another policy %s: rename one of them", pkg, p.Name).Mark(p.Name)
 				continue
 			}
 			byPackage[pkg][p.Name] = p
@@ -187,7 +187,7 @@ func (s *Settings) link(p *Policy, names []string, report diag.Func) {
 	} else if near == "" {
 		hint = fmt.Sprintf(": declare it with %spolicy name=%s", Prefix, name[strings.LastIndexByte(name, '.')+1:])
 	}
-	report(s.Place("use"), "use: there is no policy %s%s", name, hint).Over(name).ReplaceBy(near)
+	report(s.Place("use"), "use: there is no policy %s%s", name, hint).Mark(name).ReplaceBy(near)
 }
 
 // Use returns the name of the policy that a directive uses, or "".

@@ -66,7 +66,7 @@ func (s *Settings) set(a assignment, report diag.Func) {
 		if near == "" {
 			hint = ": the options are " + strings.Join(optionNames, ", ")
 		}
-		d := report(a.pos, "unknown option %q%s", a.name, hint).Over(a.name)
+		d := report(a.pos, "unknown option %q%s", a.name, hint).Mark(a.name)
 		if row := optionNamed(near); row != nil {
 			if _, err := row.read(a.value); err == nil {
 				d.ReplaceBy(near)
@@ -75,15 +75,15 @@ func (s *Settings) set(a assignment, report diag.Func) {
 		return
 	}
 	if s.written[a.name] {
-		report(a.pos, "option %q is given twice; remove one, or write a second %s line for a second limit", a.name, Prefix).Over(a.name)
+		report(a.pos, "option %q is given twice; remove one, or write a second %s line for a second limit", a.name, Prefix).Mark(a.name)
 		return
 	}
 	if row.onInterface && s.where != onInterface {
-		report(a.pos, "option %q belongs to the directive of a whole interface; on a method leave it out", a.name).Over(a.name)
+		report(a.pos, "option %q belongs to the directive of a whole interface; on a method leave it out", a.name).Mark(a.name)
 		return
 	}
 	if row.onMethod && s.where != onMethod {
-		report(a.pos, "option %q belongs to the directive of a method; on a whole interface leave it out", a.name).Over(a.name)
+		report(a.pos, "option %q belongs to the directive of a method; on a whole interface leave it out", a.name).Mark(a.name)
 		return
 	}
 	s.written[a.name] = true
@@ -117,7 +117,7 @@ func reportValue(a assignment, err error, report diag.Func) {
 	d := report(pos, "%s: %s", a.name, err)
 	c := (*choiceError)(nil)
 	if a.value.Exact {
-		d.Over(text)
+		d.Mark(text)
 		if errors.As(err, &c) {
 			d.ReplaceBy(nearest.Name(text, c.choices))
 		}
@@ -132,11 +132,11 @@ func (s *Settings) CheckTogether(report diag.Func) {
 			continue
 		}
 		if row.counts && row.ownOnly && s.Use() != "" && !s.written["prefix"] {
-			report(a.pos, "option %q makes other keys, and all limits that use %s count together: add prefix= for a limit that counts apart, or write a limit with it above the interface", a.name, s.Use()).Over(a.name)
+			report(a.pos, "option %q makes other keys, and all limits that use %s count together: add prefix= for a limit that counts apart, or write a limit with it above the interface", a.name, s.Use()).Mark(a.name)
 		} else if row.counts && s.Use() != "" && !s.written["prefix"] {
-			report(a.pos, "option %q is for the policy %s to say, since all limits that use it count together: write it there, or add prefix= for a limit that counts apart", a.name, s.Use()).Over(a.name)
+			report(a.pos, "option %q is for the policy %s to say, since all limits that use it count together: write it there, or add prefix= for a limit that counts apart", a.name, s.Use()).Mark(a.name)
 		} else if !row.appliesTo(s.Algorithm()) {
-			report(a.pos, "option %q has no meaning for %s: leave it out, or write algorithm=%s", a.name, s.Algorithm(), strings.Join(algorithm.Takers(a.name), " or algorithm=")).Over(a.name)
+			report(a.pos, "option %q has no meaning for %s: leave it out, or write algorithm=%s", a.name, s.Algorithm(), strings.Join(algorithm.Takers(a.name), " or algorithm=")).Mark(a.name)
 		} else if row.fits != nil {
 			if err := row.fits(s); err != nil {
 				report(a.value.Pos, "%s: %s", a.name, err)
@@ -266,7 +266,7 @@ func (s *Settings) Algorithm() string {
 }
 
 // Plain returns the row of the algorithm, which has what holds whatever else the limit says.
-func (s *Settings) Plain() *algorithm.Row { return algorithm.Named(s.Algorithm()) }
+func (s *Settings) Plain() *algorithm.Row { return algorithm.RowByName(s.Algorithm()) }
 
 // Row returns the row of how calls are counted.
 func (s *Settings) Row() *algorithm.Row {

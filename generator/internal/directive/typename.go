@@ -67,7 +67,7 @@ func (decl *Decl) findTypeName(report diag.Func) {
 		case decl.TypeName == "":
 			decl.TypeName = name
 		case name != decl.TypeName:
-			report(d.Settings.Place("type"), "type: another directive calls the wrapper of %s %s: remove one", decl.Spec.Name.Name, decl.TypeName).Over(name)
+			report(d.Settings.Place("type"), "type: another directive calls the wrapper of %s %s: remove one", decl.Spec.Name.Name, decl.TypeName).Mark(name)
 		}
 	}
 }

@@ -20,23 +20,23 @@ func (s *Scope) Constant(option string, v directive.Value, isDuration bool) *Exp
 	b, _ := e.Type.Underlying().(*types.Basic)
 	isInteger := b != nil && b.Info()&types.IsInteger != 0
 	if isDuration && !ofTime && isInteger {
-		report(v.Pos, "%s is of type %s, not time.Duration: write its unit, as in %s*time.Second", v.Text, e.typeName(), v.Text).Over(v.Text)
+		report(v.Pos, "%s is of type %s, not time.Duration: write its unit, as in %s*time.Second", v.Text, e.typeName(), v.Text).Mark(v.Text)
 		return nil
 	}
 	if isDuration && !ofTime {
-		report(v.Pos, "%s is of type %s, not time.Duration", v.Text, e.typeName()).Over(v.Text)
+		report(v.Pos, "%s is of type %s, not time.Duration", v.Text, e.typeName()).Mark(v.Text)
 		return nil
 	}
 	if !isInteger || !isDuration && ofTime {
-		report(v.Pos, "%s is of type %s, not an integer", v.Text, e.typeName()).Over(v.Text)
+		report(v.Pos, "%s is of type %s, not an integer", v.Text, e.typeName()).Mark(v.Text)
 		return nil
 	}
 	if e.Const == nil {
-		report(v.Pos, "%s is not constant, and all calls of a key must agree on it: declare it with const", v.Text).Over(v.Text)
+		report(v.Pos, "%s is not constant, and all calls of a key must agree on it: declare it with const", v.Text).Mark(v.Text)
 		return nil
 	}
 	if _, exact := constant.Int64Val(constant.ToInt(e.Const)); !exact {
-		report(v.Pos, "%s is %s, which does not fit an int64", v.Text, e.Const).Over(v.Text)
+		report(v.Pos, "%s is %s, which does not fit an int64", v.Text, e.Const).Mark(v.Text)
 		return nil
 	}
 	return e
@@ -55,12 +55,12 @@ func (s *Scope) Duration(option string, v directive.Value, m *Signature) *Expr {
 	if isOfTime(e.Type, "Time") {
 		hint = ": write time.Until(" + v.Text + ")"
 	} else if isOfTime(e.Type, "Duration") && e.Const != nil {
-		report(v.Pos, "%s is always %s: write what depends on the results, such as a function of #err", v.Text, time.Duration(e.Int64())).Over(v.Text)
+		report(v.Pos, "%s is always %s: write what depends on the results, such as a function of #err", v.Text, time.Duration(e.Int64())).Mark(v.Text)
 		return nil
 	} else if isOfTime(e.Type, "Duration") {
 		return e
 	}
-	report(v.Pos, "%s is of type %s, not time.Duration%s", v.Text, e.typeName(), hint).Over(v.Text)
+	report(v.Pos, "%s is of type %s, not time.Duration%s", v.Text, e.typeName(), hint).Mark(v.Text)
 	return nil
 }
 

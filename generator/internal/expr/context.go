@@ -25,7 +25,7 @@ func (s *Scope) Context(v directive.Value, m *Signature) *Expr {
 		if gotypes.HasContext(e.Type) {
 			hint = ": write " + v.Text + ".Context()"
 		}
-		s.report.At(v.Pos, "%s: %s is of type %s, not a context.Context%s", e.Option, v.Text, e.typeName(), hint).Over(v.Text)
+		s.report.At(v.Pos, "%s: %s is of type %s, not a context.Context%s", e.Option, v.Text, e.typeName(), hint).Mark(v.Text)
 		return nil
 	}
 	e.NotNil = isNilable(e.Type) && !e.isStandardCall()

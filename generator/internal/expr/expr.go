@@ -129,7 +129,7 @@ func (s *Scope) typed(option string, v directive.Value, m *Signature) *Expr {
 	report := s.reporter(option)
 	text, marks, bad := blankMarks(v.Text)
 	if bad >= 0 {
-		report(v.At(bad), "# without a parameter's name: write #id, or #0 for the first parameter").Over("#")
+		report(v.At(bad), "# without a parameter's name: write #id, or #0 for the first parameter").Mark("#")
 		return nil
 	}
 	node, err := parser.ParseExprFrom(s.report.Fset, "", text, parser.SkipObjectResolution)
@@ -138,7 +138,7 @@ func (s *Scope) typed(option string, v directive.Value, m *Signature) *Expr {
 		if list, ok := err.(scanner.ErrorList); ok {
 			offset, msg = list[0].Pos.Offset, list[0].Msg
 		}
-		report(v.At(offset), "%q is not a Go expression: %s", v.Text, msg).Over(v.Tail(offset))
+		report(v.At(offset), "%q is not a Go expression: %s", v.Text, msg).Mark(v.Tail(offset))
 		return nil
 	}
 	file := s.report.Fset.File(node.Pos())
@@ -152,13 +152,13 @@ func (s *Scope) typed(option string, v directive.Value, m *Signature) *Expr {
 			pos, msg = te.Pos, te.Msg
 		}
 		hint, instead := s.hint(e, pos, msg, m)
-		report(e.at(pos), "%s%s", msg, hint).Over(e.wordAt(pos)).ReplaceBy(instead)
+		report(e.at(pos), "%s%s", msg, hint).Mark(e.wordAt(pos)).ReplaceBy(instead)
 		return nil
 	}
 	tv := e.Info.Types[node]
 	e.Type, e.Const = tv.Type, tv.Value
 	if tv.IsType() {
-		report(v.At(0), "%s is a type, not a value", v.Text).Over(v.Text)
+		report(v.At(0), "%s is a type, not a value", v.Text).Mark(v.Text)
 		return nil
 	}
 	if !refuseTyped(e, report) {
@@ -170,7 +170,7 @@ func (s *Scope) typed(option string, v directive.Value, m *Signature) *Expr {
 // oneValue reports an expression that does not give one value.
 func (s *Scope) oneValue(e *Expr) bool {
 	if tv := e.Info.Types[e.Node]; !tv.IsValue() || tv.IsNil() || isTuple(tv.Type) {
-		s.reporter(e.Option)(e.Source.At(0), "%s does not give one value", e.Source.Text).Over(e.Source.Text)
+		s.reporter(e.Option)(e.Source.At(0), "%s does not give one value", e.Source.Text).Mark(e.Source.Text)
 		return false
 	}
 	return true
@@ -200,7 +200,7 @@ func (s *Scope) Part(v directive.Value, m *Signature) *KeyPart {
 		e.NotNil = true
 	}
 	if add == "" {
-		s.report.At(e.Source.Pos, "%s: %s is of type %s, which has no text: %s; select a field or call a method", e.Option, e.Source.Text, e.typeName(), formattable).Over(e.Source.Text)
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, which has no text: %s; select a field or call a method", e.Option, e.Source.Text, e.typeName(), formattable).Mark(e.Source.Text)
 	}
 	if e.Const != nil && (add == "AddInt" || add == "AddUint") {
 		n := constant.ToInt(e.Const)
@@ -209,7 +209,7 @@ func (s *Scope) Part(v directive.Value, m *Signature) *KeyPart {
 		case isUint64(n):
 			add = "AddUint"
 		default:
-			s.report.At(e.Source.Pos, "%s: %s is too large for a part of a key: the integers are those of int64 and uint64", e.Option, e.Source.Text).Over(e.Source.Text)
+			s.report.At(e.Source.Pos, "%s: %s is too large for a part of a key: the integers are those of int64 and uint64", e.Option, e.Source.Text).Mark(e.Source.Text)
 		}
 	}
 	p.Add, p.Convert = add, convert
@@ -225,11 +225,11 @@ func (s *Scope) Integer(option string, v directive.Value, m *Signature) *Expr {
 	b, ok := e.Type.Underlying().(*types.Basic)
 	isRune := ok && b.Kind() == types.UntypedRune
 	if !ok || b.Info()&types.IsInteger == 0 || isRune {
-		s.report.At(e.Source.Pos, "%s: %s is of type %s, not an integer", e.Option, e.Source.Text, e.typeName()).Over(e.Source.Text)
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, not an integer", e.Option, e.Source.Text, e.typeName()).Mark(e.Source.Text)
 		return nil
 	}
 	if e.Const == nil && (b.Kind() == types.Uint || b.Kind() == types.Uint64 || b.Kind() == types.Uintptr) {
-		s.report.At(e.Source.Pos, "%s: %s is of type %s, which may not fit an int64: convert it, as in int64(%s)", e.Option, e.Source.Text, e.typeName(), e.Source.Text).Over(e.Source.Text)
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, which may not fit an int64: convert it, as in int64(%s)", e.Option, e.Source.Text, e.typeName(), e.Source.Text).Mark(e.Source.Text)
 		return nil
 	}
 	return e
@@ -242,7 +242,7 @@ func (s *Scope) Text(option string, v directive.Value, m *Signature) *Expr {
 		return nil
 	}
 	if b, ok := e.Type.Underlying().(*types.Basic); !ok || b.Info()&types.IsString == 0 {
-		s.report.At(e.Source.Pos, "%s: %s is of type %s, not a string", e.Option, e.Source.Text, e.typeName()).Over(e.Source.Text)
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, not a string", e.Option, e.Source.Text, e.typeName()).Mark(e.Source.Text)
 		return nil
 	}
 	return e
@@ -259,11 +259,11 @@ func (s *Scope) boolean(e *Expr) *Expr {
 		return nil
 	}
 	if b, ok := e.Type.Underlying().(*types.Basic); !ok || b.Info()&types.IsBoolean == 0 {
-		s.report.At(e.Source.Pos, "%s: %s is of type %s, not a boolean", e.Option, e.Source.Text, e.typeName()).Over(e.Source.Text)
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, not a boolean", e.Option, e.Source.Text, e.typeName()).Mark(e.Source.Text)
 		return nil
 	}
 	if e.Const != nil {
-		s.report.At(e.Source.Pos, "%s: %s is always %s: remove the option, or the directive", e.Option, e.Source.Text, e.Const).Over(e.Source.Text)
+		s.report.At(e.Source.Pos, "%s: %s is always %s: remove the option, or the directive", e.Option, e.Source.Text, e.Const).Mark(e.Source.Text)
 		return nil
 	}
 	return e

@@ -53,10 +53,10 @@ func refuseHidden(e *Expr, home *types.Package, report diag.Func) bool {
 		switch {
 		case f == nil || f.Exported() || f.Pkg() == home:
 		case f.Pkg() == e.pkg:
-			report(e.at(e.base), unexported, f.Name(), home.Path()).Over(f.Name())
+			report(e.at(e.base), unexported, f.Name(), home.Path()).Mark(f.Name())
 			return false
 		default:
-			report(e.Source.At(0), "%s uses the embedded pointer %s, which may be nil, and which package %s cannot test: %s", e.Source.Text, f.Name(), home.Path(), writeFunction).Over(e.Source.Text)
+			report(e.Source.At(0), "%s uses the embedded pointer %s, which may be nil, and which package %s cannot test: %s", e.Source.Text, f.Name(), home.Path(), writeFunction).Mark(e.Source.Text)
 			return false
 		}
 	}
@@ -68,7 +68,7 @@ func refuseHidden(e *Expr, home *types.Package, report diag.Func) bool {
 func refuseUnexported(e *Expr, home *types.Package, report diag.Func) bool {
 	ok := true
 	no := func(id *ast.Ident) {
-		report(e.at(id.Pos()), unexported, id.Name, home.Path()).Over(id.Name)
+		report(e.at(id.Pos()), unexported, id.Name, home.Path()).Mark(id.Name)
 		ok = false
 	}
 	if e.IsFixed() && e.Option != "key" {

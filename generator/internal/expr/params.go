@@ -54,7 +54,7 @@ func (s *Scope) bindParams(e *Expr, marks map[int]bool, m *Signature, report dia
 		}
 		p, unknown, near := m.lookup(name)
 		if p == nil {
-			report(e.at(id.Pos()), "%s", unknown).Over("#" + name).ReplaceBy(near)
+			report(e.at(id.Pos()), "%s", unknown).Mark("#" + name).ReplaceBy(near)
 			ok = false
 			return true
 		}

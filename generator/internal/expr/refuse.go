@@ -14,7 +14,7 @@ import (
 const writeFunction = "write a function and call it"
 
 func (e *Expr) notAllowed(n ast.Node, what string, report diag.Func) {
-	report(e.at(n.Pos()), "%s is not allowed in a directive: %s", what, writeFunction).Over(e.textOf(n))
+	report(e.at(n.Pos()), "%s is not allowed in a directive: %s", what, writeFunction).Mark(e.textOf(n))
 }
 
 // refuse reports syntax that a directive's expression must not have.
@@ -57,7 +57,7 @@ func refuseTyped(e *Expr, report diag.Func) bool {
 			switch {
 			case (n.Op == token.EQL || n.Op == token.NEQ) && !x.IsNil() && !y.IsNil() && mayNotCompare(x.Type) && mayNotCompare(y.Type):
 				if IsError(x.Type) || IsError(y.Type) {
-					report(e.at(n.Pos()), "comparing errors may panic and misses wrapped ones: write errors.Is(%s, %s)", types.ExprString(n.X), types.ExprString(n.Y)).Over(e.textOf(n))
+					report(e.at(n.Pos()), "comparing errors may panic and misses wrapped ones: write errors.Is(%s, %s)", types.ExprString(n.X), types.ExprString(n.Y)).Mark(e.textOf(n))
 					ok = false
 					break
 				}
@@ -140,7 +140,7 @@ func refuseFlags(e *Expr, report diag.Func) bool {
 			continue
 		}
 		if _, isBasic := types.Unalias(e.Info.Types[n].Type).(*types.Basic); !isBasic && ast.Unparen(e.Node) != n {
-			report(e.at(n.Pos()), "%s is of type %s: convert its operands, as in bool(%s)", types.ExprString(n), typeName(e.Info.Types[n].Type, e.pkg), types.ExprString(b.Y)).Over(e.textOf(n))
+			report(e.at(n.Pos()), "%s is of type %s: convert its operands, as in bool(%s)", types.ExprString(n), typeName(e.Info.Types[n].Type, e.pkg), types.ExprString(b.Y)).Mark(e.textOf(n))
 			return false
 		}
 	}

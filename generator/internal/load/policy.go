@@ -27,7 +27,7 @@ func (p *Program) linkPolicies() {
 				l := p.list.pkgs[path]
 				if l == nil || l.Dir == "" {
 					for _, s := range uses {
-						p.report.At(s.Place("use"), "use: the file imports no package %s: import it, or write %simport \"path\"", name, directive.Prefix).Over(name)
+						p.report.At(s.Place("use"), "use: the file imports no package %s: import it, or write %simport \"path\"", name, directive.Prefix).Mark(name)
 					}
 					continue
 				}

@@ -72,7 +72,7 @@ func (b *Builder) mayName(f *File, x *expr.Expr) bool {
 	x.EachOutside(func(id *ast.Ident, obj types.Object) { v.see(obj) })
 	if v.file != "" {
 		b.Report.At(x.Source.Pos, "%s: %s depends on the build, in %s, and package %s cannot name it: export what it names, or declare it in a file without build constraints",
-			x.Option, x.Source.Text, b.Report.Short(v.file), f.Home.Path()).Over(x.Source.Tail(0))
+			x.Option, x.Source.Text, b.Report.Short(v.file), f.Home.Path()).Mark(x.Source.Tail(0))
 	}
 	return false
 }

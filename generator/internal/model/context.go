@@ -55,7 +55,7 @@ func (b *Builder) applyContext(m *Method, shared, own []*Rule, scope *expr.Scope
 func (b *Builder) checkSoft(m *Method) {
 	for _, l := range m.Limits {
 		if l.Rule.IsSoft() && !m.PassesContext() {
-			b.Report.At(l.Rule.Place("mode"), "mode: soft tells a call by its context that it is over the limit, and %s has no parameter of type context.Context that could be passed on: add one and leave ctx out, or write mode=shadow", m.Name).Over("soft")
+			b.Report.At(l.Rule.Place("mode"), "mode: soft tells a call by its context that it is over the limit, and %s has no parameter of type context.Context that could be passed on: add one and leave ctx out, or write mode=shadow", m.Name).Mark("soft")
 		}
 	}
 }
@@ -71,7 +71,7 @@ func (b *Builder) namedContext(m *Method, rules []*Rule) *directive.Value {
 		case named == nil:
 			named = v
 		case named.Text != v.Text:
-			b.Report.At(v.Pos, "ctx: a call of %s has one context, and another directive names %s: remove one", m.Name, named.Text).Over(v.Text)
+			b.Report.At(v.Pos, "ctx: a call of %s has one context, and another directive names %s: remove one", m.Name, named.Text).Mark(v.Text)
 		}
 	}
 	return named

@@ -27,7 +27,7 @@ func (b *Builder) warnGenerated(f *File, w *Wrapper, warned map[*directive.File]
 			remedy = "write it above the methods of an interface of your own"
 		}
 		b.Report.Warn(diag.GeneratedFile, r.Pos, "this file is generated, and the directive is lost when it is generated anew: %s, or where the file is generated from", remedy).
-			Over(directive.Prefix)
+			Mark(directive.Prefix)
 	}
 }
 

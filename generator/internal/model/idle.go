@@ -85,7 +85,7 @@ func (b *Builder) warnEarly(f *File, w *Wrapper) {
 			if r := l.Rule; l.IsPermit() && !r.Has("cost") && !warned[r] {
 				warned[r] = true
 				b.Report.Warn(diag.EarlyPermit, r.Place("algorithm"), "algorithm: %s returns a %s, and the permit is back before that is used: limit a method that uses it to its end, keep the permit by Meter.Reader of package runtime, or write cost=1 if the permit is for the call alone",
-					m.Name, types.TypeString(t, f.qualify)).Over(r.Algorithm())
+					m.Name, types.TypeString(t, f.qualify)).Mark(r.Algorithm())
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func (b *Builder) warnUnasked(w *Wrapper) {
 		for _, l := range m.Limits {
 			if l.Rule.IsSoft() && !m.usesContext(fn) {
 				b.Report.Warn(diag.SoftUnasked, l.Rule.Place("mode"), "mode: %s has no use for its context, so nothing finds out that a call is over the limit: call runtime.Exceeded with it, or write mode=shadow if the limit is to count only",
-					m.Name).Over("soft")
+					m.Name).Mark("soft")
 			}
 		}
 	}

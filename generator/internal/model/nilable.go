@@ -24,7 +24,7 @@ func (b *Builder) warnNilable(w *Wrapper) {
 				becomes = "such calls are refused, since nothing says how many are admitted"
 			}
 			b.Report.Warn(diag.NilableKey, x.Source.Pos, "%s: a call has no key where %s: %s; add invalid=refuse or invalid=admit, or invalid=share if that is meant",
-				x.Option, t.Reason, becomes).Over(x.Source.Tail(0))
+				x.Option, t.Reason, becomes).Mark(x.Source.Tail(0))
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (b *Builder) warnUnused(files []*File) {
 			seen[src] = true
 			for _, p := range src.Policies {
 				if p.Users == 0 {
-					b.Report.Warn(diag.UnusedPolicy, p.Settings.Place("name"), "nothing uses the policy %s: remove it, or write use=%s in a directive", p.Name, p.Name).Over(p.Name)
+					b.Report.Warn(diag.UnusedPolicy, p.Settings.Place("name"), "nothing uses the policy %s: remove it, or write use=%s in a directive", p.Name, p.Name).Mark(p.Name)
 				}
 			}
 		}

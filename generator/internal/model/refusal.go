@@ -96,7 +96,7 @@ func (b *Builder) checkNames(m *Method) {
 	for _, l := range m.Limits {
 		before := seen[l.Rule.Name]
 		if before != nil && before.DenyText() != l.DenyText() {
-			b.Report.At(l.Rule.Pos, "deny: another limit of %s has the name %s, too, and answers a refused call differently: give each its own name", m.Name, l.Rule.Name).Over(directive.Prefix)
+			b.Report.At(l.Rule.Pos, "deny: another limit of %s has the name %s, too, and answers a refused call differently: give each its own name", m.Name, l.Rule.Name).Mark(directive.Prefix)
 		}
 		seen[l.Rule.Name] = l
 	}

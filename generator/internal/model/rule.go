@@ -113,10 +113,10 @@ func (b *Builder) replaced(w *Wrapper, m *Method, own []*directive.Directive, sh
 		switch {
 		case found:
 		case len(names) == 0:
-			b.Report.At(s.Place("replace"), "replace: %s has no limit of its interface that could be replaced: remove the option", m.Name).Over(name)
+			b.Report.At(s.Place("replace"), "replace: %s has no limit of its interface that could be replaced: remove the option", m.Name).Mark(name)
 		default:
 			near := nearest.Name(name, names)
-			b.Report.At(s.Place("replace"), "replace: the interface's limits on %s are %s: write the name of one, or all", m.Name, strings.Join(names, ", ")).Over(name).ReplaceBy(near)
+			b.Report.At(s.Place("replace"), "replace: the interface's limits on %s are %s: write the name of one, or all", m.Name, strings.Join(names, ", ")).Mark(name).ReplaceBy(near)
 		}
 	}
 	return gone

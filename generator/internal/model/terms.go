@@ -85,7 +85,7 @@ func (b *Builder) reportTerms(report diag.Func, r, before *Rule, option, value, 
 		given = value
 	}
 	report(r.Place(option), "%s %q is also that of %s:%d, whose %s is %s and this one's is %s: %s",
-		option, value, other.Filename, other.Line, differs, there, here, why).Over(given)
+		option, value, other.Filename, other.Line, differs, there, here, why).Mark(given)
 }
 
 // difference returns an option in which two rules differ that have other terms, and how.

@@ -27,7 +27,7 @@ func (b *Builder) warnUnique(f *File, w *Wrapper) {
 				code, why := whyUnique(p.Expr, sourceOf(f, w, l.Rule.Pos))
 				if why != "" && !warned[l.Rule] {
 					warned[l.Rule] = true
-					b.Report.Warn(code, p.Expr.Source.Pos, "key: %s %s", p.Expr.Source.Text, why).Over(p.Expr.Source.Text)
+					b.Report.Warn(code, p.Expr.Source.Pos, "key: %s %s", p.Expr.Source.Text, why).Mark(p.Expr.Source.Text)
 				}
 			}
 		}

@@ -131,7 +131,7 @@ func (b *Builder) warnUnlimited(f *File, w *Wrapper) {
 		}
 		d := b.Report.Warn(diag.NotWrapped, pos, "%s %s a %s without limits: wrap it, as in %s, or %s", m.Name, verb, m.unlimited, wrapped, remedy)
 		if pos == m.pos {
-			d.Over(m.Name)
+			d.Mark(m.Name)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (b *Builder) applyUsage(w *Wrapper) {
 			case by == nil:
 				by = s
 			case by.Usage() != s.Usage():
-				b.Report.At(s.Place("usage"), "usage: another directive of %s has the ending %s: remove one", m.Name, by.Usage()).Over(s.Usage())
+				b.Report.At(s.Place("usage"), "usage: another directive of %s has the ending %s: remove one", m.Name, by.Usage()).Mark(s.Usage())
 			}
 		}
 		if by == nil {

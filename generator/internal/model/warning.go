@@ -60,7 +60,7 @@ func (b *Builder) warnLog(r *Rule) {
 	v, bytes := r.Expr("max"), r.Plain().EventBytes
 	b.Report.Warn(diag.LargeLog, v.Pos, "max: a log of %d events takes about %s of Redis memory for each key, %d bytes an event where up to %d events take %d: add storage=packed, or storage=zset if that is meant",
 		n, byteSize(n*bytes[1]), bytes[1], algorithm.Few, bytes[0]).
-		Over(v.Tail(0)).Replace(r.End, 0, " storage=packed", "add storage=packed")
+		Mark(v.Tail(0)).Replace(r.End, 0, " storage=packed", "add storage=packed")
 }
 
 // warnMeter warns of a log that stores each unit of messages that may cost more than it takes
@@ -73,7 +73,7 @@ func (b *Builder) warnMeter(w *Wrapper) {
 				continue
 			}
 			b.Report.Warn(diag.MeteredLog, r.Place("meter"), "meter: a %s stores each event, so a message that costs more than %d is charged in parts, a request to Redis for each: add algorithm=%s, or algorithm=%s if that is meant",
-				r.Algorithm(), spec.MaxLogCost, algorithm.TokenBucket.Row().Name, r.Algorithm()).Over(r.Expr("meter").Tail(0))
+				r.Algorithm(), spec.MaxLogCost, algorithm.TokenBucket.Row().Name, r.Algorithm()).Mark(r.Expr("meter").Tail(0))
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (b *Builder) warnShared(w *Wrapper) {
 				remedy = "write key=#" + p.Source + " above each method that has it, or a key that all methods of the limit have"
 			}
 			b.Report.Warn(diag.NoKey, l.Rule.Pos, "all callers share this limit, its key is the same for each, though %s has the parameter %s: %s, or key=`\"all\"` if that is meant",
-				m.Name, p.Source, remedy).Over(directive.Prefix)
+				m.Name, p.Source, remedy).Mark(directive.Prefix)
 		}
 	}
 }

@@ -70,8 +70,8 @@ func (c *Call) claim(name []byte, weight uint32) terms.Claim {
 
 // Adopt makes the charge of a lone limit that does not wait, and goes on with a try of it.
 // Rechecks is what was found about that.
-func (c *Call) Adopt(p *plan.Plan, parts []byte, cost, own int64, try *Try, rechecks bool) {
-	c.Charges = append(c.Charges, Charge{Plan: p, Key: c.Key(p, parts), Cost: cost, Limits: 1, DeclaredMax: own})
+func (c *Call) Adopt(p *plan.Plan, parts []byte, cost, max int64, try *Try, rechecks bool) {
+	c.Charges = append(c.Charges, Charge{Plan: p, Key: c.Key(p, parts), Cost: cost, Limits: 1, Max: max})
 	c.Begin(context.Background(), 0, try.Arrived)
 	c.Tries[0].Rechecks = rechecks
 }

@@ -70,7 +70,7 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 			return err
 		}
 	}
-	charge := Charge{Plan: p, Cost: limit.Cost, Limits: 1 << index, DeclaredMax: limit.Max,
+	charge := Charge{Plan: p, Cost: limit.Cost, Limits: 1 << index, Max: limit.Max,
 		EmptyPart: parts.HasEmpty(), InvalidKey: parts.Err() != nil}
 	if charge.EmptyPart && !c.silent() {
 		e.Log.EmptyPart(p.Declared)
@@ -235,7 +235,7 @@ func (c *Call) introduce(o *Charge, t *terms.Charge) {
 	if t.More, claimed = c.engine.Permits.Claim(o.Key, t.Cost); claimed {
 		c.claims = append(c.claims, claim{o.Key, t.Cost})
 	}
-	pass, more := c.engine.Lines.Pass(o.Key, o.DeclaredMax)
+	pass, more := c.engine.Lines.Pass(o.Key, o.Max)
 	if more {
 		t.Param = -t.Param
 	}

@@ -143,8 +143,8 @@ type Charge struct {
 	Key  []byte
 	Cost int64
 	terms.Claim
-	// DeclaredMax is the max before overrides and load have changed it.
-	DeclaredMax int64
+	// Max is that of the limit, as [rule.Limit.WithMax] has set it. Overrides and load change the plan's, not this one.
+	Max int64
 	// Limits are those of the call that the charge is for: bit i stands for the i-th.
 	Limits uint8
 	// EmptyPart reports that a part of the key is empty, InvalidKey that one could not be built.
@@ -159,8 +159,8 @@ func (c *Charge) begin(t *terms.Charge) {
 	t.Claim = c.Claim
 }
 
-// By returns the plan by which a charge was decided at a try.
-func (c *Charge) By(try *terms.Charge) *plan.Plan {
+// DecidingPlan returns the plan by which a charge was decided at a try.
+func (c *Charge) DecidingPlan(try *terms.Charge) *plan.Plan {
 	if try.Source == rule.SourceLocal {
 		return c.Plan.Share
 	}
@@ -169,7 +169,7 @@ func (c *Charge) By(try *terms.Charge) *plan.Plan {
 
 // Made returns how much was charged at a try, if anything was: no more than this process's
 // share, if that has decided.
-func (c *Charge) Made(try *terms.Charge) int64 { return min(c.Cost, c.By(try).Capacity) }
+func (c *Charge) Made(try *terms.Charge) int64 { return min(c.Cost, c.DecidingPlan(try).Capacity) }
 
 // enforces reports whether any of the charges may refuse the call.
 func enforces(tries []terms.Charge) bool {

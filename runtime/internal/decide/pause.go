@@ -46,7 +46,7 @@ func (w *waiting) pass(failed bool) {
 // inLine returns the charge for whose room the call is in a line, or nil.
 func (w *waiting) inLine() (*Charge, *terms.Charge) {
 	for i := range w.Charges {
-		if o := &w.Charges[i]; w.place.InLine(o.Key, o.DeclaredMax) {
+		if o := &w.Charges[i]; w.place.InLine(o.Key, o.Max) {
 			return o, &w.Tries[i]
 		}
 	}
@@ -58,7 +58,7 @@ func (w *waiting) inLine() (*Charge, *terms.Charge) {
 // process come back here.
 func (w *waiting) nextRoom(o *Charge, t *terms.Charge) time.Duration {
 	if t.Is(algorithm.Lends) {
-		if w.engine.Permits.Of(o.Key)+o.Cost >= t.Max {
+		if w.engine.Permits.Count(o.Key)+o.Cost >= t.Max {
 			return longPermitPause
 		}
 		return permitPause
@@ -112,7 +112,7 @@ func (c *tried) lack() (w lack, ok bool) {
 		if permits && (t.Wait <= 0 || t.RetryAfter == Never) || !permits && (t.RetryAfter > t.Wait || t.Is(algorithm.Queues) && !t.Blocked) {
 			return w, false
 		}
-		if longest == nil || permits && longest.Is(algorithm.Lends) && c.place.InLine(o.Key, o.DeclaredMax) || !permits && (longest.Is(algorithm.Lends) || t.RetryAfter > longest.RetryAfter) {
+		if longest == nil || permits && longest.Is(algorithm.Lends) && c.place.InLine(o.Key, o.Max) || !permits && (longest.Is(algorithm.Lends) || t.RetryAfter > longest.RetryAfter) {
 			w.charge, longest = i, t
 		}
 		w.until = min(w.until, c.Arrived+t.Wait)
@@ -145,7 +145,7 @@ func (w *waiting) longestRule() (rule string) {
 	longest := time.Duration(-1)
 	for i := range w.Charges {
 		o, t := &w.Charges[i], &w.Tries[i]
-		if w.place.InLine(o.Key, o.DeclaredMax) {
+		if w.place.InLine(o.Key, o.Max) {
 			return o.Plan.Name
 		}
 		wait := t.Delay

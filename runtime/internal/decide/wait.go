@@ -37,7 +37,7 @@ func (e *Engine) joins(ctx context.Context, c *Call) bool {
 		if t.Is(algorithm.Queues) || t.Deferred || t.Shadow || t.Wait <= 0 || t.Cost == 0 {
 			continue
 		}
-		if c.place = e.Lines.JoinExisting(o.Key, o.DeclaredMax, t.Cost, t.Wait); c.place != nil {
+		if c.place = e.Lines.JoinExisting(o.Key, o.Max, t.Cost, t.Wait); c.place != nil {
 			c.until = c.Arrived + t.Wait
 			return true
 		}
@@ -68,7 +68,7 @@ func (c *tried) join(w lack) bool {
 	if c.lends(w) {
 		room = 0
 	}
-	c.place = c.engine.Lines.Join(c.place, o.Key, o.DeclaredMax, t.Cost, due, room)
+	c.place = c.engine.Lines.Join(c.place, o.Key, o.Max, t.Cost, due, room)
 	if c.place == nil {
 		c.engine.Log.Find(report.LineFull, o.Plan.Name, "")
 		return false

@@ -219,7 +219,7 @@ func concurrent(t *trial) {
 		wait.Go(func() {
 			for range 10 {
 				calls := []rawstore.Call{{Charges: []rawstore.Charge{charge}}}
-				if err := rawstore.On(t.Store).Take(t.Context(), calls); err != nil {
+				if err := rawstore.Wrap(t.Store).Take(t.Context(), calls); err != nil {
 					t.Error(err)
 				} else if calls[0].Charges[0].Allowed {
 					admitted.Add(1)

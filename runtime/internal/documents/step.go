@@ -134,7 +134,7 @@ func valueName(name, value string) string {
 func (t *trial) do(text string) string {
 	verb, rest, _ := strings.Cut(text, " ")
 	words := strings.Fields(rest)
-	store, ctx := rawstore.On(t.Store), t.Context()
+	store, ctx := rawstore.Wrap(t.Store), t.Context()
 	switch verb {
 	case "rule":
 		t.set(&t.rule, words)
@@ -227,7 +227,7 @@ func (t *trial) ask(verb, rest string) string {
 	if verb == "peek" {
 		do = rawstore.Store.Peek
 	}
-	if err := do(rawstore.On(t.Store), t.Context(), calls); err != nil {
+	if err := do(rawstore.Wrap(t.Store), t.Context(), calls); err != nil {
 		return wrong(err)
 	}
 	var answers []string

@@ -68,7 +68,7 @@ func playProgram(t *testing.T, s *document.Scenario, variant []string, kind, spa
 		if !slices.ContainsFunc(s.Lines, func(l *document.Line) bool { return strings.HasPrefix(l.Step, "store ") }) {
 			break // the limiter's quickest way
 		}
-		p.store.Store = rawstore.On(p.store.store).Store
+		p.store.Store = rawstore.Wrap(p.store.store).Store
 		p.store.store = rawstore.New(p.store, nil)
 	case "redis":
 		memory := time.Duration(0) // of refusals

@@ -98,14 +98,14 @@ func (p *permit) repeatedReturn() terms.Charge {
 // awaited reports whether calls of this process may wait for it that the store counts.
 func (p *permit) awaited() bool { return p.plan.Wait > 0 && !p.local && !p.reserved() }
 
-// Of returns how many permits calls hold of a key whose other calls may wait.
-func (p *Permits) Of(key []byte) int64 {
+// Count returns how many permits calls hold of a key whose other calls may wait.
+func (p *Permits) Count(key []byte) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ofKey[string(key)]
 }
 
-// Claim returns what Of does for a call that is about to ask for so many. A store in this process
+// Claim returns what Count does for a call that is about to ask for so many. A store in this process
 // decides each call by itself: they then count as held, which Claim reports, until Release.
 func (p *Permits) Claim(key []byte, cost int64) (held int64, claimed bool) {
 	p.mu.Lock()

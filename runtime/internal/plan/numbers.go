@@ -52,7 +52,7 @@ func (n Numbers) Counted() algorithm.Algorithm {
 }
 
 // plain returns the row of the rule's algorithm, which has what holds whatever else the rule says.
-func (n Numbers) plain() *algorithm.Row { return algorithm.Of(n.Rule.Algorithm) }
+func (n Numbers) plain() *algorithm.Row { return algorithm.RowOf(n.Rule.Algorithm) }
 
 // debt returns what becomes of what calls turn out to cost beyond max, DebtDefault where it
 // counts as every charge does.

@@ -116,8 +116,8 @@ func (e *Effective) Keys() int {
 	return e.keys.Len()
 }
 
-// For returns what holds for a key of the rule, which is e if the key has no override.
-func (e *Effective) For(key []byte) *Effective {
+// Lookup returns what holds for a key of the rule, which is e if the key has no override.
+func (e *Effective) Lookup(key []byte) *Effective {
 	if change, found := e.keys.Find(key); found {
 		return &e.keys.effects[change]
 	}

@@ -117,7 +117,7 @@ func (s *Plans) applyOverrides(limit *rule.Limit) (r *rule.Rule, max int64, on b
 	}
 	e := overrides.Effective(limit.Rule)
 	if e.Keys() > 0 {
-		e = e.For(rule.PartsOf(limit).Bytes())
+		e = e.Lookup(rule.PartsOf(limit).Bytes())
 	}
 	if e.Max == Unset {
 		return e.Rule, limit.Max, !e.Off

@@ -117,14 +117,14 @@ func (l *Lines) OverridesFailed(rejected bool, err error) {
 	if rejected {
 		line, other = Rejected, Unread
 	}
-	l.Over(other)
+	l.Remove(other)
 	l.addFinding(line, "", "")
 	l.Alert(line, 0, slog.Any("error", err))
 }
 
 // OverridesUnmet says which names are overridden that no rule has, each name once while it is so.
 func (l *Lines) OverridesUnmet(rules []string) {
-	l.OverFor(Unmet, func(rule string) bool { return !slices.Contains(rules, rule) })
+	l.RemoveRules(Unmet, func(rule string) bool { return !slices.Contains(rules, rule) })
 	rules = slices.DeleteFunc(rules, func(rule string) bool { return !l.addFinding(Unmet, rule, "") })
 	if len(rules) > 0 {
 		l.Alert(Unmet, 0, slog.Int("unmet", len(rules)), slog.Any("rules", firstNames(rules)))
@@ -164,7 +164,7 @@ func (m *MemoryLines) Read(l *Lines, used, most, evicted int64, high bool) {
 	if evicted > 0 {
 		l.Find(Evicted, "", "", slog.Int64("keys", evicted))
 	} else {
-		l.Over(Evicted)
+		l.Remove(Evicted)
 	}
 	m.high = high
 }

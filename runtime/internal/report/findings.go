@@ -27,12 +27,12 @@ func (l *Lines) addFinding(line Line, rule, detail string) (added bool) {
 	return added
 }
 
-// Over takes what a line says from the lists.
-func (l *Lines) Over(line Line) { l.OverFor(line, func(string) bool { return true }) }
+// Remove takes what a line says from the lists.
+func (l *Lines) Remove(line Line) { l.RemoveRules(line, func(string) bool { return true }) }
 
-// OverFor takes what a line says of some rules from the lists.
-func (l *Lines) OverFor(line Line, over func(rule string) bool) {
+// RemoveRules takes what a line says of some rules from the lists.
+func (l *Lines) RemoveRules(line Line, of func(rule string) bool) {
 	for _, list := range l.Lists {
-		list.Remove(line.code, func(f findings.Finding) bool { return over(f.Rule) })
+		list.Remove(line.code, func(f findings.Finding) bool { return of(f.Rule) })
 	}
 }

@@ -71,7 +71,7 @@ func TestErrorTextsOfVersions(t *testing.T) {
 		one := single(rule, "a:", 1)[0].Charges
 		for _, charges := range [][]rawstore.Charge{one, append(one, chargeOf(rule, "b:", 1))} {
 			calls := []rawstore.Call{{Charges: slices.Clone(charges)}}
-			err := rawstore.On(store).Take(t.Context(), calls)
+			err := rawstore.Wrap(store).Take(t.Context(), calls)
 			if test.whole != (err != nil) || err == nil && (calls[0].Err == nil || runtime.ClassOf(calls[0].Err) != test.want) {
 				t.Errorf("%s, %d limits: %s: got %v and %v, want %v", test.versions, len(charges), test.raised, err, calls[0].Err, test.want)
 			}
@@ -158,7 +158,7 @@ func TestForeignValue(t *testing.T) {
 					for _, key := range keys {
 						calls = append(calls, single(rule, key, 1)...)
 					}
-					ok(t, rawstore.On(store).Take(ctx, calls))
+					ok(t, rawstore.Wrap(store).Take(ctx, calls))
 					for i, k := range keys {
 						if foreign := runtime.ClassOf(calls[i].Err) == observe.ClassWrongType; foreign != (k == key) || !foreign && calls[i].Err != nil {
 							t.Errorf("call %d of %d: got %+v, %v", i, len(calls), calls[i].Charges[0].Result, calls[i].Err)
@@ -172,7 +172,7 @@ func TestForeignValue(t *testing.T) {
 					for i := range keys {
 						charges[i] = calls[i].Charges[0].Engine()
 					}
-					ok(t, rawstore.On(store).Store.Settle(ctx, charges))
+					ok(t, rawstore.Wrap(store).Store.Settle(ctx, charges))
 					for i, k := range keys {
 						if foreign := runtime.ClassOf(charges[i].Err) == observe.ClassWrongType; foreign != (k == key) || !foreign && charges[i].Err != nil {
 							t.Errorf("settle charge %d of %d: %v", i, len(charges), charges[i].Err)
@@ -187,7 +187,7 @@ func TestForeignValue(t *testing.T) {
 					for _, do := range []storetest.Operation{take, peek} {
 						calls := single(rule, key, 1)
 						calls[0].Charges[0].Max = max
-						ok(t, do(rawstore.On(store), ctx, calls))
+						ok(t, do(rawstore.Wrap(store), ctx, calls))
 						if runtime.ClassOf(calls[0].Err) != observe.ClassWrongType {
 							t.Errorf("max %d: got %+v, %v", max, calls[0].Charges[0].Result, calls[0].Err)
 						}

@@ -165,12 +165,12 @@ func TestPermitExpiry(t *testing.T) {
 	}
 	calls := single(shorter, "k", 1)
 	for _, do := range []storetest.Operation{take, renew} {
-		ok(t, do(rawstore.On(store), t.Context(), calls))
+		ok(t, do(rawstore.Wrap(store), t.Context(), calls))
 		lives(1, 2*time.Second)
 	}
 	must(t, store, take, single(longer, "k", 1))
 	for _, do := range []storetest.Operation{take, renew} {
-		ok(t, do(rawstore.On(store), t.Context(), calls))
+		ok(t, do(rawstore.Wrap(store), t.Context(), calls))
 		lives(time.Hour-time.Minute, time.Hour+time.Second)
 	}
 }

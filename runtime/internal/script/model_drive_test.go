@@ -64,7 +64,7 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 	}
 
 	maxima := load.max
-	stores := [2]rawstore.Store{{Store: memory}, rawstore.On(store)}
+	stores := [2]rawstore.Store{{Store: memory}, rawstore.Wrap(store)}
 	shown, looked := int64(0), map[string]int64{} // by Redis's clock, when it was set and keys last expired
 	var told [2][]terms.Reached
 	hears := rapid.Bool()

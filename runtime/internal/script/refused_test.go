@@ -67,7 +67,7 @@ func (s *keyState) settles(c rawstore.Charge, cost int64) func(bool) error {
 		if again && s.rule.Reserve > 0 {
 			c.Mark = terms.Again
 		}
-		return rawstore.On(s.Store).Settle(s.Context(), []rawstore.Charge{c})
+		return rawstore.Wrap(s.Store).Settle(s.Context(), []rawstore.Charge{c})
 	}
 }
 

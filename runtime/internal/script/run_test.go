@@ -41,7 +41,7 @@ func TestRuns(t *testing.T) {
 				one(&shorter, "g", 1), one(rule, "f", 1), one(&shorter, "foreign", 1), one(&shorter, "h", 1),
 			}
 			left := []int64{4, 4, -1, 4, 3, 2, 2, 0, 4, 1, 3, -1, 2}
-			ok(t, rawstore.On(store).Take(t.Context(), calls))
+			ok(t, rawstore.Wrap(store).Take(t.Context(), calls))
 			for i := range calls {
 				r := &calls[i].Charges[0].Result
 				if left[i] < 0 {

@@ -221,14 +221,14 @@ func doEverything(t *testing.T, store runtime.Store) {
 			} else {
 				held := chargeOf(&blocking, name+"held", 9)
 				held.Wait = time.Minute
-				ok(t, rawstore.On(store).Hold(t.Context(), []rawstore.Charge{held}))
+				ok(t, rawstore.Wrap(store).Hold(t.Context(), []rawstore.Charge{held}))
 				must(t, store, take, single(&blocking, name+"blocked", 4))
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
 		time.Sleep(25 * time.Millisecond) // all do
 		all(take)
-		ok(t, rawstore.On(store).Reset(t.Context(), []rawstore.Charge{chargeOf(rule, name+"a", 1)}))
+		ok(t, rawstore.Wrap(store).Reset(t.Context(), []rawstore.Charge{chargeOf(rule, name+"a", 1)}))
 	}
 }
 

@@ -33,7 +33,7 @@ var (
 // Try has a store do something with calls, and returns the first one's first charge and
 // what any of them failed with.
 func Try(store runtime.Store, do Operation, calls []rawstore.Call) (rawstore.Charge, error) {
-	err := do(rawstore.On(store), context.Background(), calls)
+	err := do(rawstore.Wrap(store), context.Background(), calls)
 	for i := range calls {
 		err = errors.Join(err, calls[i].Err)
 	}
@@ -53,7 +53,7 @@ func Must(t testing.TB, store runtime.Store, do Operation, calls []rawstore.Call
 // Settled settles charges, which must succeed.
 func Settled(t testing.TB, store runtime.Store, charges ...rawstore.Charge) {
 	t.Helper()
-	if err := rawstore.On(store).Settle(context.Background(), charges); err != nil {
+	if err := rawstore.Wrap(store).Settle(context.Background(), charges); err != nil {
 		t.Fatal(err)
 	}
 }
