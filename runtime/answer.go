@@ -44,7 +44,7 @@ func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, er
 		}
 	}
 	if charged {
-		c.Prove()
+		c.AddFlag()
 	}
 	if charged || err == nil {
 		d.keep(l, limits, c)
@@ -251,14 +251,14 @@ func (d *Decision) fill(charges []decide.Charge, tries []terms.Charge) (tightest
 
 // keepOne notes what a lone limit was charged at a try, for Settle and for a Meter.
 func (d *Decision) keepOne(l *Limiter, limit *Limit, try *decide.Try, t *terms.Charge) {
-	d.owner, d.page, d.receipt = l, try.Page, try.Receipt
+	d.owner, d.flags, d.flag = l, try.Flags, try.Flag
 	d.chargedLimit, d.chargeTime, d.mark = *limit, t.At, t.Mark
 }
 
 // keep is keepOne for the limits of any call.
 func (d *Decision) keep(l *Limiter, limits []Limit, c *decide.Call) {
 	if len(limits) > 1 {
-		d.owner, d.page, d.receipt = l, c.Page, c.Receipt
+		d.owner, d.flags, d.flag = l, c.Flags, c.Flag
 		d.keepEach(limits, c)
 	} else if len(limits) == 1 && len(c.Tries) == 0 {
 		d.keepOne(l, &limits[0], &c.Try, &terms.Charge{})
@@ -277,12 +277,12 @@ func (d *Decision) keep(l *Limiter, limits []Limit, c *decide.Call) {
 
 // keepEach notes what each of several limits was charged.
 func (d *Decision) keepEach(limits []Limit, c *decide.Call) {
-	items := c.Shelf.Items(len(limits))
+	items := c.Arena.Items(len(limits))
 	d.items = &items[0]
 	for i := range limits {
-		items[i].Parts = c.Shelf.Parts(rule.PartsOf(&limits[i]).Bytes())
+		items[i].Parts = c.Arena.Parts(rule.PartsOf(&limits[i]).Bytes())
 		tenant, weight := rule.PartsOf(&limits[i]).Tenant()
-		items[i].Tenant, items[i].Weight = c.Shelf.Parts(tenant), weight
+		items[i].Tenant, items[i].Weight = c.Arena.Parts(tenant), weight
 		describe(&limits[i], &items[i])
 	}
 	for i := range c.Tries {

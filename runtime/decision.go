@@ -20,7 +20,7 @@ type Decision struct {
 	// began, see [Rule.Block]. [Limiter.Peek] begins none.
 	Blocked   bool
 	leftQueue bool // the call has left a queue before its turn
-	receipt   uint16
+	flag      uint16
 	// Rule is the name of the limit that the other fields describe: the one that keeps the
 	// caller out longest or, if the call is allowed, the one with the least left. It is empty
 	// if the call had no limit to decide.
@@ -36,7 +36,7 @@ type Decision struct {
 	// ResetAfter is the time until the limit is whole again if no other call arrived.
 	ResetAfter time.Duration
 
-	page         *terms.ReceiptPage // where the receipt is from; nil: nothing was charged
+	flags        *terms.Flags // has the flag; nil: nothing was charged
 	owner        *Limiter
 	items        *ledger.Item // the first of the limits that were charged, if the call has several
 	chargedLimit Limit        // the limit that was charged, if the call has one

@@ -135,8 +135,8 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, pai
 	}
 	err := l.answer(ctx, charges[:], tries[:], try.Arrived, 0, d)
 	if tries[0].At != 0 {
-		if try.Page == nil {
-			try.Page, try.Receipt = terms.IssueReceipt()
+		if try.Flags == nil {
+			try.Flags, try.Flag = terms.IssueFlag()
 		}
 		d.keepOne(l, limit, &try, &tries[0])
 		if tries[0].Lapses() {
@@ -201,8 +201,8 @@ func (l *Limiter) take(ctx context.Context, c *decide.Call, limits []Limit, d *D
 // leaveQueue gives back the place in a queue, and all else, of a call that has left it. It was decided,
 // or it was to be at its turn.
 func (l *Limiter) leaveQueue(ctx context.Context, c *decide.Call, limits []Limit, d Decision) {
-	if d.page == nil {
-		c.Prove()
+	if d.flags == nil {
+		c.AddFlag()
 		d.keep(l, limits, c)
 	}
 	d.leftQueue = true

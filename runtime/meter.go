@@ -46,7 +46,7 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 		m.meter.Err = ErrOtherLimiter
 		return m
 	}
-	if d.page != nil && !d.page.Use(d.receipt) {
+	if d.flags != nil && !d.flags.Set(d.flag) {
 		m.meter.Err = ErrSettled
 		return m
 	}

@@ -69,7 +69,7 @@ func (l *Limiter) Settle(ctx context.Context, d Decision, costs ...int64) error 
 // [Limiter.Close] waits for decisions that are not settled yet; a process that ends without it
 // leaves the costs as they were reserved.
 func (l *Limiter) SettleLater(ctx context.Context, d Decision, costs ...int64) {
-	if d.page == nil {
+	if d.flags == nil {
 		return // nothing was charged
 	}
 	b := ledger.NewSettlement()
@@ -118,7 +118,7 @@ func (d *Decision) charged(i int) (limit Limit, made ledger.Made, ok bool) {
 // settlement fills in what is to be settled of a decision, which then counts as settled. If
 // there is an error it is permits only, or nothing.
 func (l *Limiter) settlement(b *ledger.Settlement, d *Decision, costs []int64) error {
-	if d.page == nil {
+	if d.flags == nil {
 		return nil // nothing was charged
 	}
 	if d.owner != l {
@@ -149,7 +149,7 @@ func (l *Limiter) settlement(b *ledger.Settlement, d *Decision, costs []int64) e
 		})
 		found = len(b.Charges) > 0
 	}
-	if found && !d.page.Use(d.receipt) {
+	if found && !d.flags.Set(d.flag) {
 		b.Filter(func(*plan.Plan, *terms.Charge) bool { return false })
 		return ErrSettled
 	}

@@ -72,5 +72,5 @@ func (a *account) use(now time.Time) {
 func (a *account) idle(now time.Time, lifetime time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return now.Sub(a.used) > lifetime && len(a.lines) == 0 && !now.Before(a.heldUntil)
+	return now.Sub(a.used) > lifetime && len(a.lines) == 0 && !now.Before(a.holdEnd)
 }

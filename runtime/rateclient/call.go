@@ -22,7 +22,7 @@ type Call struct {
 	cost      int64                     // of the first limit
 	share     float64                   // of the limits: the smallest
 	maxes     [rule.MaxLimits - 1]int64 // that the peer has set; 0: none
-	paced     time.Time                 // until when calls go on evenly
+	paceEnd   time.Time                 // until when calls go on evenly
 	settle    *runtime.Decision         // for Settle; nil if nobody can call it
 	least     string                    // the rule with the least left when it was charged
 	left      int64                     // of that
@@ -70,7 +70,7 @@ func (c *Call) take(r *http.Request, waited time.Duration) (d runtime.Decision, 
 	}
 	c.charged = time.Now()
 	l := c.peer.limits[0]
-	if c.charged.Before(c.paced) {
+	if c.charged.Before(c.paceEnd) {
 		pace := l.pace.Limit(&c.keys[0]).WithCost(min(max(c.cost, 0), l.pace.Burst))
 		if l.Most > 0 || c.maxes[0] > 0 {
 			pace = pace.WithMax(l.max(c.maxes[0], 1))
@@ -100,7 +100,7 @@ func (c *Call) untilTurn(d *runtime.Decision, wait time.Duration) time.Duration 
 	if d.Rule != c.peer.limits[0].pace.Name {
 		return wait
 	}
-	return min(wait, max(time.Until(c.paced), time.Microsecond))
+	return min(wait, max(time.Until(c.paceEnd), time.Microsecond))
 }
 
 // limit returns the i-th limit of the request as it is now.

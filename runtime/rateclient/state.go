@@ -29,11 +29,11 @@ import (
 type account struct {
 	mu sync.Mutex
 
-	used      time.Time // at the latest
-	refusals  int       // without a time, in a row
-	heldUntil time.Time // until when the latest answer holds back calls
-	inStore   bool      // the store does so, and this process need not
-	lines     []*line
+	used     time.Time // at the latest
+	refusals int       // without a time, in a row
+	holdEnd  time.Time // until when the latest answer holds back calls
+	inStore  bool      // the store does so, and this process need not
+	lines    []*line
 }
 
 // served notes that the peer has served a request.
@@ -54,7 +54,7 @@ func (a *account) hold(by *Answer, p *Peer, now time.Time) (d time.Duration, bou
 	if d = by.HoldOff; d > 0 {
 		a.refusals = 0
 	} else {
-		if !now.Before(a.heldUntil) { // what was sent before that was known adds nothing
+		if !now.Before(a.holdEnd) { // what was sent before that was known adds nothing
 			a.refusals++
 		}
 		d = p.Unsaid << min(max(a.refusals-1, 0), 20)
@@ -62,17 +62,17 @@ func (a *account) hold(by *Answer, p *Peer, now time.Time) (d time.Duration, bou
 	if d <= 0 || d > p.MaxHold {
 		d = p.MaxHold
 	}
-	if until := now.Add(d); a.inStore || until.After(a.heldUntil) {
-		a.heldUntil, a.inStore = until, false
+	if until := now.Add(d); a.inStore || until.After(a.holdEnd) {
+		a.holdEnd, a.inStore = until, false
 	}
 	return d, by.HoldOff > d
 }
 
-// noteStored notes that the store holds calls back until a time.
-func (a *account) noteStored(until time.Time) {
+// noteInStore notes that the store holds calls back until a time.
+func (a *account) noteInStore(until time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.inStore = a.inStore || !until.Before(a.heldUntil)
+	a.inStore = a.inStore || !until.Before(a.holdEnd)
 }
 
 // heldFor returns for how long this process holds calls back by itself. Its caller holds mu.
@@ -80,7 +80,7 @@ func (a *account) heldFor(now time.Time) time.Duration {
 	if a.inStore {
 		return 0
 	}
-	return max(0, a.heldUntil.Sub(now))
+	return max(0, a.holdEnd.Sub(now))
 }
 
 // obey does what an answer asks for that has arrived at now. It returns when the request may be sent
@@ -100,7 +100,7 @@ func (c *Call) obey(ctx context.Context, a Answer, now time.Time) time.Time {
 	until := now.Add(d)
 	err := c.transport.limiter.Hold(context.WithoutCancel(ctx), c.rule().Limit(&c.keys[0]), d)
 	if err == nil {
-		account.noteStored(until)
+		account.noteInStore(until)
 	}
 	c.say(ctx, 0, peerstate.Said{Evenly: c.peer.limits[0].evenly(d)})
 	c.report(ctx, &a, d, bounded, err)
@@ -143,7 +143,7 @@ func (c *Call) say(ctx context.Context, i int, said peerstate.Said) int64 {
 	known := c.transport.engine.Peer(ctx, l.rule.Limit(&c.keys[i]), &l.said, said)
 	c.maxes[i] = known.Max
 	if i == 0 {
-		c.paced = known.Paced
+		c.paceEnd = known.Paced
 	}
 	return known.Max
 }
@@ -155,7 +155,7 @@ const fewNamed = 100
 // limits without a Most it lowers only while calls go on evenly after a hold: by then
 // it has said that nothing remains although this side has counted less.
 func (c *Call) learnMaxes(ctx context.Context, a *Answer) {
-	paced := time.Now().Before(c.paced)
+	paced := time.Now().Before(c.paceEnd)
 	for i, l := range c.peer.limits {
 		j := slices.IndexFunc(a.Quotas, func(q Quota) bool { return q.Limit >= 0 && q.Window > 0 && l.names(&q) })
 		if l.Most > 0 && j >= 0 {

@@ -29,7 +29,7 @@ type Charge struct {
 	Held     int64
 	Deferred bool                // beside a queue: it is made at the call's turn
 	Reached  func(terms.Reached) // hears of shares of a rule with a Period, or is nil
-	terms.Claim
+	terms.Tenancy
 
 	terms.Result
 	Err error
@@ -134,7 +134,7 @@ func execute(calls []Call, do func([]terms.Call) error) error {
 func (c *Charge) Engine() terms.Charge {
 	plain := found(c.Rule, max(1, c.Max))
 	plain.Key, plain.Cost, plain.Wait, plain.At, plain.Mark = c.Key, c.Cost, c.Wait, c.At, c.Mark
-	plain.Deferred, plain.Claim = c.Deferred, c.Claim
+	plain.Deferred, plain.Tenancy = c.Deferred, c.Tenancy
 	if plain.Is(algorithm.Queues) {
 		plain.More = c.Wait.Microseconds()
 	}
@@ -173,7 +173,7 @@ func found(rule *runtime.Rule, max int64) terms.Charge {
 		panic(fmt.Sprintf("rawstore: %+v with a max of %d: %v", of.Rule, max, err))
 	}
 	c := asked.charge
-	c.Key, c.Claim = nil, terms.Claim{}
+	c.Key, c.Tenancy = nil, terms.Tenancy{}
 	known.Store(key{*rule, max}, c)
 	return c
 }

@@ -61,11 +61,11 @@ func (c *Call) Key(p *plan.Plan, parts []byte) []byte {
 	return c.keys[start:len(c.keys):len(c.keys)]
 }
 
-// claim copies for whom a limit is charged to the call's memory.
-func (c *Call) claim(name []byte, weight uint32) terms.Claim {
+// tenancy copies for whom a limit is charged to the call's memory.
+func (c *Call) tenancy(name []byte, weight uint32) terms.Tenancy {
 	start := len(c.keys)
 	c.keys = append(c.keys, name...)
-	return terms.Claim{Tenant: c.keys[start:len(c.keys):len(c.keys)], Weight: int64(weight)}
+	return terms.Tenancy{Tenant: c.keys[start:len(c.keys):len(c.keys)], Weight: int64(weight)}
 }
 
 // Adopt makes the charge of a lone limit that does not wait, and goes on with a try of it.
@@ -76,17 +76,17 @@ func (c *Call) Adopt(p *plan.Plan, parts []byte, cost, max int64, try *Try, rech
 	c.Tries[0].Rechecks = rechecks
 }
 
-// Prove gives the call a receipt, if it has none.
-func (c *Call) Prove() {
-	if c.Page == nil {
-		c.Page, c.Receipt = c.book.Issue()
+// AddFlag gives the call a flag, if it has none.
+func (c *Call) AddFlag() {
+	if c.Flags == nil {
+		c.Flags, c.Flag = c.issuer.Issue()
 	}
 }
 
 // Begin begins a try at an instant: nothing is known about any charge. A call that has waited since
 // another one, which is 0 if it may not wait, does so no longer than its rules and its context say.
 func (c *Call) Begin(ctx context.Context, since, arrived time.Duration) {
-	c.Arrived, c.Page = arrived, nil
+	c.Arrived, c.Flags = arrived, nil
 	if len(c.claims) > 0 {
 		c.release()
 	}

@@ -15,9 +15,9 @@ type Try struct {
 	// State is where the call is. In any but [Planned] it has waited: what was refused before says
 	// nothing about it.
 	State State
-	// Receipt is the decision's, on Page. Page is nil if it has none yet.
-	Receipt uint16
-	Page    *terms.ReceiptPage
+	// Flag is the number of the decision's in Flags, which is nil if it has none yet.
+	Flag  uint16
+	Flags *terms.Flags
 }
 
 // An Operation is what is asked about a call.
@@ -46,19 +46,19 @@ type Call struct {
 	WaitedBefore time.Duration
 	// Unsatisfiable are charges of limits in shadow mode that are left out since they never fit.
 	Unsatisfiable []Charge
-	// Shelf has what decisions keep of calls with several limits.
-	Shelf ledger.Shelf
+	// Arena has what decisions keep of calls with several limits.
+	Arena ledger.Arena
 
 	keys        []byte         // of the charges
 	storeCall   [1]terms.Call  // what the store is asked
 	openCharges []terms.Charge // its charges, if leases have admitted some
-	book        terms.ReceiptBook
+	issuer      terms.FlagIssuer
 	engine      *Engine           // that has planned it, or nil
 	overrides   *plan.OverrideSet // that were in force then, or nil
 
 	claims      []claim       // of permits, while it asks for them
 	place       *ledger.Turn  // in a line for room, or nil
-	until       time.Duration // the instant until which it may be there
+	waitEnd     time.Duration // the instant until which it may be there
 	permitPause time.Duration // before it last asked for permits
 	waitStart   time.Duration // the instant at which it began to wait; 0: it has not waited
 	rule        string        // the rule that kept it for longest then

@@ -81,7 +81,7 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 		}
 		return nil
 	}
-	if err := c.addClaim(&charge, limit); err != nil {
+	if err := c.addTenancy(&charge, limit); err != nil {
 		if p.Terms.Shadow && c.Operation != Peek {
 			e.leaveOut(ctx, c, p, err)
 			return nil
@@ -95,8 +95,8 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 	return nil
 }
 
-// addClaim fills in for whom a limit is charged that is divided.
-func (c *Call) addClaim(o *Charge, limit *rule.Limit) error {
+// addTenancy fills in for whom a limit is charged that is divided.
+func (c *Call) addTenancy(o *Charge, limit *rule.Limit) error {
 	name, weight := rule.PartsOf(limit).Tenant()
 	divided := limit.Rule.Headroom != 0
 	switch {
@@ -108,7 +108,7 @@ func (c *Call) addClaim(o *Charge, limit *rule.Limit) error {
 	case weight > rule.MaxWeight:
 		return rule.Invalid(limit.Rule, fmt.Errorf("the weight of a share is not between 1 and %d", rule.MaxWeight))
 	case o.Plan.Divided():
-		o.Claim = c.claim(name, weight)
+		o.Tenancy = c.tenancy(name, weight)
 	}
 	return nil
 }

@@ -88,9 +88,9 @@ func (e *Engine) Local(ctx context.Context, charges []Charge, tries []terms.Char
 		return false
 	}
 	// It cannot be counted here if the key holds the state of another algorithm.
-	page, receipt, ok := e.InProcess.Map.Take(e.InProcess.Time(t.Arrived), &tries[0])
+	flags, flag, ok := e.InProcess.Map.Take(e.InProcess.Time(t.Arrived), &tries[0])
 	if ok {
-		t.Page, t.Receipt, tries[0].Source = page, receipt, rule.SourceStore
+		t.Flags, t.Flag, tries[0].Source = flags, flag, rule.SourceStore
 	}
 	return ok
 }
@@ -137,12 +137,12 @@ func markRecalled(tries []terms.Charge) {
 }
 
 // A Charge is one limit of a call, or several on one key. Nobody writes to it once the
-// call is made.
+// call is made: what is found about it at a try is in a [terms.Charge].
 type Charge struct {
 	Plan *plan.Plan
 	Key  []byte
 	Cost int64
-	terms.Claim
+	terms.Tenancy
 	// Max is that of the limit, as [rule.Limit.WithMax] has set it. Overrides and load change the plan's, not this one.
 	Max int64
 	// Limits are those of the call that the charge is for: bit i stands for the i-th.
@@ -156,7 +156,7 @@ type Charge struct {
 // begin fills in a new try of the charge.
 func (c *Charge) begin(t *terms.Charge) {
 	c.Plan.Charge(t, c.Key, c.Cost)
-	t.Claim = c.Claim
+	t.Tenancy = c.Tenancy
 }
 
 // DecidingPlan returns the plan by which a charge was decided at a try.

@@ -112,7 +112,7 @@ func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
 			share := c.Charges[i].Plan.Share
 			var one terms.Charge
 			share.Charge(&one, t.Key, min(t.Cost, share.Capacity))
-			one.Wait, one.Claim = t.Wait, t.Claim
+			one.Wait, one.Tenancy = t.Wait, t.Tenancy
 			if share.Queues() {
 				one.More = t.Wait.Microseconds()
 			}

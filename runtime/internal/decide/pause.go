@@ -71,9 +71,9 @@ func (w *waiting) nextRoom(o *Charge, t *terms.Charge) time.Duration {
 
 // A lack is the room that a refused call waits for.
 type lack struct {
-	charge int           // which has none for longest
-	pause  time.Duration // until the store is to be asked again
-	until  time.Duration // the instant until which the call may wait
+	charge  int           // which has none for longest
+	pause   time.Duration // until the store is to be asked again
+	waitEnd time.Duration // the instant until which the call may wait
 }
 
 // Pause returns how long a refused call waits before it is decided again if nobody tells it of room,
@@ -101,7 +101,7 @@ func (c *tried) lack() (w lack, ok bool) {
 	if terms.Admitted(c.Tries) {
 		return w, false
 	}
-	w.charge, w.until = -1, Never
+	w.charge, w.waitEnd = -1, Never
 	var longest *terms.Charge
 	for i := range c.Tries {
 		t := &c.Tries[i]
@@ -115,7 +115,7 @@ func (c *tried) lack() (w lack, ok bool) {
 		if longest == nil || permits && longest.Is(algorithm.Lends) && c.place.InLine(o.Key, o.Max) || !permits && (longest.Is(algorithm.Lends) || t.RetryAfter > longest.RetryAfter) {
 			w.charge, longest = i, t
 		}
-		w.until = min(w.until, c.Arrived+t.Wait)
+		w.waitEnd = min(w.waitEnd, c.Arrived+t.Wait)
 	}
 	if !longest.Is(algorithm.Lends) {
 		w.pause = min(longest.RetryAfter, roomPause)

@@ -38,7 +38,7 @@ func (e *Engine) joins(ctx context.Context, c *Call) bool {
 			continue
 		}
 		if c.place = e.Lines.JoinExisting(o.Key, o.Max, t.Cost, t.Wait); c.place != nil {
-			c.until = c.Arrived + t.Wait
+			c.waitEnd = c.Arrived + t.Wait
 			return true
 		}
 	}
@@ -73,7 +73,7 @@ func (c *tried) join(w lack) bool {
 		c.engine.Log.Find(report.LineFull, o.Plan.Name, "")
 		return false
 	}
-	c.until = max(w.until, room)
+	c.waitEnd = max(w.waitEnd, room)
 	return true
 }
 
@@ -84,7 +84,7 @@ type waiting Call
 // no call is to wait any more.
 func (w *waiting) awaitRoom(ctx context.Context, limits []rule.Limit) (event, error) {
 	(*Call)(w).release()
-	err := w.place.Await(ctx, w.until, &waiter{w, ctx, slices.Clone(limits)}) // limits stay on their caller's stack
+	err := w.place.Await(ctx, w.waitEnd, &waiter{w, ctx, slices.Clone(limits)}) // limits stay on their caller's stack
 	if err == nil && w.engine.isClosed() {
 		err = ErrClosed
 	}

@@ -238,8 +238,8 @@ func (l *Lines) Wake(key []byte, room int64) {
 
 // Await waits until the call is to ask the store, until an instant at most, or until no call is to
 // wait any more. The error is the context's.
-func (t *Turn) Await(ctx context.Context, until time.Duration, w Waiter) error {
-	end := time.NewTimer(until - clock.Now())
+func (t *Turn) Await(ctx context.Context, deadline time.Duration, w Waiter) error {
+	end := time.NewTimer(deadline - clock.Now())
 	defer end.Stop()
 	var due *time.Timer
 	for {

@@ -31,27 +31,27 @@ type Item struct {
 	Next    *Item // of the decision
 }
 
-// The items and bytes of keys that a shelf gets from the heap at a time.
+// The items and bytes of keys that an arena gets from the heap at a time.
 const (
-	shelfItems = 64
-	shelfParts = 2048
+	arenaItems = 64
+	arenaParts = 2048
 )
 
-// A Shelf has the items, and their keys, of many decisions in one piece of memory. It lives
-// as long as any of them. The zero Shelf is ready for use, by one goroutine at a time.
-type Shelf struct {
+// An Arena has the items, and their keys, of many decisions in one piece of memory. It lives
+// as long as any of them. The zero Arena is ready for use, by one goroutine at a time.
+type Arena struct {
 	items []Item
 	parts []byte
 }
 
 // Items returns so many new items, which are linked.
-func (s *Shelf) Items(n int) []Item {
-	if len(s.items)+n > cap(s.items) {
-		s.items = make([]Item, 0, max(shelfItems, n))
+func (a *Arena) Items(n int) []Item {
+	if len(a.items)+n > cap(a.items) {
+		a.items = make([]Item, 0, max(arenaItems, n))
 	}
-	start := len(s.items)
-	s.items = s.items[:start+n]
-	items := s.items[start : start+n : start+n]
+	start := len(a.items)
+	a.items = a.items[:start+n]
+	items := a.items[start : start+n : start+n]
 	for i := range items[1:] {
 		items[i].Next = &items[i+1]
 	}
@@ -59,11 +59,11 @@ func (s *Shelf) Items(n int) []Item {
 }
 
 // Parts returns a copy of the parts of a key.
-func (s *Shelf) Parts(parts []byte) []byte {
-	if len(s.parts)+len(parts) > cap(s.parts) {
-		s.parts = make([]byte, 0, max(shelfParts, len(parts)))
+func (a *Arena) Parts(parts []byte) []byte {
+	if len(a.parts)+len(parts) > cap(a.parts) {
+		a.parts = make([]byte, 0, max(arenaParts, len(parts)))
 	}
-	start := len(s.parts)
-	s.parts = append(s.parts, parts...)
-	return s.parts[start:len(s.parts):len(s.parts)]
+	start := len(a.parts)
+	a.parts = append(a.parts, parts...)
+	return a.parts[start:len(a.parts):len(a.parts)]
 }

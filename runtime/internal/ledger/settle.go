@@ -89,10 +89,10 @@ func (s *Settlement) correct(p *plan.Plan, parts *keytext.Parts, m Made, settled
 	if m.Local {
 		p = p.Share
 	}
-	key, claim := s.key(p, parts.Bytes()), terms.Claim{}
+	key, tenancy := s.key(p, parts.Bytes()), terms.Tenancy{}
 	if p.Divided() {
 		tenant, weight := parts.Tenant()
-		claim = terms.Claim{Tenant: s.keep(tenant), Weight: int64(weight)}
+		tenancy = terms.Tenancy{Tenant: s.keep(tenant), Weight: int64(weight)}
 	}
 	if i := s.find(key, m.At); i >= 0 {
 		o := &s.Charges[i]
@@ -100,11 +100,11 @@ func (s *Settlement) correct(p *plan.Plan, parts *keytext.Parts, m Made, settled
 			s.Plans[i] = s.Plans[i].WithMax(p.Max)
 		}
 		*o = s.Plans[i].Correction(o.Key, o.Charged+m.Charged, m.Charged-settled-o.Cost, m.At, m.Mark)
-		o.Claim = claim
+		o.Tenancy = tenancy
 		return
 	}
 	c := p.Correction(key, m.Charged, m.Charged-settled, m.At, m.Mark)
-	c.Claim = claim
+	c.Tenancy = tenancy
 	s.add(p, c)
 }
 

@@ -15,7 +15,7 @@ func (m *Map) Hold(clock int64, c *terms.Charge) bool {
 	defer s.mu.Unlock()
 	var v view
 	c.SetClock(clock)
-	charge := terms.Charge{Terms: c.Terms, Key: c.Key, Claim: terms.Claim{Tenant: everybody}}
+	charge := terms.Charge{Terms: c.Terms, Key: c.Key, Tenancy: terms.Tenancy{Tenant: everybody}}
 	e, ok := s.look(clock, hash, &charge, &v)
 	if !ok || e == nil && c.At == 0 {
 		return ok

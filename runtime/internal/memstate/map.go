@@ -64,12 +64,12 @@ func New(maxKeys int) *Map {
 }
 
 // Take decides a call with one charge and fills in its result. It makes the charge if
-// there is room for it, and gives it a receipt. It returns false, and has
+// there is room for it, and gives it a flag. It returns false, and has
 // changed nothing, if the key holds the state of an algorithm that counts in another way.
 //
-// Take keeps neither the charge nor its key: both may be on the caller's stack. The book of
-// receipts is behind the lock that the charge takes anyway.
-func (m *Map) Take(clock int64, c *terms.Charge) (page *terms.ReceiptPage, receipt uint16, ok bool) {
+// Take keeps neither the charge nor its key: both may be on the caller's stack. The issuer of
+// flags is behind the lock that the charge takes anyway.
+func (m *Map) Take(clock int64, c *terms.Charge) (flags *terms.Flags, flag uint16, ok bool) {
 	var v view
 	var p reachedShares
 	s, hash := m.shard(c.Key)
@@ -80,14 +80,14 @@ func (m *Map) Take(clock int64, c *terms.Charge) (page *terms.ReceiptPage, recei
 	case c.Allowed && c.Cost == 0:
 	case c.Allowed:
 		p = s.charge(clock, hash, c, &v, e, m)
-		page, receipt = s.receipts.Issue()
+		flags, flag = s.flags.Issue()
 	case e != nil:
 		e.updateRefused(clock, c, &v)
 	}
 	s.mu.Unlock() // A deferred unlock would take as long as the lock.
 	m.tell(c, p)
 	m.tellLost()
-	return page, receipt, ok
+	return flags, flag, ok
 }
 
 // Peek fills in the result that Take would find, and makes no charge.

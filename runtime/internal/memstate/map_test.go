@@ -185,7 +185,7 @@ func backOf(c *terms.Charge) *terms.Charge {
 	return &back
 }
 
-// decide is Take for those who have no use for a receipt.
+// decide is Take for those who have no use for a flag.
 func decide(m *Map, clock int64, c *terms.Charge, commit bool) bool {
 	if !commit {
 		return m.Peek(clock, c)

@@ -8,10 +8,10 @@ import (
 
 // A shard is a part of the keys behind a lock of its own.
 type shard struct {
-	mu       sync.Mutex
-	keys     table
-	receipts terms.ReceiptBook
-	_        [64]byte // keeps the cache lines of two shards apart
+	mu    sync.Mutex
+	keys  table
+	flags terms.FlagIssuer
+	_     [64]byte // keeps the cache lines of two shards apart
 }
 
 // look fills in the view and the result of a charge that is not made. It returns

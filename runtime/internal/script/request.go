@@ -53,17 +53,17 @@ type request struct {
 	keys        []wireBytes
 	names       []string // one for each of terms
 	terms       []terms.Terms
-	numbers     []int64  // of the runs of limits, then of the terms
-	lastSingle  bool     // the last run is of calls with one limit
-	firstSingle int      // the first of these
-	claims      []claim  // of runs for a tenant, in their order
-	counts      [2]int64 // of keys and of terms
+	numbers     []int64   // of the runs of limits, then of the terms
+	lastSingle  bool      // the last run is of calls with one limit
+	firstSingle int       // the first of these
+	tenancies   []tenancy // of runs for a tenant, in their order
+	counts      [2]int64  // of keys and of terms
 	op          string
 	set         uint // what the script must know, see lua.Take
 }
 
-// A claim says for whom a run is. It comes behind its numbers.
-type claim struct {
+// A tenancy says for whom a run is. It comes behind its numbers.
+type tenancy struct {
 	end    int // of the run, in the numbers
 	weight int64
 	tenant wireBytes
@@ -78,7 +78,7 @@ func (b *wireBytes) MarshalBinary() ([]byte, error) { return *b, nil }
 // fill builds the arguments for calls, of which the i-th stands for times[i]
 // equal ones, for a server whose clock is expected to show now.
 func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int64) {
-	r.terms, r.keys, r.numbers, r.claims, r.lastSingle, r.set = r.terms[:0], r.keys[:0], r.numbers[:0], r.claims[:0], false, 0
+	r.terms, r.keys, r.numbers, r.tenancies, r.lastSingle, r.set = r.terms[:0], r.keys[:0], r.numbers[:0], r.tenancies[:0], false, 0
 	r.addLimits(op, calls, times)
 	switch op {
 	case Settle:
@@ -107,8 +107,8 @@ func (r *request) addLimits(op Operation, calls []terms.Call, times []int64) {
 				which = -which
 			}
 			r.keys = append(r.keys, c.Key)
-			claims := divides[c.Algorithm]
-			if claims {
+			divided := divides[c.Algorithm]
+			if divided {
 				r.lastSingle = false
 			}
 			alone, again := op != Peek && len(charges) == 1, calls[i].Previous > r.firstSingle
@@ -130,8 +130,8 @@ func (r *request) addLimits(op Operation, calls []terms.Call, times []int64) {
 			default:
 				r.run(i, alone, again, which, c.Cost, times[i])
 			}
-			if claims {
-				r.claim(op, c)
+			if divided {
+				r.tenancy(op, c)
 			}
 		}
 	}
@@ -194,8 +194,8 @@ func (r *request) arrange(limits, size int) {
 			r.args = append(r.args, &r.numbers[limits+i])
 		}
 		r.args = append(r.args, &r.numbers[1]) // the cost
-		if len(r.claims) > 0 {
-			r.args = append(r.args, &r.claims[0].weight, &r.claims[0].tenant)
+		if len(r.tenancies) > 0 {
+			r.args = append(r.args, &r.tenancies[0].weight, &r.tenancies[0].tenant)
 		}
 		return
 	}
@@ -219,19 +219,19 @@ func (r *request) arrange(limits, size int) {
 // everybody is the tenant of a hold, which no caller can be: it is for all of them.
 const everybody = "\x05"
 
-// claim notes for whom the last run is. No other limit is in it.
-func (r *request) claim(op Operation, c *terms.Charge) {
+// tenancy notes for whom the last run is. No other limit is in it.
+func (r *request) tenancy(op Operation, c *terms.Charge) {
 	r.lastSingle = false
 	tenant := wireBytes(c.Tenant)
 	if op == Hold {
 		tenant = wireBytes(everybody)
 	}
-	r.claims = append(r.claims, claim{len(r.numbers), max(1, c.Weight), tenant})
+	r.tenancies = append(r.tenancies, tenancy{len(r.numbers), max(1, c.Weight), tenant})
 }
 
 // appendClaimed appends the runs of limits of which some are for a tenant: all have two more values.
 func (r *request) appendClaimed(limits int) {
-	size, next, none := 4, r.claims, &r.claims[0]
+	size, next, none := 4, r.tenancies, &r.tenancies[0]
 	if r.set&lua.Operations == lua.Settle {
 		size = 6
 	}

@@ -64,10 +64,12 @@ func ArrivalOf(calls []Call) time.Duration {
 	return clock.Now()
 }
 
-// A Charge is one limit of a call at one try: what a store is asked, and what it found.
+// A Charge is one limit of a call at one try: what a store is asked, and what it found. Two other types
+// have the name. A decide.Charge is what all tries of a call have in common; each try makes a Charge of it.
+// A rawstore.Charge is one in the words of rules, by which tests ask a store.
 type Charge struct {
 	Terms
-	Claim
+	Tenancy
 	Key []byte
 	// Cost is how many events the call stands for. To settle, it is by how many
 	// the charge at At is to grow, or to shrink if it is below 0. To hold, At is for how
@@ -90,12 +92,12 @@ type Charge struct {
 	// Source is who has decided the charge. Stores do not set it.
 	Source rule.Source
 	// Rechecks marks a charge that finds out whether a refusal still holds, see
-	// package refusals.
+	// package recall.
 	Rechecks bool
 }
 
-// A Claim says for whom a bucket that is divided is charged. It is no part of Terms, of which there are few.
-type Claim struct {
+// A Tenancy says for whom a bucket that is divided is charged. It is no part of Terms, of which there are few.
+type Tenancy struct {
 	Tenant []byte
 	Weight int64 // of the tenant beside others
 }

@@ -4,8 +4,6 @@
 package terms
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/internal/algorithm"
@@ -147,46 +145,4 @@ func (l *Label) Parts(key []byte) []byte {
 		return key[len(l.Start):end]
 	}
 	return nil // not a key of the rule's
-}
-
-// pageSize is how many receipts a page has. A page takes 512 bytes.
-const pageSize = 4096
-
-// A ReceiptPage records which of its receipts were used. Every charged decision, and each copy
-// of it, refers to one receipt. A page lives as long as any of its decisions.
-type ReceiptPage struct {
-	used [pageSize / 64]atomic.Uint64
-}
-
-// Use marks a receipt as used, and reports whether it was not.
-func (p *ReceiptPage) Use(receipt uint16) bool {
-	bit := uint64(1) << (receipt % 64)
-	return p.used[receipt/64].Or(bit)&bit == 0
-}
-
-// A ReceiptBook gives each decision a receipt of its own. It is used by one goroutine at a
-// time. The zero ReceiptBook is ready for use.
-type ReceiptBook struct {
-	page *ReceiptPage
-	next uint16 // receipt on the page
-}
-
-// Issue returns the next receipt.
-func (b *ReceiptBook) Issue() (page *ReceiptPage, receipt uint16) {
-	if b.page == nil || b.next == pageSize {
-		b.page, b.next = new(ReceiptPage), 0
-	}
-	page, receipt = b.page, b.next
-	b.next++
-	return page, receipt
-}
-
-var books = sync.Pool{New: func() any { return new(ReceiptBook) }}
-
-// IssueReceipt returns a receipt where the caller has no book at hand.
-func IssueReceipt() (page *ReceiptPage, receipt uint16) {
-	b := books.Get().(*ReceiptBook)
-	page, receipt = b.Issue()
-	books.Put(b)
-	return page, receipt
 }

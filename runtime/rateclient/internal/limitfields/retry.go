@@ -26,11 +26,11 @@ func (r *reader) retryAfter() (wait time.Duration, said bool) {
 		lines = r.lines("X-Ratelimit-Retry-After")
 	}
 	for _, value := range lines {
-		d, ok := until(value, r.clock)
+		d, ok := timeLeft(value, r.clock)
 		for i, rest := 0, value; !ok && rest != "" && i < maxList; i++ { // 30, 30
 			var one string
 			if one, rest, _ = strings.Cut(rest, ","); strings.Trim(one, " .0123456789") == "" {
-				each, known := until(one, r.clock)
+				each, known := timeLeft(one, r.clock)
 				d, said = max(d, each), said || known
 			}
 		}
@@ -42,10 +42,10 @@ func (r *reader) retryAfter() (wait time.Duration, said bool) {
 // reset returns the time until a reset: 0 if it is over or unknown.
 func (r *reader) reset(value string) time.Duration {
 	value, _, _ = strings.Cut(value, ";")
-	d, ok := until(value, r.clock)
+	d, ok := timeLeft(value, r.clock)
 	if !ok { // 30, 30: the first, as of the limit and what remains
 		if first, _, list := strings.Cut(value, ","); list {
-			d, _ = until(first, r.clock)
+			d, _ = timeLeft(first, r.clock)
 		}
 	}
 	return d

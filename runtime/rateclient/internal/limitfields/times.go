@@ -13,9 +13,9 @@ import (
 // MaxTime is the longest time that is read.
 const MaxTime = 366 * 24 * time.Hour
 
-// until returns the time from now, by a clock, until what a value names: a number of seconds, a Unix time, a
+// timeLeft returns the time from now, by a clock, until what a value names: a number of seconds, a Unix time, a
 // duration or a date. It is 0 if that is over, and false for what is none.
-func until(value string, clock func() time.Time) (d time.Duration, ok bool) {
+func timeLeft(value string, clock func() time.Time) (d time.Duration, ok bool) {
 	if value = strings.TrimSpace(value); len(value) > maxWord {
 		return 0, false
 	}
