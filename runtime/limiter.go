@@ -29,7 +29,7 @@ type Limiter struct {
 	events     *events
 	onRefusal  func(context.Context, error) error // or nil
 
-	follower    *plan.Follower[Overrides] // nil: nothing is overridden
+	poller      *plan.Poller[Overrides]   // nil: nothing is overridden
 	scaler      rule.Scaler               // in place of the rules' own, or nil
 	registered  findings.Map[*Rule, Rule] // as they were
 	terms       termTable                 // of the registered rules

@@ -102,7 +102,7 @@ func New(store Store, opts ...Option) *Limiter {
 		l.events.log.KeysForgotten(blocked, l.engine.Alone.Bound(), "runtime.WithLocalKeys")
 	}
 	l.build()
-	l.hasSwitch = l.enabled != nil || l.follower != nil
+	l.hasSwitch = l.enabled != nil || l.poller != nil
 	if l.redis != nil {
 		l.redis.attach(l.events)
 		l.peers = &l.redis.peers
@@ -119,7 +119,7 @@ func New(store Store, opts ...Option) *Limiter {
 	if l.store.builtIn && l.store.memory != nil && l.plans.Replicas > 1 { // each of which admits as much as a rule does
 		l.events.log.MemoryOfReplicas()
 	}
-	l.followOverrides()
+	l.pollOverrides()
 	watched := weak.Make(l) // which a timer need not keep in memory
 	l.unusedTimer = time.AfterFunc(unusedAfter, func() {
 		if l := watched.Value(); l != nil {
@@ -210,7 +210,7 @@ func (l *Limiter) Close() error {
 	if m := l.store.memory; m != nil {
 		m.listeners.Remove(l.events, joinEvents)
 	}
-	err = errors.Join(err, l.follower.Close(), l.plans.Factors.Close())
+	err = errors.Join(err, l.poller.Close(), l.plans.Factors.Close())
 	l.unusedTimer.Stop()
 	l.endReports()
 	if l.plans.Close() {

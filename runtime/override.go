@@ -101,9 +101,9 @@ func WithOverrides(source OverrideSource, interval time.Duration) Option {
 	return func(l *Limiter) {
 		var unmet plan.Unmet
 		fits := map[*Rule]*plan.KeyOverrides{}
-		checkOnce("WithOverrides", l.follower != nil)
+		checkOnce("WithOverrides", l.poller != nil)
 		l.reports.source = sourceName(source)
-		l.follower = &plan.Follower[Overrides]{
+		l.poller = &plan.Poller[Overrides]{
 			Interval: interval,
 			Read:     func(ctx context.Context) (Overrides, error) { return source.Overrides(ctx) },
 			Apply: func(o Overrides, fresh, again bool) error {
@@ -122,10 +122,10 @@ func WithOverrides(source OverrideSource, interval time.Duration) Option {
 	}
 }
 
-// followOverrides polls the source of overrides, if there is one, in a goroutine of its own. It
+// pollOverrides polls the source of overrides, if there is one, in a goroutine of its own. It
 // returns after the first answer, or a tenth of a second.
-func (l *Limiter) followOverrides() {
-	if l.follower == nil {
+func (l *Limiter) pollOverrides() {
+	if l.poller == nil {
 		return
 	}
 	l.plans.Override(plan.NewOverrideSet(plan.Overrides{},
@@ -133,7 +133,7 @@ func (l *Limiter) followOverrides() {
 	if l.processCap != nil {
 		l.plans.Overrides().Effective(l.processCap.limit.Rule)
 	}
-	if !l.follower.Start() {
+	if !l.poller.Start() {
 		l.events.log.Find(report.Unread, "", "",
 			slog.String("error", "the source has not answered yet: rules are as declared until it does"))
 	}

@@ -26,9 +26,9 @@ const (
 
 var errSourceHangs = private.New("the override source goes on after its context has ended")
 
-// A Follower polls a source. Its functions are called by one goroutine, but for Failed, which
+// A Poller polls a source. Its functions are called by one goroutine, but for Failed, which
 // is safe for concurrent use.
-type Follower[T any] struct {
+type Poller[T any] struct {
 	Interval time.Duration
 	// Read reads the source. An error that is a [private.Stale] comes with a value.
 	Read func(ctx context.Context) (T, error)
@@ -50,21 +50,21 @@ type Follower[T any] struct {
 
 // Start begins to poll, in a goroutine of its own. It returns after the first answer, or
 // a tenth of a second, and reports whether there was one.
-func (f *Follower[T]) Start() (answers bool) {
+func (p *Poller[T]) Start() (answers bool) {
 	var ctx context.Context
-	ctx, f.stop = context.WithCancel(context.Background())
-	f.done = make(chan struct{})
+	ctx, p.stop = context.WithCancel(context.Background())
+	p.done = make(chan struct{})
 	answered := make(chan struct{})
 	go func() {
-		defer close(f.done)
-		f.poll(ctx)
+		defer close(p.done)
+		p.poll(ctx)
 		close(answered)
-		tick := time.NewTicker(f.Interval)
+		tick := time.NewTicker(p.Interval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
-				f.poll(ctx)
+				p.poll(ctx)
 			case <-ctx.Done():
 				return
 			}
@@ -74,52 +74,52 @@ func (f *Follower[T]) Start() (answers bool) {
 }
 
 // poll reads the source once, and puts its value in force.
-func (f *Follower[T]) poll(ctx context.Context) {
+func (p *Poller[T]) poll(ctx context.Context) {
 	defer func() {
 		if value := recover(); value != nil {
-			f.Panicked(value)
+			p.Panicked(value)
 		}
 	}()
-	allowed := max(f.Interval, time.Second)
+	allowed := max(p.Interval, time.Second)
 	asking, cancel := context.WithTimeout(ctx, allowed)
 	defer cancel()
-	late := time.AfterFunc(allowed+sourceGrace, func() { f.Failed(errSourceHangs) })
-	value, err := f.read(asking)
+	late := time.AfterFunc(allowed+sourceGrace, func() { p.Failed(errSourceHangs) })
+	value, err := p.read(asking)
 	err = private.Hide(err)
-	reported := !late.Stop() || f.failed != nil
+	reported := !late.Stop() || p.failed != nil
 	if ctx.Err() != nil {
 		return // closed meanwhile
 	}
 	if last := (*private.Stale)(nil); err == nil || errors.As(err, &last) {
-		err = cmp.Or(f.Apply(value, err == nil, reported), err)
+		err = cmp.Or(p.Apply(value, err == nil, reported), err)
 	}
 	if err == nil {
-		f.failed = nil
-	} else if f.failed == nil || time.Since(f.reported) >= reportAgain ||
-		err.Error() != f.failed.Error() && !f.Same(err, f.failed) {
-		f.failed, f.reported = err, time.Now()
-		f.Failed(err)
+		p.failed = nil
+	} else if p.failed == nil || time.Since(p.reported) >= reportAgain ||
+		err.Error() != p.failed.Error() && !p.Same(err, p.failed) {
+		p.failed, p.reported = err, time.Now()
+		p.Failed(err)
 	}
 }
 
-func (f *Follower[T]) read(ctx context.Context) (value T, err error) {
+func (p *Poller[T]) read(ctx context.Context) (value T, err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			f.Panicked(panicked)
+			p.Panicked(panicked)
 			err = private.Errorf("the override source has panicked: %s", private.TextOfPanic(panicked))
 		}
 	}()
-	return f.Read(ctx)
+	return p.Read(ctx)
 }
 
 // Close ends the polling. It returns an error if the source goes on for a second. A nil
-// Follower polls nothing.
-func (f *Follower[T]) Close() error {
-	if f == nil {
+// Poller polls nothing.
+func (p *Poller[T]) Close() error {
+	if p == nil {
 		return nil
 	}
-	f.stop()
-	if !clock.Await(f.done, sourceGrace) {
+	p.stop()
+	if !clock.Await(p.done, sourceGrace) {
 		return errSourceHangs
 	}
 	return nil
