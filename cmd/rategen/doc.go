@@ -344,8 +344,8 @@ not meant, and ends in a code:
     an index out of range: so may #user of key=#user.ID. Such calls share one budget.
     Write invalid=refuse or invalid=admit, or invalid=share if you mean that, in a
     directive, a policy or the package's defaults. A condition when="#user != nil" in
-    front has no such calls. There is no warning about what a server of HTTP, gRPC or
-    Connect hands to a method, nor about what brings the context.
+    front has no such calls. There is no warning about the request, message or record
+    that a framework hands to a method, nor about what brings the context.
 
   - key_with_port: A key ends in the remote address of a request or a connection,
     which has a port: each connection then has a budget of its own. Write a key such

@@ -10,11 +10,11 @@ import (
 
 // warnNilable warns of limits whose key some calls may not have, since a pointer on the way to
 // it is nil, unless the directive says what becomes of these calls.
-func (b *Builder) warnNilable(w *Wrapper) {
+func (b *Builder) warnNilable(f *File, w *Wrapper) {
 	warned := map[*Rule]bool{}
 	for _, m := range w.Methods {
 		for _, l := range m.Limits {
-			x, t := m.invalidKey(l)
+			x, t := m.invalidKey(l, f.Pkg.Types)
 			if t == nil || l.Rule.Has("invalid") || warned[l.Rule] {
 				continue
 			}
@@ -31,7 +31,7 @@ func (b *Builder) warnNilable(w *Wrapper) {
 
 // invalidKey returns an expression of a limit that some calls may not have a value for, and so
 // have no key, and why.
-func (m *Method) invalidKey(l *Limit) (*expr.Expr, *expr.Test) {
+func (m *Method) invalidKey(l *Limit, home *types.Package) (*expr.Expr, *expr.Test) {
 	var facts expr.Facts
 	all := []*expr.Expr{l.Max}
 	for _, p := range l.Parts {
@@ -39,7 +39,7 @@ func (m *Method) invalidKey(l *Limit) (*expr.Expr, *expr.Test) {
 	}
 	all = append(all, l.Cost, l.Zone, l.Anchor)
 	if l.When != nil {
-		if t := m.mayFail(l.When, facts); t != nil {
+		if t := m.mayFail(l.When, facts, home); t != nil {
 			return l.When, t
 		}
 		_, facts = l.When.Cut(false)
@@ -48,7 +48,7 @@ func (m *Method) invalidKey(l *Limit) (*expr.Expr, *expr.Test) {
 		if x == nil {
 			continue
 		}
-		if t := m.mayFail(x, facts); t != nil {
+		if t := m.mayFail(x, facts, home); t != nil {
 			return x, t
 		}
 	}
@@ -56,9 +56,9 @@ func (m *Method) invalidKey(l *Limit) (*expr.Expr, *expr.Test) {
 }
 
 // mayFail returns a test that an expression may not pass where some facts hold, or nil.
-func (m *Method) mayFail(x *expr.Expr, facts expr.Facts) *expr.Test {
+func (m *Method) mayFail(x *expr.Expr, facts expr.Facts, home *types.Package) *expr.Test {
 	for _, t := range expr.Tests(x.Lower(facts).Steps) {
-		if t.Index != "" || !m.isGiven(x, t) {
+		if t.Index != "" || !m.isGiven(x, t, home) {
 			return t
 		}
 	}
@@ -75,20 +75,33 @@ func isMessage(t types.Type) bool {
 	return false
 }
 
-// isRequest reports whether a parameter is the request of a method that frameworks call: the first one
-// after the context, where the method returns a pointer and an error. They fill it in always.
-func (m *Method) isRequest(p *expr.Param) bool {
-	results := m.Type.Results()
-	if m.Context() == nil || len(m.all) < 2 || m.all[0] != m.Context() || m.all[1] != p || results.Len() < 2 {
+// isRequest reports whether a parameter is what frameworks hand to a method that they call, and never
+// nil: a pointer to a struct, the first parameter behind the context, of a method that returns an error.
+// Either the method answers it with a pointer, or the struct is the framework's own, as the record of a
+// consumer is.
+func (m *Method) isRequest(p *expr.Param, home *types.Package) bool {
+	first := 0
+	if m.Context() != nil && m.all[0] == m.Context() {
+		first = 1
+	}
+	request, ok := types.Unalias(p.Type).(*types.Pointer)
+	if !ok || !m.ReturnsError() || len(m.all) <= first || m.all[first] != p {
 		return false
 	}
-	_, answers := results.At(0).Type().Underlying().(*types.Pointer)
-	return answers && m.ReturnsError()
+	if _, ok := request.Elem().Underlying().(*types.Struct); !ok {
+		return false
+	}
+	results := m.Type.Results()
+	if _, answers := results.At(0).Type().Underlying().(*types.Pointer); answers && first == 1 && results.Len() > 1 {
+		return true
+	}
+	named, ok := types.Unalias(request.Elem()).(*types.Named)
+	return ok && isForeign(named.Obj().Pkg(), home)
 }
 
 // isGiven reports whether what a test wants not to be nil never is: what brings the call's
 // context, and what servers hand to a method.
-func (m *Method) isGiven(x *expr.Expr, t *expr.Test) bool {
+func (m *Method) isGiven(x *expr.Expr, t *expr.Test, home *types.Package) bool {
 	if p, ok := t.Type.Underlying().(*types.Pointer); ok {
 		if isNamed(p.Elem(), "net/http", "Request") || isNamed(p.Elem(), "net/url", "URL") {
 			return true
@@ -110,7 +123,7 @@ func (m *Method) isGiven(x *expr.Expr, t *expr.Test) bool {
 			}
 		}
 	}
-	if isMessage(p.Type) || m.isRequest(p) || p == m.Context() || isNamed(p.Type, "net/http", "ResponseWriter") {
+	if isMessage(p.Type) || m.isRequest(p, home) || p == m.Context() || isNamed(p.Type, "net/http", "ResponseWriter") {
 		return true
 	}
 	request, ok := types.Unalias(p.Type).(*types.Pointer)

@@ -87,6 +87,20 @@ func isStandard(p, home *types.Package) bool {
 	return !strings.Contains(first, ".") && first != own
 }
 
+// isForeign reports whether a package is certainly of another module, and not of the standard library: the
+// first two elements of its path are not those of its user's.
+func isForeign(p, home *types.Package) bool {
+	if p == nil || isStandard(p, home) {
+		return false
+	}
+	return !slices.Equal(firstTwo(p.Path()), firstTwo(home.Path()))
+}
+
+func firstTwo(path string) []string {
+	elements := strings.SplitN(path, "/", 3)
+	return elements[:min(2, len(elements))]
+}
+
 // warnExtended warns of interfaces that extend an embedded one of another package. What
 // is wrapped may be one, and callers may ask for it.
 func (b *Builder) warnExtended(f *File, w *Wrapper) {

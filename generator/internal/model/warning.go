@@ -34,7 +34,7 @@ func (b *Builder) Warn(files []*File) {
 				b.warnLapse(r)
 			}
 			b.warnMeter(w)
-			b.warnNilable(w)
+			b.warnNilable(f, w)
 			b.warnWait(f, w)
 			b.warnGenerated(f, w, generated)
 			b.warnUnlimited(f, w)
