@@ -81,6 +81,8 @@ func answer(r *model.Rule, m *model.Method) string {
 	retry := "whose RetryAfter is the time until the call would be admitted if nobody else called"
 	if r.Plain().Is(algorithm.Lends) {
 		retry = "whose RetryAfter is an estimate"
+	} else if r.Divides() {
+		retry = "whose RetryAfter is the time until the call of any share would be admitted if nobody else called"
 	}
 	message := r.Message()
 	if message == "" {

@@ -171,8 +171,6 @@ var otherRemedies = []string{
 	"and this line is for all calls",
 	"each call has",
 	"is another one at each moment",
-	"in the order of their arrival, whoever they are of", // of a Headroom, which no directive has
-	"decides without knowing what others have used",
 }
 
 // namesRemedy fits what tells somebody what to do.

@@ -22,7 +22,7 @@ var callNotes = sync.Pool{New: func() any { return new(callNote) }}
 
 func (n *callNote) free() {
 	for i := range n.call.Limits { // whose memory for a key is used again
-		n.call.Limits[i] = observe.CallLimit{Key: n.call.Limits[i].Key[:0]}
+		n.call.Limits[i] = observe.CallLimit{Key: n.call.Limits[i].Key[:0], Share: n.call.Limits[i].Share[:0]}
 	}
 	clear(n.settled.Limits)
 	n.call.Limits, n.settled.Limits = n.call.Limits[:0], n.settled.Limits[:0]
@@ -40,6 +40,7 @@ func (n *callNote) add(c *decide.Charge, t *terms.Charge, p *plan.Plan, verdict 
 	l.Rule, l.Declared, l.Verdict, l.Source = p.Rule, p.Declared, verdict, t.Source
 	l.Key, l.Cost, l.Max, l.Wait, l.Charged = append(l.Key[:0], p.Parts(c.Key)...), c.Cost, p.Max, t.Wait, t.At
 	l.Zone, l.Anchor = periodOf(p)
+	l.Share, l.Weight = append(l.Share[:0], c.Tenant...), c.Weight
 }
 
 func periodOf(p *plan.Plan) (zone string, anchor int) {
@@ -66,7 +67,7 @@ func (e *events) reportSettling(ctx context.Context, b *ledger.Settlement) {
 	n := callNotes.Get().(*callNote)
 	for i := range b.Charges {
 		c, p := &b.Charges[i], b.Plans[i]
-		l := observe.SettledLimit{Rule: p.Rule, Declared: p.Declared, Key: p.Parts(c.Key), Max: p.Max, Charged: c.At, Cost: c.Charged, Settled: c.Charged + c.Cost}
+		l := observe.SettledLimit{Rule: p.Rule, Declared: p.Declared, Key: p.Parts(c.Key), Share: c.Tenant, Weight: c.Weight, Max: p.Max, Charged: c.At, Cost: c.Charged, Settled: c.Charged + c.Cost}
 		l.Zone, l.Anchor = periodOf(p)
 		n.settled.Limits = append(n.settled.Limits, l)
 	}

@@ -24,6 +24,18 @@ func (l lent) KeysOf(r *Rule) *bridge.KeyGroup {
 	return g
 }
 
+func (l lent) Tenants(ctx context.Context, limit Limit, most int) (all []bridge.Tenant, total int64, err error) {
+	key := l.RedisKey(limit)
+	if l.redis == nil || key == "" || limit.Rule.Headroom == 0 {
+		return nil, 0, nil
+	}
+	found, total, err := server.Tenants(ctx, l.redis.client, key, most)
+	for _, t := range found {
+		all = append(all, bridge.Tenant(t))
+	}
+	return all, total, err
+}
+
 func (s lentStore) Survey(ctx context.Context, groups ...*bridge.KeyGroup) error {
 	each := make([]server.Group, len(groups))
 	for i, g := range groups {

@@ -27,6 +27,9 @@ type inspected struct {
 	Overrides []overrideEntry `json:"overrides"` // those in force for the key, of the rule and of one pattern
 	// Holders are whose calls hold permits, of which each process tells the fifty keys that it has held for longest.
 	Holders []operate.Holder `json:"held_by,omitempty"`
+	// Shares are those that have used most of late, and SharesTotal is how many there are, of a rule that shares divide.
+	Shares      []operate.Tenant `json:"shares,omitempty"`
+	SharesTotal int64            `json:"shares_total,omitempty"`
 }
 
 // An inspectCommand prints what is known about a key.
@@ -68,6 +71,9 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 		}
 		i.Holders = operate.HoldersOf(processes, d.Name, key.String(), c.Hidden(key.String()))
 	}
+	if i.Shares, i.SharesTotal, err = operate.Tenants(ctx, c.Limiter, d.Rule, key); err != nil {
+		return err
+	}
 	entries, err := c.Deciding(ctx)
 	if err != nil {
 		return err
@@ -83,6 +89,12 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 	rows := i.rows(d)
 	for _, h := range i.Holders {
 		rows = append(rows, []string{"permits", h.String()})
+	}
+	for _, s := range i.Shares {
+		rows = append(rows, []string{"share", printed.Text(s.String())})
+	}
+	if n := i.SharesTotal - int64(len(i.Shares)); n > 0 {
+		rows = append(rows, []string{"shares", fmt.Sprintf("and %d more", n)})
 	}
 	if c.Hash == "" {
 		rows = append(rows, []string{"override", "not read: -overrides names the hash"})

@@ -158,6 +158,12 @@ The options are:
   - burst=INTEGER: calls that a token-bucket or leaky-bucket admits at once, or
     that may wait in its queue, 1 to 10¹² (default: max, or as many as wait
     lets in)
+  - share=PART,PART...: as key: who divides a token-bucket or leaky-bucket
+    (default: first come, first served)
+  - weight=INTEGER: how much its share gets beside others: 1 to 1,000,000, or a
+    Go integer expression such as #plan.Weight (default: 1)
+  - headroom=INTEGER: how much of the burst is for light shares: at most half
+    of it, and max (default: a quarter)
   - cost=INTEGER: how many calls this one counts as: 1 to 250 for sliding-log
     and concurrency, or a Go integer expression such as len(#items) (default:
     1)

@@ -26,6 +26,9 @@ type Operator interface {
 	// RedisKey returns the key in Redis under which a limit counts by the overrides in force. It is
 	// empty for a rule that has neither a Prefix nor a Name.
 	RedisKey(rule.Limit) string
+	// Tenants returns who shares a limit that is divided, most of each kind: those who have used most of late first,
+	// then others who are blocked, and how many have used something. A limiter on another store than Redis has none.
+	Tenants(ctx context.Context, limit rule.Limit, most int) (all []Tenant, total int64, err error)
 	// Permits returns how many permits of concurrency limits the calls of this process hold, by
 	// the name of the rule. A rule whose calls have all ended stays, at 0, unless there are more
 	// than 10,000 names.
@@ -53,6 +56,15 @@ type RedisStore interface {
 	// Failures returns how many calls the store has not decided, and how many charges it has not
 	// settled or refunded, since it was made, by error class. Classes without any are left out.
 	Failures() map[observe.ErrorClass]int64
+}
+
+// A Tenant is one of those that share a limit.
+type Tenant struct {
+	Name string // as it stands in Redis
+	// Used is what it has used of late by its weight: it decays by 1/e in a window.
+	Used float64
+	// Rest is how long it is still blocked.
+	Rest time.Duration
 }
 
 // AliveFor is after how long without a sign a process is taken to have ended.

@@ -87,6 +87,14 @@ func (c *Core) within(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, c.Timeout)
 }
 
+// LimitOf returns the limit of a rule for a key. If shares divide it, it is of one that has used nothing.
+func LimitOf(r *runtime.Rule, key *runtime.Key) runtime.Limit {
+	if r.Headroom != 0 {
+		return r.Limit(key).WithShare(nil, 1)
+	}
+	return r.Limit(key)
+}
+
 // LimitOf returns the limit of a rule for a key. Where calls bring their max it is Max, that of the last
 // refusal, or one that nobody reaches.
 func (c *Core) LimitOf(r Rule, key *runtime.Key) runtime.Limit {
@@ -96,7 +104,7 @@ func (c *Core) LimitOf(r Rule, key *runtime.Key) runtime.Limit {
 
 // limitOf is LimitOf. It also returns the max that stands for that of a call if nobody knows it, or 0.
 func (c *Core) limitOf(r Rule, key *runtime.Key) (limit runtime.Limit, standsIn int64) {
-	limit = r.Limit(key)
+	limit = LimitOf(r.Rule, key)
 	if c.Max > 0 {
 		return limit.WithMax(c.Max), 0
 	}

@@ -99,7 +99,10 @@ func (d *decoder) limit(ev *Event, l *Limit) (err error) {
 	}
 	if ev.Settles {
 		l.Charged, l.Cost, l.Settled, l.Max = ev.Time+d.signed(), d.amount(), d.amount(), d.amount()
-		return nil
+		if l.Weight = d.weight(); l.Weight != 0 {
+			l.Share, err = d.caller()
+		}
+		return err
 	}
 	b, flags := d.byte(), d.byte()
 	l.Verdict, l.Source = observe.Verdict(b&7), rules.Source(b>>3)
@@ -114,7 +117,21 @@ func (d *decoder) limit(ev *Event, l *Limit) (err error) {
 	if flags&flagCharged != 0 {
 		l.Charged = ev.Time + d.signed()
 	}
-	return nil
+	if flags&flagShare != 0 {
+		l.Weight = d.weight()
+		l.Share, err = d.caller()
+	}
+	return err
+}
+
+// weight reads the weight of a share, or 0.
+func (d *decoder) weight() int64 {
+	n := d.number()
+	if n > rules.MaxWeight {
+		d.bad = true
+		return 0
+	}
+	return int64(n)
 }
 
 // rule reads the number of a rule, or a rule, and gives it one.

@@ -23,6 +23,7 @@ type NamedLimit struct {
 	RuleText string // of [RuleText]
 	RuleMax  int64
 	Caller   Caller
+	Share    Caller
 }
 
 // NewWriter returns a writer of the blocks of a recording.
@@ -71,17 +72,16 @@ func (w *Writer) limit(ev *Event, l *NamedLimit) {
 	} else {
 		w.buf = binary.AppendUvarint(w.buf, n)
 	}
-	if n, known = w.callers[l.Caller]; !known {
-		w.callers[l.Caller] = uint64(len(w.callers) + 1)
-		w.buf = append(append(w.buf, 0), l.Caller[:]...)
-	} else {
-		w.buf = binary.AppendUvarint(w.buf, n)
-	}
+	w.caller(l.Caller)
 	if ev.Settles {
 		w.buf = binary.AppendVarint(w.buf, l.Charged-ev.Time)
 		w.buf = binary.AppendUvarint(w.buf, uint64(l.Cost))
 		w.buf = binary.AppendUvarint(w.buf, uint64(l.Settled))
 		w.buf = binary.AppendUvarint(w.buf, uint64(l.Max))
+		w.buf = binary.AppendUvarint(w.buf, uint64(l.Weight))
+		if l.Weight != 0 {
+			w.caller(l.Share)
+		}
 		return
 	}
 	flags := byte(0)
@@ -94,6 +94,9 @@ func (w *Writer) limit(ev *Event, l *NamedLimit) {
 	if l.Charged != 0 {
 		flags |= flagCharged
 	}
+	if l.Weight != 0 {
+		flags |= flagShare
+	}
 	w.buf = append(w.buf, byte(l.Verdict)|byte(l.Source)<<3, flags)
 	w.buf = binary.AppendUvarint(w.buf, uint64(l.Cost))
 	if flags&flagMax != 0 {
@@ -105,6 +108,20 @@ func (w *Writer) limit(ev *Event, l *NamedLimit) {
 	if flags&flagCharged != 0 {
 		w.buf = binary.AppendVarint(w.buf, l.Charged-ev.Time)
 	}
+	if flags&flagShare != 0 {
+		w.buf = binary.AppendUvarint(w.buf, uint64(l.Weight))
+		w.caller(l.Share)
+	}
+}
+
+func (w *Writer) caller(c Caller) {
+	n, known := w.callers[c]
+	if known {
+		w.buf = binary.AppendUvarint(w.buf, n)
+		return
+	}
+	w.callers[c] = uint64(len(w.callers) + 1)
+	w.buf = append(append(w.buf, 0), c[:]...)
 }
 
 func (w *Writer) label(label string) {

@@ -69,6 +69,9 @@ type RuleState struct {
 	Rule, Declared *runtime.Rule
 }
 
+// Divides reports whether the calls of a state of a rule say of which share they are.
+func (s *RuleState) Divides() bool { return s.Declared.Headroom != 0 }
+
 // The kinds of events.
 const (
 	kindCall       = 1
@@ -96,6 +99,8 @@ type Limit struct {
 	Verdict      observe.Verdict
 	Source       rules.Source
 	Cost, Max    int64
+	Share        uint32 // a caller's number; Weight is 0 where there is none
+	Weight       int64
 	Wait         int64 // for which the call could still wait, in microseconds
 	Charged      int64 // when, by the store; 0: nothing was
 	Settled      int64
@@ -106,6 +111,7 @@ const (
 	flagMax     = 1 << iota // the max is not that of the rule
 	flagWait                // the call could wait
 	flagCharged             // it was charged
+	flagShare               // it is of a share
 )
 
 func crc(payload []byte) uint32 { return crc32.Checksum(payload, castagnoli) }

@@ -49,7 +49,7 @@ func CountBy(r *runtime.Rule, a runtime.Algorithm) {
 		r.Buckets = rule.Buckets{}
 	}
 	if !row.Takes("burst") {
-		r.Burst = 0
+		r.Burst, r.Headroom = 0, 0
 	}
 }
 
@@ -87,6 +87,7 @@ func (p *Plan) Change(s record.RuleState, max int64) (*runtime.Rule, int64, bool
 		if o.Window != nil {
 			r.Window = *o.Window
 		}
+		rule.FitHeadroom(r)
 		if o.Mode != nil {
 			r.Mode = *o.Mode
 		}

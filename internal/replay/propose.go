@@ -9,6 +9,7 @@ import (
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Proposal is a max, and what it would have done.
@@ -108,6 +109,7 @@ func (s *search) at(ctx context.Context, max int64) (*Rule, error) {
 			if s.algorithm != nil {
 				CountBy(&with, *s.algorithm)
 			}
+			rule.FitHeadroom(&with)
 			made[r] = &with
 		}
 		return made[r], max, true

@@ -329,3 +329,55 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d bytes are replayed: %v", file.Size(), err)
 	}
 }
+
+// A loud tenant and a quiet one share a bucket, and some calls cost less than they were charged. A record
+// says of whom each call is, also of those that one moment has, so that it decides as the limiter did.
+func TestDivided(t *testing.T) {
+	divided := runtime.Rule{Name: "divided", Window: time.Second, Max: 100, Burst: 20, Algorithm: runtime.TokenBucket, Headroom: 5}
+	whole := divided
+	whole.Headroom = 0
+	calls := func(r *runtime.Rule) *bytes.Reader {
+		return recorded(t, func(l *runtime.Limiter) {
+			for i := range 2000 {
+				take := func(tenant string, weight int64) {
+					limit := r.Limit(nil).WithCost(2)
+					if r.Headroom != 0 {
+						limit = limit.WithShare(runtime.NewKey().AddString(tenant), weight)
+					}
+					if d, err := l.Take(t.Context(), limit); err == nil && i%10 == 0 {
+						_ = l.Settle(t.Context(), d, 1)
+					}
+				}
+				take("loud", 1)
+				take("heavy", 2)
+				if i%50 == 0 {
+					take("quiet", 1)
+				}
+				time.Sleep(2 * time.Millisecond)
+			}
+		})
+	}
+	file := calls(&divided)
+	same := changed(t, file, func(*runtime.Rule) {})
+	if same.Before != same.After || same.Callers != 3 || same.HitNow != 2 {
+		t.Errorf("as it was: %+v, then %+v, %d of %d tenants refused", same.Before, same.After, same.HitNow, same.Callers)
+	}
+	if undivided := changed(t, file, func(r *runtime.Rule) { r.Headroom = 0 }); undivided.NewlyHit != 1 {
+		t.Errorf("undivided: %d tenants newly refused, want the quiet one", undivided.NewlyHit)
+	}
+	records, err := Open(calls(&whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = records.Run(func(record.RuleState, int64) (*runtime.Rule, int64, bool) { return &divided, divided.Max, true })
+	if err == nil || !strings.Contains(err.Error(), "of which share") {
+		t.Errorf("newly divided: %v", err)
+	}
+	if records, err = Open(file); err != nil {
+		t.Fatal(err)
+	}
+	proposals, err := records.Propose(t.Context(), "divided", NewPlan(), false)
+	if err != nil || len(proposals.All) == 0 {
+		t.Errorf("proposals: %+v, %v", proposals, err)
+	}
+}

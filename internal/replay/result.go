@@ -213,7 +213,11 @@ func (c *Counts) count(o *outcome, i int) int64 {
 // side counts what becomes of a caller. Peaks are of two halves of a window that follow each other,
 // which is less than a window at times.
 func (r *Result) side(of *Rule, ev *record.Event, l *record.Limit, was, now int64) {
-	s := of.sides[l.Caller]
+	who := l.Caller
+	if l.Weight != 0 {
+		who = l.Share
+	}
+	s := of.sides[who]
 	if s == nil {
 		if r.tracked == maxTracked {
 			r.untracked++
@@ -221,7 +225,7 @@ func (r *Result) side(of *Rule, ev *record.Event, l *record.Limit, was, now int6
 		}
 		r.tracked++
 		s = new(Side)
-		of.sides[l.Caller] = s
+		of.sides[who] = s
 	}
 	s.Calls, s.Was, s.Now = s.Calls+1, s.Was+was, s.Now+now
 	if now > was {
@@ -350,6 +354,11 @@ func Text(r *runtime.Rule, max int64) string {
 		text += fmt.Sprintf(", burst %d", r.Burst)
 	}
 	text += ", " + r.Algorithm.String()
+	if r.Headroom > 0 {
+		text += fmt.Sprintf(", headroom %d", r.Headroom)
+	} else if r.Headroom < 0 {
+		text += ", shared"
+	}
 	if r.Wait > 0 {
 		text += fmt.Sprintf(", wait %v", r.Wait)
 	}

@@ -76,8 +76,8 @@ type terms struct {
 
 // A heldKey is what a settlement finds a charge by.
 type heldKey struct {
-	group, caller uint32
-	charged       int64 // as recorded
+	group, caller, share uint32
+	charged              int64 // as recorded
 }
 
 // held is a charge that may be settled.
@@ -149,6 +149,9 @@ func (sim *simulation) newTerms(rule uint32, max int64) (terms, error) {
 		if t.rule.Lapses() && !s.Rule.Lapses() && !sim.run.settled[s.Declared.Name] {
 			return t, fmt.Errorf("%s: permits and reservations last as long as a call, and this record does not say how long calls took: deploy the change with mode=shadow, and record that", s.Rule.Name)
 		}
+		if t.Divided() && !s.Divides() {
+			return t, fmt.Errorf("%s: shares divide it, and this record does not say of which share calls are: deploy the change with mode=shadow, and record that", s.Rule.Name)
+		}
 		t.keeps = t.Lasts() > 0 || sim.run.settled[s.Declared.Name]
 	}
 	sim.terms[k] = t
@@ -194,6 +197,10 @@ func (sim *simulation) fill(ev *record.Event, o *outcome) (asked [rule.MaxLimits
 			asked[len(sim.requests)] = i
 			sim.requests = append(sim.requests, rawstore.Request{Terms: t.Terms, Parts: sim.parts[at:len(sim.parts):len(sim.parts)], Cost: l.Cost,
 				Wait: time.Duration(l.Wait) * time.Microsecond})
+			if t.Divided() {
+				a := &sim.requests[len(sim.requests)-1]
+				a.Tenant, a.Weight = sim.names.Callers[l.Share][:], max(1, l.Weight)
+			}
 		}
 	}
 	return asked, nil
@@ -268,7 +275,7 @@ func (sim *simulation) keep(ev *record.Event, asked [rule.MaxLimits]int, late in
 			sim.full = true
 			continue
 		}
-		h := &held{request: *a, key: heldKey{t.group, l.Caller, l.Charged}, max: l.Max, began: sim.decider.Now, late: late}
+		h := &held{request: *a, key: heldKey{t.group, l.Caller, l.Share, l.Charged}, max: l.Max, began: sim.decider.Now, late: late}
 		h.request.Parts = append([]byte(nil), a.Parts...)
 		if life := t.Lasts(); life > 0 {
 			h.lapses, h.ends = sim.decider.Now+life, sim.decider.Now+a.ResetAfter.Microseconds()
@@ -313,9 +320,9 @@ func (sim *simulation) settle(ev *record.Event) error {
 		if !t.on {
 			continue
 		}
-		h := sim.take(heldKey{t.group, l.Caller, l.Charged}, l)
+		h := sim.take(heldKey{t.group, l.Caller, l.Share, l.Charged}, l)
 		if h == nil { // the call waits or was refused here, or was made before the record begins
-			k := heldKey{t.group, l.Caller, l.Charged}
+			k := heldKey{t.group, l.Caller, l.Share, l.Charged}
 			if sim.waiting > 0 && len(sim.early) < maxHeld {
 				sim.early[k] = append(sim.early[k], ending{ev.Time, l.Settled})
 			} else if sim.waiting > 0 {

@@ -36,6 +36,7 @@ type Rule struct {
 	Ledger     string   `json:"ledger,omitempty"`
 	Buckets    string   `json:"buckets,omitempty"`
 	Burst      int64    `json:"burst,omitempty"`
+	Share      []string `json:"share,omitempty"` // its parts, as they are written
 	Headroom   int64    `json:"headroom,omitempty"`
 	Wait       string   `json:"wait,omitempty"`
 	Block      string   `json:"block,omitempty"`
@@ -94,6 +95,9 @@ func (l *Rule) Rule() (*runtime.Rule, error) {
 	r := &runtime.Rule{Name: l.Name, Prefix: l.Prefix, Burst: l.Burst, Headroom: l.Headroom, Keep: l.Keep, Hold: l.Hold != nil, Message: l.Message, Source: l.File}
 	if !l.AnyKey { // else the file names the method
 		r.Source += ": " + l.Interface
+	}
+	if len(l.Share) > 0 && r.Headroom == 0 {
+		r.Headroom = -1
 	}
 	r.Max, _ = strconv.ParseInt(l.Max, 10, 64)
 	durations := l.durations(r)

@@ -86,7 +86,7 @@ func (r *Rule) Check() error {
 // FitsShare returns what keeps the rule from being divided among shares.
 func (r *Rule) FitsShare() error {
 	if !r.plain().Meets(algorithm.Share) {
-		return fmt.Errorf("a %s gives room back in lumps, and who asks most often takes a lump: count with a token-bucket or a leaky-bucket", r.Algorithm)
+		return fmt.Errorf("%s gives room back in lumps, and who asks most often takes a lump: use a token-bucket or a leaky-bucket", r.Algorithm)
 	}
 	if r.Wait > 0 {
 		return errors.New("calls that wait are in one line, in the order of their arrival, whoever they are of: remove wait")

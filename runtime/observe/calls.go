@@ -23,6 +23,9 @@ type CallLimit struct {
 	Rule, Declared *rule.Rule
 	// Key is as in a [KeyRefusedEvent].
 	Key []byte
+	// Share is the share of [rule.Limit.WithShare], as Key is one, and Weight its weight; 0: it has none.
+	Share  []byte
+	Weight int64
 	// Zone and Anchor are those of [rule.Limit.WithPeriod]; the Zone is empty of other limits.
 	Zone   string
 	Anchor int
@@ -44,11 +47,12 @@ type SettlementEvent struct {
 	Limits []SettledLimit
 }
 
-// A SettledLimit is what becomes of the charge of a [CallLimit] with the same Key and Charged.
+// A SettledLimit is what becomes of the charge of a [CallLimit] with the same Key, Share and Charged.
 type SettledLimit struct {
 	// Rule and Max are with the overrides that hold now, Declared, Zone and Anchor as of the call.
 	Rule, Declared *rule.Rule
-	Key            []byte
+	Key, Share     []byte
+	Weight         int64
 	Zone           string
 	Anchor         int
 	Max            int64

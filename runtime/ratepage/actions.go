@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 	"github.com/rategen/rategen/runtime/rule"
@@ -180,7 +181,7 @@ func (a *actions) do(ctx context.Context, act Action, key *runtime.Key, who stri
 // end resets or releases the key of a rule. The history has it first: what cannot be noted is
 // not done.
 func (a *actions) end(ctx context.Context, act Action, found *namedRule, key *runtime.Key, who string) error {
-	limit := found.Rule.Limit(key)
+	limit := operate.LimitOf(found.Rule, key)
 	if a.editor != nil {
 		defer a.page.overridesCache.forget()
 		note := override.Record{Who: who, Why: act.Why, Target: override.Target{Rule: act.Rule, Pattern: key.Pattern(), Keys: true}, Did: string(act.Kind)}

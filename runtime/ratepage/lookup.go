@@ -40,7 +40,7 @@ func (p *Page) named(name string) (found []namedRule) {
 // usageLimit returns the limit of a key of which the usage is asked, and its max. Where each call
 // brings its own it is that of the last refusal, or one that no call exceeds.
 func (r *namedRule) usageLimit(key *runtime.Key, brought map[[2]string]int64) (limit runtime.Limit, most int64) {
-	limit = r.Rule.Limit(key)
+	limit = operate.LimitOf(r.Rule, key)
 	if !byCall(r.Rule) {
 		return limit, r.Rule.Max
 	}
@@ -91,6 +91,9 @@ type limitView struct {
 	// those who hold permits renew them. Holders are who they are, the first one first.
 	Permits bool             `json:"permits,omitempty"`
 	Holders []operate.Holder `json:"held_by,omitempty"`
+	// Shares are those that have used most of late, of a limit that they divide, and SharesTotal how many there are.
+	Shares      []operate.Tenant `json:"shares,omitempty"`
+	SharesTotal int64            `json:"shares_total,omitempty"`
 }
 
 // serveKey answers with what is left for the key of a rule. It charges nothing.
@@ -126,7 +129,7 @@ func (p *Page) serveKey(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, f := range found {
-		limit, asked := f.Rule.Limit(key), f.Rule.Max
+		limit, asked := operate.LimitOf(f.Rule, key), f.Rule.Max
 		if byCall(f.Rule) {
 			n, err := strconv.ParseInt(q.Get("max"), 10, 64)
 			if err != nil || n < 0 {
@@ -140,7 +143,15 @@ func (p *Page) serveKey(w http.ResponseWriter, r *http.Request) {
 			writeFailure(w, err)
 			return
 		}
-		v.Limits = append(v.Limits, limitViewOf(&f, asked, usages))
+		of := limitViewOf(&f, asked, usages)
+		if of.Shares, of.SharesTotal, err = operate.Tenants(r.Context(), f.limiter, f.Rule, key); err != nil {
+			writeFailure(w, err)
+			return
+		}
+		for i := range of.Shares {
+			of.Shares[i].Name = p.shownKey(of.Shares[i].Name)
+		}
+		v.Limits = append(v.Limits, of)
 	}
 	p.nameHolders(r.Context(), &v, key)
 	writeJSON(w, http.StatusOK, encode(v))

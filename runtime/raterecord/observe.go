@@ -34,7 +34,7 @@ func (r *Recorder) call(ctx context.Context, ev observe.CallEvent) {
 		s.verdict, s.source = l.Verdict, l.Source
 		s.rule, s.base, s.zone, s.anchor = l.Rule, l.Declared, l.Zone, l.Anchor
 		s.cost, s.max, s.wait, s.charged = l.Cost, l.Max, l.Wait.Microseconds(), l.Charged
-		s.keyLen = uint8(copy(s.key[:], l.Key))
+		s.name(l.Key, l.Share, l.Weight)
 	}
 	for p := position; p < position+uint64(n); p++ {
 		r.queue.publish(p)
@@ -57,7 +57,7 @@ func (r *Recorder) settlement(_ context.Context, ev observe.SettlementEvent) {
 		s.settles, s.limits, s.time = true, uint8(n), at
 		s.rule, s.base, s.zone, s.anchor = l.Rule, l.Declared, l.Zone, l.Anchor
 		s.cost, s.max, s.settled, s.charged = l.Cost, l.Max, l.Settled, l.Charged
-		s.keyLen = uint8(copy(s.key[:], l.Key))
+		s.name(l.Key, l.Share, l.Weight)
 	}
 	for p := position; p < position+uint64(n); p++ {
 		r.queue.publish(p)

@@ -1,6 +1,7 @@
 package raterecord
 
 import (
+	"crypto/sha256"
 	"math/bits"
 	"sync/atomic"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // maxKey is how much of a key a slot has. Keys have no more, unless the prefix of the rule is
-// longer than that.
+// longer than that. A share stands behind the key, or the hash of one that does not fit there.
 const maxKey = 200
 
 // A slot is one limit of an event in the queue.
@@ -22,6 +23,8 @@ type slot struct {
 	verdict observe.Verdict
 	source  rule.Source
 	keyLen  uint8
+	weight  int64 // of the share, or 0
+	share   uint8 // how many bytes are its name
 	anchor  int
 	time    int64 // microseconds
 	waited  int64
@@ -34,7 +37,20 @@ type slot struct {
 	settled int64
 	wait    int64
 	charged int64
-	key     [maxKey]byte
+	key     [maxKey + sha256.Size]byte
+}
+
+// name fills in the key of a limit, and its share.
+func (s *slot) name(key, share []byte, weight int64) {
+	s.keyLen, s.share, s.weight = uint8(copy(s.key[:maxKey], key)), 0, weight
+	if weight == 0 {
+		return
+	}
+	if int(s.keyLen)+len(share) > len(s.key) {
+		sum := sha256.Sum256(share)
+		share = sum[:]
+	}
+	s.share = uint8(copy(s.key[s.keyLen:], share))
 }
 
 // A queue hands events to the writer. Nobody waits: where there is no room an event is dropped. A

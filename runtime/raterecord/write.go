@@ -97,6 +97,9 @@ func (w *writer) event(first *slot, n int) {
 		l := record.NamedLimit{Caller: w.names.caller(s.key[:s.keyLen]), RuleMax: s.rule.Max,
 			RuleText: w.text(ruleKey{s.rule, s.base, s.zone, s.anchor})}
 		l.Verdict, l.Source, l.Cost, l.Max, l.Charged = s.verdict, s.source, s.cost, s.max, s.charged
+		if l.Weight = s.weight; l.Weight != 0 {
+			l.Share = w.names.caller(s.key[s.keyLen : s.keyLen+s.share])
+		}
 		if s.settles {
 			l.Settled = s.settled
 		} else {

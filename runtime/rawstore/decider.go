@@ -2,7 +2,6 @@ package rawstore
 
 import (
 	"context"
-	"fmt"
 	"math/bits"
 	"time"
 
@@ -50,9 +49,6 @@ func NewTerms(r *runtime.Rule, max int64, start string) (Terms, error) {
 	if err := rule.CheckCall(r, max, 1); err != nil {
 		return Terms{}, err
 	}
-	if r.Headroom != 0 {
-		return Terms{}, fmt.Errorf("rule %q divides its limit among shares, and a recording does not say of which share a call is", r.Name)
-	}
 	p := &plan.Plan{Key: plan.Key{Rule: r, Max: max}, Label: terms.Label{Name: r.Name, Start: start}, Declared: r,
 		Numbers: plan.NumbersOf(r)}
 	return Terms{p.Complete(1)}, nil
@@ -70,15 +66,19 @@ func (t Terms) Lasts() int64 {
 // Reserved reports whether what lapses is a reservation, which ends with its period.
 func (t Terms) Reserved() bool { return t.plan.Terms.Reserve > 0 }
 
+// Divided reports whether shares divide the limit.
+func (t Terms) Divided() bool { return t.plan.Divided() }
+
 // Shadow reports whether the limit refuses nobody.
 func (t Terms) Shadow() bool { return t.plan.Terms.Shadow }
 
 // A Request is one limit of a call.
 type Request struct {
 	Terms
-	Parts []byte // of the key
-	Cost  int64
-	Wait  time.Duration // for which the call may wait
+	Parts       []byte // of the key
+	Cost        int64
+	Wait        time.Duration // for which the call may wait
+	terms.Claim               // of a limit that is divided
 	terms.Result
 	// Verdict is as in an event for observers.
 	Verdict observe.Verdict
@@ -124,7 +124,7 @@ func (d *Decider) begin(requests []Request, due bool) *decide.Call {
 	for i := range requests {
 		if r := &requests[i]; r.Due || !due {
 			c.Charges = append(c.Charges,
-				decide.Charge{Plan: r.plan, Key: c.Key(r.plan, r.Parts), Cost: r.Cost, Limits: 1 << i})
+				decide.Charge{Plan: r.plan, Key: c.Key(r.plan, r.Parts), Cost: r.Cost, Claim: r.Claim, Limits: 1 << i})
 		}
 	}
 	c.Begin(context.Background(), 0, 1)
@@ -167,6 +167,7 @@ func (d *Decider) end(requests []Request) (wait time.Duration) {
 func (d *Decider) Settle(r *Request, charged, settled int64, lasted bool) {
 	c := &d.one[0]
 	*c = r.plan.Correction(r.key(), charged, charged-settled, r.At, r.Mark)
+	c.Claim = r.Claim
 	if lasted {
 		c.Mark = terms.Lasted
 	}

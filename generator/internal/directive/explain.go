@@ -149,6 +149,21 @@ func explainBurst(s *Settings) string {
 	return ""
 }
 
+func explainShare(s *Settings) string {
+	share := s.ShareText()
+	if share == "" {
+		return ""
+	}
+	weight, last := "evenly", "quarter of the burst is"
+	if v := s.Expr("weight"); v != nil && v.Text != "1" {
+		weight = "by " + v.Text
+	}
+	if n := s.Headroom(); n > 0 {
+		last = callCount(strconv.FormatInt(n, 10)) + " of the burst are"
+	}
+	return "Calls of a key share it, " + weight + " among the values of " + share + ": who wants less than its share gets it all, and others divide the rest. The last " + last + " for those that have used less than the heaviest."
+}
+
 func explainLease(s *Settings) string {
 	if s.Lease() == 0 {
 		return ""

@@ -103,6 +103,9 @@ func (s *Settings) Fields() []Field {
 		if o.Name == "algorithm" && code == nil && s.Period() != spec.NoUnit {
 			code = s.Algorithm()
 		}
+		if o.Name == "headroom" && code == nil && s.Has("share") {
+			code = int64(-1)
+		}
 		if o.field == "" || code == nil {
 			continue
 		}

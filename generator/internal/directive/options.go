@@ -93,7 +93,25 @@ var Options = []Option{{
 	field:    "Burst",
 	explain:  explanations{TopicLimit: explainBurst},
 }, {
-	Name: "cost", guesses: "weight tokens units", ownOnly: true, Value: "INTEGER",
+	Name: "share", guesses: "tenant tenants fair fairness divide among", ownOnly: true, Value: "PART,PART...",
+	Doc:     "as `key`: who divides a `token-bucket` or `leaky-bucket`",
+	Default: "first come, first served",
+	parse:   parseValue(splitParts), fits: shareFits,
+	brief:   func(s *Settings) string { return "shared by " + s.ShareText() },
+	explain: explanations{TopicLimit: explainShare},
+}, {
+	Name: "weight", guesses: "portion proportion", ownOnly: true, Value: "INTEGER",
+	Doc:     "how much its `share` gets beside others: 1 to 1,000,000, or a Go integer expression such as `#plan.Weight`",
+	Default: "`1`",
+	parse:   expression, fits: weightFits,
+}, {
+	Name: "headroom", guesses: "spare", counts: true, Value: "INTEGER",
+	Doc:      "how much of the burst is for light shares: at most half of it, and `max`",
+	Default:  "a quarter",
+	constant: integers(1, spec.MaxCount), fits: headroomFits,
+	field: "Headroom",
+}, {
+	Name: "cost", guesses: "tokens units", ownOnly: true, Value: "INTEGER",
 	Doc:     "how many calls this one counts as: 1 to 250 for `sliding-log` and `concurrency`, or a Go integer expression such as `len(#items)`",
 	Default: "`1`",
 	parse:   expression, unset: "1",
@@ -260,6 +278,6 @@ var Options = []Option{{
 	Name: "use", guesses: "policy uses with", ownOnly: true, Value: "POLICY",
 	Doc:     "a limit that a line `//ratelimit:policy name=POLICY …` declares, also in another package: `use=limits.api`",
 	Default: "a limit of its own",
-	parse:   parseText(parsePolicy),
+	parse:   parseText(parsePolicy), fits: useFits,
 	explain: explanations{TopicLimit: explainUse},
 }}

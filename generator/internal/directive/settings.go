@@ -213,6 +213,18 @@ func (s *Settings) Storage() string { return get[string](s, "storage") }
 // Burst returns the calls that a bucket admits at once, or 0 for the max.
 func (s *Settings) Burst() int64 { return get[int64](s, "burst") }
 
+// Share returns the parts of what the limit is divided among; none: it is not divided.
+func (s *Settings) Share() []Value { return get[[]Value](s, "share") }
+
+// ShareText returns the parts as a sentence names them, or "".
+func (s *Settings) ShareText() string { return List(texts(s.Share()), "and") }
+
+// Headroom returns the calls of the burst that are for light shares, or 0 for a quarter.
+func (s *Settings) Headroom() int64 { return get[int64](s, "headroom") }
+
+// Divides reports whether shares divide the limit, those of who uses it perhaps.
+func (s *Settings) Divides() bool { return s.Has("share") || s.Has("headroom") }
+
 // Block returns for how long a refused caller stays refused, or 0.
 func (s *Settings) Block() time.Duration { return get[time.Duration](s, "block") }
 
@@ -274,7 +286,7 @@ func (s *Settings) Row() *algorithm.Row {
 	for need, is := range map[algorithm.Need]bool{
 		algorithm.Packing: s.Storage() == "packed", algorithm.Layers: get[buckets](s, "buckets").fine > 0,
 		algorithm.Wait: s.Waits(), algorithm.Period: s.Period() != spec.NoUnit,
-		algorithm.Return: s.Reserve() > 0 || s.Debt() == spec.DebtCarry,
+		algorithm.Return: s.Reserve() > 0 || s.Debt() == spec.DebtCarry, algorithm.Share: s.Divides(),
 	} {
 		if is {
 			has |= need

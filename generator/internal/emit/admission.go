@@ -175,7 +175,7 @@ func (a *admission) limit(l *limit, named bool) jen.Code {
 		a.key(l, key)
 	}
 	built := a.numbers(l, key)
-	if !named && l.Cost == nil && l.Max == nil && l.Zone == nil && l.Anchor == nil {
+	if !named && len(l.Share) == 0 && l.Cost == nil && l.Max == nil && l.Zone == nil && l.Anchor == nil {
 		return built
 	}
 	name := a.names.pick("limit")

@@ -57,6 +57,9 @@ func limitDoc(l *model.Limit) string {
 	if key := l.Rule.KeyText(); key != "" {
 		text += " for each " + key
 	}
+	if share := l.Rule.ShareText(); share != "" {
+		text += ", shared by " + share
+	}
 	if l.When != nil {
 		text += " when " + l.When.Source.Text
 	}

@@ -12,13 +12,13 @@ import (
 func (a *admission) key(l *limit, key string) {
 	start := a.runtime("NewKey").Call()
 	if len(l.when.reasons) == 0 {
-		a.keyParts(l, key, start)
+		a.keyParts(l.Parts, l.when.facts, key, start)
 		return
 	}
 	a.add(jen.Id(key).Op(":=").Add(start))
 	outer := a.code
 	a.code = nil
-	a.keyParts(l, key, nil)
+	a.keyParts(l.Parts, l.when.facts, key, nil)
 	parts := a.code
 	code := jen.Null()
 	for i, r := range l.when.reasons {
@@ -35,9 +35,9 @@ func (a *admission) key(l *limit, key string) {
 	a.code = append(outer, code)
 }
 
-// keyParts adds a key's parts; start, if not nil, is the new key they are
+// keyParts adds parts to a key; start, if not nil, is the new key they are
 // added to. Parts in a row that need no steps are added in one chain.
-func (a *admission) keyParts(l *limit, key string, start *jen.Statement) {
+func (a *admission) keyParts(parts []*expr.KeyPart, facts expr.Facts, key string, start *jen.Statement) {
 	chain := start
 	flush := func() {
 		switch {
@@ -49,7 +49,7 @@ func (a *admission) keyParts(l *limit, key string, start *jen.Statement) {
 		}
 		chain, start = nil, nil
 	}
-	for _, p := range l.Parts {
+	for _, p := range parts {
 		value := func() *jen.Statement {
 			v := jen.Op(a.text(p.Expr, a.names))
 			if p.Convert != "" {
@@ -57,7 +57,7 @@ func (a *admission) keyParts(l *limit, key string, start *jen.Statement) {
 			}
 			return v
 		}
-		if x := p.Expr.Lower(l.when.facts); len(x.Steps) > 0 {
+		if x := p.Expr.Lower(facts); len(x.Steps) > 0 {
 			flush()
 			a.add(a.guarded(x, a.invalid(x.Expr, key), func() []jen.Code {
 				return []jen.Code{jen.Id(key).Dot(p.Add).Call(value())}
@@ -81,7 +81,7 @@ func (a *admission) invalid(x *expr.Expr, key string) func(*expr.Test) jen.Code 
 
 // reasonOf says for the log why a key is invalid.
 func reasonOf(x *expr.Expr, t *expr.Test) string {
-	if x.Option != "key" {
+	if !x.IsPart() {
 		return x.Option + "=" + x.Source.Text + ": " + t.Reason
 	}
 	if strings.HasPrefix(t.Reason, x.Source.Text+" ") {

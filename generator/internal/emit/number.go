@@ -16,12 +16,12 @@ func (a *admission) numbers(l *limit, key string) *jen.Statement {
 	if key != "" {
 		arg = jen.Id(key)
 	}
-	var facts expr.Facts
-	if len(l.when.reasons) == 0 { // else it may stand where none holds
-		facts = l.when.facts
-	}
+	facts := l.known()
 	cost, maximum := a.number(l.Cost, facts, key, "cost", "1"), a.number(l.Max, facts, key, "maximum", "0")
 	built := jen.Id(l.Rule.VarName).Dot("Limit").Call(arg)
+	if len(l.Share) > 0 {
+		built.Dot("WithShare").Call(a.share(l, facts))
+	}
 	if maximum != nil {
 		built.Dot("WithMax").Call(maximum)
 	}
@@ -32,6 +32,24 @@ func (a *admission) numbers(l *limit, key string) *jen.Statement {
 		built.Dot("WithPeriod").Call(zone, anchor)
 	}
 	return built
+}
+
+// known returns what is known of the call where the numbers of a limit stand.
+func (l *limit) known() expr.Facts {
+	if len(l.when.reasons) > 0 { // they may stand where none holds
+		return expr.Facts{}
+	}
+	return l.when.facts
+}
+
+// share returns the share of a call and its weight. If that cannot be evaluated the share is invalid.
+func (a *admission) share(l *limit, facts expr.Facts) (share, weight jen.Code) {
+	name := a.names.pick("share")
+	a.keyParts(l.Share, facts, name, a.runtime("NewKey").Call())
+	if l.Weight == nil {
+		return jen.Id(name), jen.Lit(1)
+	}
+	return jen.Id(name), a.number(l.Weight, facts, name, "weight", "1")
 }
 
 // period returns the time zone and the anchor of a limit of which a call brings one, and of

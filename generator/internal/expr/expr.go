@@ -181,10 +181,10 @@ func (s *Scope) oneValue(e *Expr) bool {
 // from method to method.
 func (e *Expr) IsFixed() bool { return e.Const != nil && len(e.Params) == 0 }
 
-// Part checks a part of a key and finds out how to write it. It reports one
+// Part checks a part of a key or a share and finds out how to write it. It reports one
 // that cannot be written.
-func (s *Scope) Part(v directive.Value, m *Signature) *KeyPart {
-	e := s.check("key", v, m)
+func (s *Scope) Part(option string, v directive.Value, m *Signature) *KeyPart {
+	e := s.check(option, v, m)
 	if e == nil {
 		return nil
 	}

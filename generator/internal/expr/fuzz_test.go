@@ -89,7 +89,7 @@ func FuzzExpression(f *testing.F) {
 		report := diag.NewReporter(fset, "")
 		scope := NewScope(file, pkg, report)
 		v := directive.Value{Pos: spec.Pos(), Text: text, Exact: true}
-		scope.Part(v, method)
+		scope.Part("key", v, method)
 		scope.Integer("max", v, method)
 		for option, m := range map[string]*Signature{"when": method, "refund": method.After()} {
 			if e := scope.Boolean(option, v, m); e != nil {

@@ -16,6 +16,9 @@ type KeyPart struct {
 
 const formattable = "the parts of a key are strings, integers, booleans, []byte, types over these, encoding.TextMarshaler and fmt.Stringer"
 
+// IsPart reports whether an expression is one of a key or a share.
+func (e *Expr) IsPart() bool { return e.Option == "key" || e.Option == "share" }
+
 func isInt64(n constant.Value) bool  { _, exact := constant.Int64Val(n); return exact }
 func isUint64(n constant.Value) bool { _, exact := constant.Uint64Val(n); return exact }
 

@@ -71,7 +71,7 @@ func refuseUnexported(e *Expr, home *types.Package, report diag.Func) bool {
 		report(e.at(id.Pos()), unexported, id.Name, home.Path()).Mark(id.Name)
 		ok = false
 	}
-	if e.IsFixed() && e.Option != "key" {
+	if e.IsFixed() && !e.IsPart() {
 		return true
 	}
 	e.EachOutside(func(id *ast.Ident, obj types.Object) {

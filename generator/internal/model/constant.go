@@ -33,7 +33,7 @@ func (b *Builder) applyConstants(f *File, w *Wrapper) {
 	}
 	for _, m := range w.Methods {
 		m.EachExpr(func(x *expr.Expr) {
-			if x.IsFixed() && x.Option != "key" {
+			if x.IsFixed() && !x.IsPart() {
 				b.mayName(f, x)
 			}
 		})

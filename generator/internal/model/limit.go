@@ -2,6 +2,7 @@ package model
 
 import (
 	"go/constant"
+	"slices"
 
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
@@ -16,7 +17,11 @@ type Limit struct {
 	Parts []*expr.KeyPart
 	Cost  *expr.Expr // nil: 1
 	Max   *expr.Expr // nil unless it depends on the call
-	When  *expr.Expr // nil: always
+
+	Share  []*expr.KeyPart // of the call; none: the limit is not divided
+	Weight *expr.Expr      // of the share; nil: 1
+
+	When *expr.Expr // nil: always
 
 	// Zone and Anchor are those of a period of the calendar. Nil: the rule's.
 	Zone, Anchor *expr.Expr
@@ -47,10 +52,10 @@ func (l *Limit) IsHeld() bool { return l.IsPermit() || l.Rule.Reserve() > 0 }
 
 // EachExpr visits the expressions of a limit that depend on the call.
 func (l *Limit) EachExpr(visit func(*expr.Expr)) {
-	for _, p := range l.Parts {
+	for _, p := range slices.Concat(l.Parts, l.Share) {
 		visit(p.Expr)
 	}
-	for _, e := range []*expr.Expr{l.Cost, l.Max, l.Zone, l.Anchor, l.When, l.Refund, l.Settle, l.Meter, l.Hold, l.Deny} {
+	for _, e := range []*expr.Expr{l.Weight, l.Cost, l.Max, l.Zone, l.Anchor, l.When, l.Refund, l.Settle, l.Meter, l.Hold, l.Deny} {
 		if e != nil {
 			visit(e)
 		}
@@ -62,11 +67,12 @@ func (l *Limit) EachExpr(visit func(*expr.Expr)) {
 func (b *Builder) newLimit(m *Method, r *Rule, scope *expr.Scope) *Limit {
 	l := &Limit{Rule: r}
 	for _, v := range r.Key() {
-		if part := scope.Part(v, &m.Signature); part != nil {
+		if part := scope.Part("key", v, &m.Signature); part != nil {
 			l.Parts = append(l.Parts, part)
 		}
 	}
 	most := b.applyMax(l, m, scope)
+	b.applyShare(l, m, scope)
 	if burst := r.Burst(); burst > 0 {
 		most = burst
 	}

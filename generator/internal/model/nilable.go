@@ -3,6 +3,7 @@ package model
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/expr"
@@ -34,10 +35,10 @@ func (b *Builder) warnNilable(f *File, w *Wrapper) {
 func (m *Method) invalidKey(l *Limit, home *types.Package) (*expr.Expr, *expr.Test) {
 	var facts expr.Facts
 	all := []*expr.Expr{l.Max}
-	for _, p := range l.Parts {
+	for _, p := range slices.Concat(l.Parts, l.Share) {
 		all = append(all, p.Expr)
 	}
-	all = append(all, l.Cost, l.Zone, l.Anchor)
+	all = append(all, l.Weight, l.Cost, l.Zone, l.Anchor)
 	if l.When != nil {
 		if t := m.mayFail(l.When, facts, home); t != nil {
 			return l.When, t

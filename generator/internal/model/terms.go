@@ -131,6 +131,9 @@ func (r *Rule) terms() []directive.Term {
 	if row.Takes("buckets") {
 		*value("buckets") = cmp.Or(*value("buckets"), "60")
 	}
+	if r.Has("share") {
+		*value("headroom") = cmp.Or(*value("headroom"), "a quarter of the burst")
+	}
 	*value("debt") = cmp.Or(*value("debt"), r.Plain().Debt)
 	return terms
 }

@@ -6,6 +6,7 @@ import (
 	"go/types"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
@@ -23,11 +24,11 @@ func (b *Builder) warnUnique(f *File, w *Wrapper) {
 	warned := map[*Rule]bool{}
 	for _, m := range w.Methods {
 		for _, l := range m.Limits {
-			for _, p := range l.Parts {
+			for _, p := range slices.Concat(l.Parts, l.Share) {
 				code, why := whyUnique(p.Expr, sourceOf(f, w, l.Rule.Pos))
 				if why != "" && !warned[l.Rule] {
 					warned[l.Rule] = true
-					b.Report.Warn(code, p.Expr.Source.Pos, "key: %s %s", p.Expr.Source.Text, why).Mark(p.Expr.Source.Text)
+					b.Report.Warn(code, p.Expr.Source.Pos, "%s: %s %s", p.Expr.Option, p.Expr.Source.Text, why).Mark(p.Expr.Source.Text)
 				}
 			}
 		}

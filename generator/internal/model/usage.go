@@ -22,7 +22,7 @@ func (m *Method) Accessor() *Method {
 	}
 	a := &Method{Signature: expr.Signature{Name: m.usage, Types: m.Types, Receiver: m.Receiver}, Type: m.Type, all: m.all}
 	for _, l := range m.Limits {
-		a.Limits = append(a.Limits, &Limit{Rule: l.Rule, Parts: l.Parts, Max: l.Max, When: l.When, Zone: l.Zone, Anchor: l.Anchor})
+		a.Limits = append(a.Limits, &Limit{Rule: l.Rule, Parts: l.Parts, Share: l.Share, Weight: l.Weight, Max: l.Max, When: l.When, Zone: l.Zone, Anchor: l.Anchor})
 	}
 	read := map[*expr.Param]bool{}
 	a.EachExpr(func(x *expr.Expr) {

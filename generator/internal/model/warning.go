@@ -156,7 +156,7 @@ func (m *Method) callerParam() *expr.Param {
 
 // dependsOnCall reports whether a part of the key depends on a parameter.
 func (l *Limit) dependsOnCall() bool {
-	return slices.ContainsFunc(l.Parts, func(p *expr.KeyPart) bool { return len(p.Expr.Params) > 0 || readsClock(p.Expr) })
+	return slices.ContainsFunc(slices.Concat(l.Parts, l.Share), func(p *expr.KeyPart) bool { return len(p.Expr.Params) > 0 || readsClock(p.Expr) })
 }
 
 // isOneLiteral reports whether the key is a text and nothing else, which says

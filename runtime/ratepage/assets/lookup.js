@@ -89,6 +89,8 @@ function resultOf(limit, { key }) {
     !limit.unknown && fact("Remaining", count(limit.remaining)),
     !limit.permits && fact("Resets", limit.reset_after_ms > 0 ? `in ${duration(limit.reset_after_ms)}` : "nothing used"),
     ...(limit.held_by ?? []).map((h) => fact("Permits held", `${count(h.permits)} by ${h.process}${h.build ? ` ${h.build}` : ""} since ${clock(h.since)}${h.silent ? ", which gives no sign of life: they lapse" : ""}`)),
+    ...(limit.shares ?? []).map((s) => fact(`Share ${s.name}`, `${s.used_by_weight.toPrecision(3)} used by weight${s.blocked_for_ms ? `, blocked for ${duration(s.blocked_for_ms)}` : ""}`)),
+    limit.shares_total > (limit.shares ?? []).length && fact("More shares", count(limit.shares_total - limit.shares.length)),
     limit.retry_after_ms !== 0 && fact("Next call", limit.permits && !limit.blocked ? "when a call ends" : limit.retry_after_ms === null ? "never" : `in ${duration(limit.retry_after_ms)}, at ${clock(Date.now() + limit.retry_after_ms)}`)));
   if (limit.shadow) box.append(el("div", { class: "tags" }, tag("shadow", "shadow: refuses nobody")));
   return box;
