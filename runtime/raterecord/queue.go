@@ -23,8 +23,8 @@ type slot struct {
 	verdict observe.Verdict
 	source  rule.Source
 	keyLen  uint8
-	weight  int64 // of the share, or 0
-	share   uint8 // how many bytes are its name
+	share   uint8 // how many bytes behind the key are the name of its share
+	weight  int64 // of that, or 0: there is none
 	anchor  int
 	time    int64 // microseconds
 	waited  int64

@@ -94,7 +94,7 @@ func WithLabel(label func(context.Context) string) Option {
 }
 
 // WithBuffer sets how many events wait for the writer at most, rounded up to a power of two. Each
-// takes 376 bytes. The default is [DefaultBuffer].
+// takes 368 bytes. The default is [DefaultBuffer].
 func WithBuffer(events int) Option {
 	return func(r *Recorder) error {
 		if events < 1 || events > 1<<24 {

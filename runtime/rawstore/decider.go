@@ -75,10 +75,10 @@ func (t Terms) Shadow() bool { return t.plan.Terms.Shadow }
 // A Request is one limit of a call.
 type Request struct {
 	Terms
-	Parts       []byte // of the key
-	Cost        int64
-	Wait        time.Duration // for which the call may wait
-	terms.Claim               // of a limit that is divided
+	Parts         []byte // of the key
+	Cost          int64
+	Wait          time.Duration // for which the call may wait
+	terms.Tenancy               // of a limit that is divided
 	terms.Result
 	// Verdict is as in an event for observers.
 	Verdict observe.Verdict
@@ -124,7 +124,7 @@ func (d *Decider) begin(requests []Request, due bool) *decide.Call {
 	for i := range requests {
 		if r := &requests[i]; r.Due || !due {
 			c.Charges = append(c.Charges,
-				decide.Charge{Plan: r.plan, Key: c.Key(r.plan, r.Parts), Cost: r.Cost, Claim: r.Claim, Limits: 1 << i})
+				decide.Charge{Plan: r.plan, Key: c.Key(r.plan, r.Parts), Cost: r.Cost, Tenancy: r.Tenancy, Limits: 1 << i})
 		}
 	}
 	c.Begin(context.Background(), 0, 1)
@@ -167,7 +167,7 @@ func (d *Decider) end(requests []Request) (wait time.Duration) {
 func (d *Decider) Settle(r *Request, charged, settled int64, lasted bool) {
 	c := &d.one[0]
 	*c = r.plan.Correction(r.key(), charged, charged-settled, r.At, r.Mark)
-	c.Claim = r.Claim
+	c.Tenancy = r.Tenancy
 	if lasted {
 		c.Mark = terms.Lasted
 	}
