@@ -177,11 +177,12 @@ func (l *Limiter) completePlan(p *plan.Plan) {
 	if l.redis != nil && r.Ledger > 0 && p.Err == nil {
 		l.redis.accounts.Add(p, l.plans.Namespace)
 	}
-	switch {
-	case r.Block == 0:
-	case r.Mode.Refuses():
+	if r.Block == 0 {
+		return
+	}
+	if r.Mode.Refuses() {
 		l.events.log.RemoveRules(report.IdleBlock, func(rule string) bool { return rule == r.Name })
-	default:
+	} else {
 		l.events.log.Find(report.IdleBlock, r.Name, "")
 	}
 }

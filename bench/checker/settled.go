@@ -39,11 +39,10 @@ func (w *worker) callSettled(ctx context.Context, limiter *runtime.Limiter, s *s
 		limit := s.limits[k].rule.Limit(runtime.NewKey().AddString(strconv.Itoa(k))).WithCost(reserved)
 		d, err := limiter.Take(ctx, limit)
 		r := judge.Record{Limit: uint16(k), Cost: uint8(reserved)}
-		switch {
-		case errors.Is(err, runtime.ErrLimited):
-		case err != nil:
+		if err != nil && !errors.Is(err, runtime.ErrLimited) {
 			return err
-		default:
+		}
+		if err == nil {
 			r.Admitted = 1
 			if rand.IntN(2000) > 0 { // nearly all at 0, or the limits would soon be full
 				cost := int64(0)

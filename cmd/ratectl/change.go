@@ -156,10 +156,10 @@ func (c *overrideSetCommand) setFields(e *override.Edit) error {
 		}
 		e.Set.Enabled = &on
 	}
-	switch {
-	case c.given("scale") && c.given("max"):
+	if c.given("scale") && c.given("max") {
 		return usagef("-scale and -max both say the max: leave one out")
-	case !c.given("scale") && e.Set == (rule.KeyOverride{}):
+	}
+	if !c.given("scale") && e.Set == (rule.KeyOverride{}) {
 		return usagef("what is to change? Say -max, -scale, -window, -mode or -enabled")
 	}
 	return nil

@@ -158,10 +158,10 @@ func (c *editing) missing(e override.Edit, before override.Change) error {
 	if !before.Empty() {
 		has = fmt.Sprintf(": its override is %v", before)
 	}
-	switch {
-	case e.Remove:
+	if e.Remove {
 		return nothingf("%s has no override in %q; ratectl override ls lists them", of, c.Hash)
-	case slices.Equal(e.Clear, []string{"block"}):
+	}
+	if slices.Equal(e.Clear, []string{"block"}) {
 		has += "; if the rule itself blocks it, ratectl reset ends that"
 	}
 	return nothingf("%s has no %s in %q%s", of, strings.Join(e.Clear, " or "), c.Hash, has)

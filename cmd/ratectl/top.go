@@ -89,11 +89,10 @@ func (c *topCommand) ofRedis(ctx context.Context) error {
 				err = repeated(&c.live, "callers in Redis", "RULE BLOCKED REFUSED NEAR UNKNOWN KEYS WORST", lines, topLine.row)
 			}
 		}
-		switch {
-		case err == nil:
-		case n == 1 || ctx.Err() != nil || n == c.count:
+		if err != nil && (n == 1 || ctx.Err() != nil || n == c.count) {
 			return err
-		default:
+		}
+		if err != nil {
 			c.reportRetry(c.explained(err))
 		}
 		if n == c.count || !c.pause(ctx) {

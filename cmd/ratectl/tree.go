@@ -134,14 +134,12 @@ func (p *program) run(ctx context.Context, args []string) int {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled):
 		err = failure{interrupted, "interrupted: " + err.Error()}
 	}
-	switch {
-	case err == nil:
-	case l.format == "json":
+	if err != nil && l.format == "json" {
 		_ = encoderTo(p.err).Encode(struct {
 			Error string `json:"error"`
 			Code  int    `json:"exit_code"`
 		}{err.Error(), codeOf(err)})
-	default:
+	} else if err != nil {
 		p.logger().Print(visible(err.Error()))
 	}
 	return codeOf(err)

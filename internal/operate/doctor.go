@@ -126,10 +126,9 @@ func (d *doctor) examineOverrides(ctx context.Context) {
 	}
 	now, names := time.Now(), d.Names()
 	for _, e := range entries {
-		switch {
-		case e.Rule != "*" && !slices.Contains(names, e.Rule):
+		if e.Rule != "*" && !slices.Contains(names, e.Rule) {
 			d.say("overrides", "warn", "", "remove it with ratectl override rm, or name the listing of that program", "%s: no rule of the listing has this name", TargetText(e.Target))
-		case e.At(now) == rule.KeyOverride{}:
+		} else if e.At(now) == (rule.KeyOverride{}) {
 			d.say("overrides", "warn", "", "ratectl override rm", "%s: it has ended", TargetText(e.Target))
 		}
 	}

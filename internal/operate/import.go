@@ -93,11 +93,12 @@ func (i *Import) Run(ctx context.Context) (lines []Imported, err error) {
 			lines = append(lines, *l)
 		}
 	}
-	switch {
-	case err != nil:
-	case i.bad > 0:
+	if err != nil {
+		return lines, err
+	}
+	if i.bad > 0 {
 		err = fmt.Errorf("%d keys are not imported: their counts are none of their rules'", i.bad)
-	case len(i.left) > 0:
+	} else if len(i.left) > 0 {
 		err = fmt.Errorf("%d lines are left out, which do not fit", len(i.left))
 	}
 	return lines, err

@@ -28,11 +28,12 @@ func fieldSetOf(c Change) fieldSet {
 func (s fieldSet) at(now time.Time) fieldSet {
 	left := maps.Clone(s)
 	for name, f := range s {
-		switch {
-		case !expired(f.until, now):
-		case f.then == nil:
+		if !expired(f.until, now) {
+			continue
+		}
+		if f.then == nil {
 			delete(left, name)
-		default:
+		} else {
 			left[name] = fieldValue{value: f.then}
 		}
 	}
@@ -47,12 +48,11 @@ func (s fieldSet) merge(e Edit) {
 	}
 	for name, f := range fieldSetOf(Change{Values: Values{e.Set, e.Block, e.Allow}}) {
 		was, is := s[name]
-		switch {
-		case e.Endless:
-		case e.Until.IsZero():
+		if !e.Endless {
 			f.until, f.then = was.until, was.then
-		default:
-			f.until, f.then = e.Until, was.then
+		}
+		if !e.Endless && !e.Until.IsZero() {
+			f.until = e.Until
 			if is && was.until.IsZero() {
 				f.then = was.value
 			}

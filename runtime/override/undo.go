@@ -53,9 +53,7 @@ func find(records []Record, id int64) *Record {
 	undone := make(map[int64]bool)
 	for i := range records {
 		r := &records[i]
-		switch {
-		case r.ID == 0: // no editor has written it
-		case id != 0 && r.ID == id, id == 0 && r.Undoes == 0 && !undone[r.ID]:
+		if r.ID != 0 && (r.ID == id || id == 0 && r.Undoes == 0 && !undone[r.ID]) { // 0: no editor has written it
 			return r
 		}
 		undone[r.Undoes] = true

@@ -192,10 +192,10 @@ func refusalOf(ctx context.Context, call *raterpc.Call, err error) *raterpc.Refu
 	if refusal := call.Refusal(err); refusal != nil {
 		return refusal
 	}
-	switch { // of the handler's own
-	case errors.Is(err, context.Canceled):
+	if errors.Is(err, context.Canceled) {
 		return call.Ended(ctx, uint32(connect.CodeCanceled))
-	case errors.Is(err, context.DeadlineExceeded):
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
 		return call.Ended(ctx, uint32(connect.CodeDeadlineExceeded))
 	}
 	return call.Ended(ctx, uint32(connect.CodeUnknown))

@@ -44,11 +44,12 @@ func Serve(c *fasthttp.RequestCtx, parent context.Context, middleware func(http.
 			err = nil
 			answer.load()
 		}
-		switch {
-		case answer.status > 0: // it is a refusal
-		case err != nil:
+		if answer.status > 0 { // it is a refusal
+			return
+		}
+		if err != nil {
 			w.WriteHeader(http.StatusInternalServerError)
-		case !answer.empty():
+		} else if !answer.empty() {
 			w.WriteHeader(c.Response.StatusCode())
 		}
 	})).ServeHTTP(answer, r.WithContext(parent))

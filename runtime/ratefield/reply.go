@@ -54,14 +54,15 @@ func (r *Record) Refusal(policies *Policies) (refusal observe.Refusal, ok bool) 
 		var limited *runtime.LimitedError
 		rank := 0
 		err := r.refusals[i].Err
-		switch {
-		case !r.refusals[i].Stands():
-		case errors.As(err, &limited):
+		if !r.refusals[i].Stands() {
+			continue
+		}
+		if errors.As(err, &limited) {
 			rank = outgoing
 			if policies.Lookup(limited.Rule, limited.Outgoing()).Audience != Outgoing {
 				return r.refusals[i], true
 			}
-		case errors.Is(err, runtime.ErrUnavailable):
+		} else if errors.Is(err, runtime.ErrUnavailable) {
 			rank = undecided
 		}
 		if rank > best {

@@ -20,11 +20,12 @@ func isPreflight(r *http.Request) bool {
 // expose lets scripts of other origins read the fields. A list of the program's own
 // stays, on a line of its own.
 func (c *config) expose(h http.Header, r *http.Request) {
-	switch {
-	case r.Header["Origin"] == nil:
-	case c.legacy:
+	if r.Header["Origin"] == nil {
+		return
+	}
+	if c.legacy {
 		add(h, exposeField, []string{exposed + exposedToo})
-	default:
+	} else {
 		add(h, exposeField, []string{exposed})
 	}
 }

@@ -271,11 +271,12 @@ func maskKey(key string) string {
 	for i, part := range parts {
 		runes := []rune(part)
 		n := len(runes)
-		switch {
-		case part == "":
-		case n < 5 || strings.Contains(part, "%"):
+		if part == "" {
+			continue
+		}
+		if n < 5 || strings.Contains(part, "%") {
 			parts[i] = hidden
-		default:
+		} else {
 			parts[i] = string(runes[0]) + hidden + string(runes[n-1])
 		}
 	}

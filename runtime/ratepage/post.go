@@ -94,11 +94,10 @@ func (a *actions) read(w http.ResponseWriter, r *http.Request) (act Action, key 
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	switch {
-	case err != nil:
-	case !utf8.Valid(text): // the decoder would put another character, and so another key
+	if err == nil && !utf8.Valid(text) { // the decoder would put another character, and so another key
 		err = errors.New("it is not UTF-8: write a byte above 0x7F of a key as %XX")
-	default:
+	}
+	if err == nil {
 		err = decoder.Decode(&body)
 	}
 	if err == nil {

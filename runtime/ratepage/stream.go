@@ -66,11 +66,7 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 		}
 		var err error
 		e := p.sampler.next(p, time.Now())
-		switch {
-		case e.number == last.number:
-		case e.number != last.number+1: // it has missed one, and with it changes
-			err = begin()
-		default:
+		if e.number == last.number+1 {
 			version := last.version
 			last = e
 			if err = send("frame", e.data); err == nil && e.reload && version < e.version {
@@ -78,6 +74,8 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 				last.version, data = p.sampler.rules(p, time.Now())
 				err = send("rules", data)
 			}
+		} else if e.number != last.number { // it has missed one, and with it changes
+			err = begin()
 		}
 		if err != nil {
 			return

@@ -21,12 +21,13 @@ func known(err error) error {
 		}
 		return rediswire.Reply(reply.Error())
 	}
-	switch {
-	case valkey.IsValkeyNil(err):
+	if valkey.IsValkeyNil(err) {
 		return rediswire.ErrNil
-	case errors.Is(err, valkey.ErrClosing):
+	}
+	if errors.Is(err, valkey.ErrClosing) {
 		return rediswire.Closed(err)
-	case errors.Is(err, valkey.ErrNoSlot):
+	}
+	if errors.Is(err, valkey.ErrNoSlot) {
 		return rediswire.NotSent(err)
 	}
 	return err

@@ -34,12 +34,13 @@ func (r *Rule) Check() error {
 // fits returns which field has no effect beside the algorithm, or nil.
 func (r *Rule) fits() error {
 	plain := r.plain()
-	switch {
-	case r.Storage != StorageZSET && !plain.Takes("storage"):
+	if r.Storage != StorageZSET && !plain.Takes("storage") {
 		return fmt.Errorf("storage: a %v is stored in one way: leave Storage out", r.Algorithm)
-	case r.Resolution != 0 && !plain.Takes("resolution"):
+	}
+	if r.Resolution != 0 && !plain.Takes("resolution") {
 		return fmt.Errorf("resolution: a %v keeps no times of events: leave Resolution out", r.Algorithm)
-	case r.Buckets != (Buckets{}) && !plain.Takes("buckets"):
+	}
+	if r.Buckets != (Buckets{}) && !plain.Takes("buckets") {
 		return fmt.Errorf("buckets: a %v has none: leave Buckets out, or count with a %v", r.Algorithm, SlidingCounter)
 	}
 	return nil

@@ -112,11 +112,12 @@ func (s *Settings) Fields() []Field {
 		if o.code != nil {
 			code = o.code(code)
 		}
-		switch {
-		case code == nil && (s.values[o.Name] != time.Duration(0) || !s.isNamed(o.Name)): // else another build may have more
-		case o.behind:
+		if code == nil && (s.values[o.Name] != time.Duration(0) || !s.isNamed(o.Name)) { // else another build may have more
+			continue
+		}
+		if o.behind {
 			behind = append(behind, Field{o.field, o.Name, code})
-		default:
+		} else {
 			first = append(first, Field{o.field, o.Name, code})
 		}
 	}

@@ -62,11 +62,12 @@ func (decl *Decl) findTypeName(report diag.Func) {
 			continue
 		}
 		name := get[string](d.Settings, "type")
-		switch {
-		case name == "":
-		case decl.TypeName == "":
+		if name == "" {
+			continue
+		}
+		if decl.TypeName == "" {
 			decl.TypeName = name
-		case name != decl.TypeName:
+		} else if name != decl.TypeName {
 			report(d.Settings.Place("type"), "type: another directive calls the wrapper of %s %s: remove one", decl.Spec.Name.Name, decl.TypeName).Mark(name)
 		}
 	}

@@ -33,11 +33,12 @@ func anyOf(all ...condition) condition { return join(token.LOR, all) }
 func join(op token.Token, all []condition) condition {
 	var parts []condition
 	for _, c := range all {
-		switch {
-		case c.isZero():
-		case c.op == op:
+		if c.isZero() {
+			continue
+		}
+		if c.op == op {
 			parts = append(parts, c.parts...)
-		default:
+		} else {
 			parts = append(parts, c)
 		}
 	}

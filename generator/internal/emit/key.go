@@ -40,11 +40,10 @@ func (a *admission) key(l *limit, key string) {
 func (a *admission) keyParts(parts []*expr.KeyPart, facts expr.Facts, key string, start *jen.Statement) {
 	chain := start
 	flush := func() {
-		switch {
-		case chain == nil:
-		case start != nil:
-			a.add(jen.Id(key).Op(":=").Add(chain))
-		default:
+		if start != nil {
+			chain = jen.Id(key).Op(":=").Add(chain)
+		}
+		if chain != nil {
 			a.add(chain)
 		}
 		chain, start = nil, nil

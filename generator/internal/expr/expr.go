@@ -204,11 +204,10 @@ func (s *Scope) Part(option string, v directive.Value, m *Signature) *KeyPart {
 	}
 	if e.Const != nil && (add == "AddInt" || add == "AddUint") {
 		n := constant.ToInt(e.Const)
-		switch {
-		case add == "AddInt" && isInt64(n), add == "AddUint" && isUint64(n):
-		case isUint64(n):
+		fits := add == "AddInt" && isInt64(n) || add == "AddUint" && isUint64(n)
+		if !fits && isUint64(n) {
 			add = "AddUint"
-		default:
+		} else if !fits {
 			s.report.At(e.Source.Pos, "%s: %s is too large for a part of a key: the integers are those of int64 and uint64", e.Option, e.Source.Text).Mark(e.Source.Text)
 		}
 	}

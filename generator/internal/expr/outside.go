@@ -50,15 +50,15 @@ const unexported = "%s is unexported, and the wrapper is to be in package %s: ex
 func refuseHidden(e *Expr, home *types.Package, report diag.Func) bool {
 	for _, t := range Tests(e.Lower(Facts{}).Steps) {
 		f := t.Embedded
-		switch {
-		case f == nil || f.Exported() || f.Pkg() == home:
-		case f.Pkg() == e.pkg:
+		if f == nil || f.Exported() || f.Pkg() == home {
+			continue
+		}
+		if f.Pkg() == e.pkg {
 			report(e.at(e.base), unexported, f.Name(), home.Path()).Mark(f.Name())
 			return false
-		default:
-			report(e.Source.At(0), "%s uses the embedded pointer %s, which may be nil, and which package %s cannot test: %s", e.Source.Text, f.Name(), home.Path(), writeFunction).Mark(e.Source.Text)
-			return false
 		}
+		report(e.Source.At(0), "%s uses the embedded pointer %s, which may be nil, and which package %s cannot test: %s", e.Source.Text, f.Name(), home.Path(), writeFunction).Mark(e.Source.Text)
+		return false
 	}
 	return true
 }

@@ -111,11 +111,12 @@ func (v *variation) see(obj types.Object) {
 		}
 		for _, s := range gen.Specs {
 			spec := s.(*ast.ValueSpec)
-			switch {
-			case !slices.ContainsFunc(spec.Names, func(id *ast.Ident) bool { return id.Name == obj.Name() }):
-			case len(spec.Values) > 0:
+			if !slices.ContainsFunc(spec.Names, func(id *ast.Ident) bool { return id.Name == obj.Name() }) {
+				continue
+			}
+			if len(spec.Values) > 0 {
 				v.seeNames(spec, obj.Pkg(), file.Imports)
-			default: // it repeats another one
+			} else { // it repeats another one
 				v.seeNames(gen, obj.Pkg(), file.Imports)
 			}
 		}

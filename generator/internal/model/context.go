@@ -66,11 +66,12 @@ func (b *Builder) namedContext(m *Method, rules []*Rule) *directive.Value {
 	var named *directive.Value
 	for _, r := range rules {
 		v := r.Expr("ctx")
-		switch {
-		case v == nil:
-		case named == nil:
+		if v == nil {
+			continue
+		}
+		if named == nil {
 			named = v
-		case named.Text != v.Text:
+		} else if named.Text != v.Text {
 			b.Report.At(v.Pos, "ctx: a call of %s has one context, and another directive names %s: remove one", m.Name, named.Text).Mark(v.Text)
 		}
 	}

@@ -110,11 +110,12 @@ func (b *Builder) replaced(w *Wrapper, m *Method, own []*directive.Directive, sh
 				gone[r], found = true, true
 			}
 		}
-		switch {
-		case found:
-		case len(names) == 0:
+		if found {
+			continue
+		}
+		if len(names) == 0 {
 			b.Report.At(s.Place("replace"), "replace: %s has no limit of its interface that could be replaced: remove the option", m.Name).Mark(name)
-		default:
+		} else {
 			near := nearest.Name(name, names)
 			b.Report.At(s.Place("replace"), "replace: the interface's limits on %s are %s: write the name of one, or all", m.Name, strings.Join(names, ", ")).Mark(name).ReplaceBy(near)
 		}

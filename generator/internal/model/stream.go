@@ -154,11 +154,13 @@ func messageOf(t types.Type, method string, home *types.Package) types.Type {
 		return nil
 	}
 	in, out := fn.Signature().Params(), fn.Signature().Results()
-	switch {
-	case fn.Signature().Variadic():
-	case method == "Recv" && in.Len() == 0 && out.Len() == 2 && expr.IsError(out.At(1).Type()):
+	if fn.Signature().Variadic() {
+		return nil
+	}
+	if method == "Recv" && in.Len() == 0 && out.Len() == 2 && expr.IsError(out.At(1).Type()) {
 		return out.At(0).Type()
-	case method == "Send" && in.Len() == 1 && out.Len() == 1 && expr.IsError(out.At(0).Type()):
+	}
+	if method == "Send" && in.Len() == 1 && out.Len() == 1 && expr.IsError(out.At(0).Type()) {
 		return in.At(0).Type()
 	}
 	return nil

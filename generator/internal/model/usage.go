@@ -61,11 +61,12 @@ func (b *Builder) applyUsage(w *Wrapper) {
 		var by *directive.Settings
 		for _, l := range m.Limits {
 			s := l.Rule.Settings
-			switch {
-			case s.Usage() == "":
-			case by == nil:
+			if s.Usage() == "" {
+				continue
+			}
+			if by == nil {
 				by = s
-			case by.Usage() != s.Usage():
+			} else if by.Usage() != s.Usage() {
 				b.Report.At(s.Place("usage"), "usage: another directive of %s has the ending %s: remove one", m.Name, by.Usage()).Mark(s.Usage())
 			}
 		}

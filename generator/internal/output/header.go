@@ -45,13 +45,14 @@ func MayReplace(path, source string, inRun []string) error {
 	}
 	const remedy = "rename a source file, or write them to packages of their own"
 	before := SourceOf(content)
-	switch {
-	case before == source || !IsClearlyOurs(content):
-	case before == "":
+	if before == source || !IsClearlyOurs(content) {
+		return nil
+	}
+	if before == "" {
 		if own := sourceNextTo(path); own != "" {
 			return fmt.Errorf("has the wrappers for %s, and those of package %s would replace them: %s", own, source, remedy)
 		}
-	case !slices.Contains(inRun, before):
+	} else if !slices.Contains(inRun, before) {
 		ours := "this package"
 		if source != "" {
 			ours = "package " + source

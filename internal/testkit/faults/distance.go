@@ -165,11 +165,12 @@ func stall(tb testing.TB, server *redistest.Server, s Stall) Stall {
 				}
 				arrived := int64(time.Since(start))
 				got, err := limiter.Take(context.Background(), r.Limit(runtime.NewKey().AddInt(int64(i))))
-				switch {
-				case err == nil && got.Source == rule.SourceStore || time.Duration(arrived) < 200*time.Millisecond:
-				case begin.Load() != 0 && arrived >= begin.Load()-int64(5*time.Millisecond) && (end.Load() == 0 || arrived <= end.Load()):
+				if err == nil && got.Source == rule.SourceStore || time.Duration(arrived) < 200*time.Millisecond {
+					continue
+				}
+				if begin.Load() != 0 && arrived >= begin.Load()-int64(5*time.Millisecond) && (end.Load() == 0 || arrived <= end.Load()) {
 					during.Add(1)
-				default:
+				} else {
 					others.Add(1)
 				}
 			}

@@ -127,11 +127,12 @@ func Most(all []Caller, n int) (most []Caller, others uint64) {
 		if told {
 			most = append(most, Caller{Rule: r.Rule, Key: r.Key, Max: r.Max, Count: sure})
 		}
-		switch {
-		case r.Max == Shadowed:
-		case told:
+		if r.Max == Shadowed {
+			continue
+		}
+		if told {
 			others += r.Over
-		default:
+		} else {
 			others += r.Count
 		}
 	}

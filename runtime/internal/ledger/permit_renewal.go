@@ -83,11 +83,12 @@ func (p *Permits) round() {
 // now.
 func (p *Permits) collectReturns(leaving *[2][]*permit, at, now time.Duration) {
 	for id, m := range p.returns {
-		switch {
-		case m.due > at:
-		case m.retryEnd != 0 && now >= m.retryEnd:
+		if m.due > at {
+			continue
+		}
+		if m.retryEnd != 0 && now >= m.retryEnd {
 			delete(p.returns, id)
-		default:
+		} else {
 			leaving[storeIndex(m.local)] = append(leaving[storeIndex(m.local)], m)
 		}
 	}

@@ -89,11 +89,13 @@ func (m *Memory) find(c *terms.Charge, now time.Duration, lookup Lookup) *refusa
 	}
 	var cheaper *refusal
 	for _, n := range r.refusals {
-		switch {
-		case now >= n.fitTime || n.weight != c.Weight || m.forgotten(c, n):
-		case n.cost == c.Cost && n.terms == c.Terms:
+		if now >= n.fitTime || n.weight != c.Weight || m.forgotten(c, n) {
+			continue
+		}
+		if n.cost == c.Cost && n.terms == c.Terms {
 			return n
-		case lookup == Unanswered && n.coversCost(c) && (cheaper == nil || n.fitTime > cheaper.fitTime):
+		}
+		if lookup == Unanswered && n.coversCost(c) && (cheaper == nil || n.fitTime > cheaper.fitTime) {
 			cheaper = n
 		}
 	}

@@ -119,9 +119,10 @@ func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (refused
 		} else if m.parts {
 			trust = min(trust, partTime)
 		}
-		switch {
-		case c.Shadow || c.Behind || !c.Is(algorithm.Repeats) || c.Deferred && c.Allowed && c.At == 0:
-		case !c.Allowed:
+		if c.Shadow || c.Behind || !c.Is(algorithm.Repeats) || c.Deferred && c.Allowed && c.At == 0 {
+			continue
+		}
+		if !c.Allowed {
 			refused = true
 			if c.Weight != 0 && !m.divided.Load() {
 				m.divided.Store(true)
@@ -131,7 +132,7 @@ func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (refused
 				fitTime: asked + c.RetryAfter, certainFit: answered + c.RetryAfter, resetTime: answered + c.ResetAfter,
 				freshEnd: asked + min(c.RetryAfter, trust),
 			}, asked)
-		case m.table.used.Load():
+		} else if m.table.used.Load() {
 			if r := m.table.find(c.Key, c.Tenant); r != nil && r.isRefuted(c, asked) {
 				m.table.drop(r)
 			}

@@ -22,11 +22,12 @@ func (r *Router) Renew(ctx context.Context, calls []terms.Call) error {
 	for i := range calls {
 		calls[i].Err = renewed[i].Err
 		c := &calls[i].Charges[0]
-		switch {
-		case err != nil || calls[i].Err != nil:
-		case held[i].Remaining == 0:
+		if err != nil || calls[i].Err != nil {
+			continue
+		}
+		if held[i].Remaining == 0 {
 			c.At = 0
-		case c.Reserve > 0:
+		} else if c.Reserve > 0 {
 			c.At = held[i].Remaining
 		}
 	}

@@ -72,11 +72,12 @@ func (s *Sharding) begin(key, other string, try int, again time.Duration) {
 	}
 	s.running.Go(func() {
 		conclusive, err := s.check(key, other)
-		switch {
-		case conclusive || s.ctx.Err() != nil:
-		case try < shardingTries:
+		if conclusive || s.ctx.Err() != nil {
+			return
+		}
+		if try < shardingTries {
 			time.AfterFunc(again, func() { s.begin(key, other, try+1, 8*again) })
-		default:
+		} else {
 			s.Unknown(private.Hide(err))
 		}
 	})

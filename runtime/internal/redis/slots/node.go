@@ -61,11 +61,12 @@ func (n *node) Do(ctx context.Context, commands []rediswire.Command) {
 
 // heed goes by what an error says of the cluster.
 func (n *node) heed(w *way, err error) {
-	switch {
-	case err == nil:
-	case errors.Is(err, rediswire.ErrClosed):
+	if err == nil {
+		return
+	}
+	if errors.Is(err, rediswire.ErrClosed) {
 		n.known.CompareAndSwap(w, nil)
-	default:
+	} else {
 		n.cluster.moved(err)
 	}
 }
