@@ -17,15 +17,21 @@ import (
 // Processes whose calls wait for the same permits take turns, however many calls each has: the first
 // one has ten times as many. Each gets half of an even share of any hundred turns at least, and none
 // waits longer than twice its turn and 20 ms for each process. Hardly a permit stands unused while
-// calls wait that take 50 ms and more. Run with -v it prints a table.
+// calls wait that take 50 ms and more. Run with -v it prints a table. A full run has the ends of each
+// range and points between them. All of it takes minutes, see [effort.All].
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	t.Log("call, permits, processes: permits in use, least part of an even share, longest wait (bound)")
 	const ms = time.Millisecond
-	for _, length := range effort.Choose([]time.Duration{ms, 50 * ms}, []time.Duration{ms, 10 * ms, 50 * ms, 100 * ms, time.Second}) {
-		for _, max := range effort.Choose([]int{1, 3, 10}, []int{1, 2, 3, 10, 100}) {
+	lengths := effort.Choose([]time.Duration{ms, 50 * ms}, []time.Duration{ms, 10 * ms, 50 * ms, time.Second})
+	permits, evens := effort.Choose([]int{1, 3, 10}, []int{1, 3, 10, 100}), []bool{false}
+	if effort.All() {
+		lengths, permits, evens = append(lengths, 100*ms), append(permits, 2), []bool{true, false}
+	}
+	for _, length := range lengths {
+		for _, max := range permits {
 			for _, n := range effort.Choose([]int{1, 3, 16}, []int{1, 2, 3, 16}) {
-				for _, even := range effort.Choose([]bool{false}, []bool{true, false}) {
+				for _, even := range evens {
 					t.Run(fmt.Sprintf("%v %d permits %d processes even %v", length, max, n, even), func(t *testing.T) {
 						t.Parallel()
 						synctest.Test(t, func(t *testing.T) { judgeTurns(t, length, max, n, even) })
@@ -44,11 +50,15 @@ type turn struct {
 
 func judgeTurns(t *testing.T, length time.Duration, permits, n int, even bool) {
 	// A process that has all permits, and whose calls end at the same time, leaves one at a time.
-	warm := time.Second + length*time.Duration(permits/2)
+	warm := min(time.Second, 300*length) + length*time.Duration(permits/2)
 	// Shorter calls than 10 ms take turns of that, of two calls at least; and all calls that began
 	// together end together.
 	window := max(100*int(max(1, 20*time.Millisecond/length)), 4*permits)
-	lasts := length * time.Duration(max(effort.Choose(2, 6)*window/permits, 16))
+	rounds := 2
+	if effort.All() {
+		rounds = 6
+	}
+	lasts := length * time.Duration(max(rounds*window/permits, 16))
 	ctx, end := context.WithCancel(context.Background())
 	var mu sync.Mutex
 	var turns []turn

@@ -17,6 +17,10 @@ func Full() bool { return os.Getenv(Variable) == "1" }
 // full run, under the race detector, and where [MoreVariable] asks for it with 1.
 func More() bool { return Full() || raced || os.Getenv(MoreVariable) == "1" }
 
+// All reports whether a full run tries also what takes minutes of both processors and hardly ever
+// finds what the rest does not: where [MoreVariable] asks for it besides.
+func All() bool { return Full() && os.Getenv(MoreVariable) == "1" }
+
 // Choose returns quick in a quick run, and full in a full run.
 func Choose[T any](quick, full T) T {
 	if Full() {
