@@ -13,7 +13,8 @@ import (
 // waiting returns a waiter for a call on a key.
 func waiting(op script.Operation, key string, cost int64) *waiter {
 	limit := terms.Terms{Algorithm: algorithm.LogZSet, Window: 1e6, Max: 1e6}
-	return waiterOf(op, 0, []terms.Call{{Charges: []terms.Charge{{Terms: limit, Key: []byte(key), Cost: cost}}}}, 0)
+	charge := terms.Charge{Terms: limit, Key: []byte(key), Cost: cost}
+	return waiterOf(op, 0, []terms.Call{{Charges: []terms.Charge{charge}}}, charge.Work(), 0)
 }
 
 // TestMixed has waiters with every operation share a batch: one script for each operation,

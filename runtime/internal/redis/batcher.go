@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
-	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -25,18 +24,20 @@ type batcher struct {
 	linger time.Duration
 	limit  int // of batches in flight
 
-	mu       sync.Mutex
-	queue    []*waiter      // in the order of their arrival
-	places   uint64         // how many have arrived
-	idle     int            // returns in the queue that do not begin a batch yet
-	held     []*waiter      // those with a busy key, apart from the queue
-	busy     map[uint64]int // how often keys are, by their hashes, see isBusy
-	batches  []*batch       // under way
-	inFlight int            // flush loops, but for those of yielded batches
-	yielded  int            // batches that nobody waits for to return
-	failing  bool           // the last batch was overdue
-	timer    *time.Timer
-	alarm    time.Duration // when timer will call expire; 0: never
+	mu          sync.Mutex
+	queue       []*waiter           // in the order of their arrival
+	places      uint64              // how many have arrived
+	idle        int                 // returns in the queue that do not begin a batch yet
+	held        []*waiter           // those with a busy key, apart from the queue
+	heavy       []*waiter           // those of much work that have no room in the queue, see postpone
+	busy        map[uint64]int      // how often keys are, by their hashes, see isBusy
+	heavyPlaces map[uint64][]uint64 // of those of heavy, by the hashes of keys that they make busy
+	batches     []*batch            // under way
+	inFlight    int                 // flush loops, but for those of yielded batches
+	yielded     int                 // batches that nobody waits for to return
+	failing     bool                // the last batch was overdue
+	timer       *time.Timer
+	alarm       time.Duration // when timer will call expire; 0: never
 
 	gathering   bool // a caller is about to send a batch of all who wait
 	lastCallers int  // in the last batch
@@ -122,7 +123,8 @@ func (b *batcher) setPatience(ctx context.Context, w *waiter) {
 // frees the waiter and returns false.
 func (b *batcher) join(w *waiter) (batch *batch, ok bool) {
 	b.mu.Lock()
-	if len(b.queue)+len(b.held) >= maxWaiting {
+	heavy := w.work > heavyFrom
+	if len(b.queue)+len(b.held) >= maxWaiting || heavy && len(b.heavy) >= maxWaiting {
 		b.mu.Unlock()
 		b.breaker.Cancel(w.permission)
 		w.Free()
@@ -130,6 +132,10 @@ func (b *batcher) join(w *waiter) (batch *batch, ok bool) {
 	}
 	b.places++
 	w.place = b.places
+	if heavy && b.postpone(w) {
+		b.mu.Unlock()
+		return nil, true
+	}
 	if w.inline {
 		batch = b.openInline(w)
 	}
@@ -217,7 +223,7 @@ func (b *batcher) board(batch *batch) {
 		if w.returned == nil {
 			batch.callers++
 		}
-		if w.returned != nil || w.op == script.Renew {
+		if w.occupies() {
 			b.occupy(batch, w)
 		}
 	}
@@ -275,6 +281,9 @@ func (b *batcher) release(batch *batch, how outcome, took time.Duration) (kept, 
 	b.batches = slices.Delete(b.batches, i, i+1)
 	if len(batch.keys) > 0 {
 		b.vacate(batch)
+	}
+	if len(b.heavy) > 0 {
+		b.admitHeavy()
 	}
 	b.lastCallers = batch.callers
 	crowded := b.crowded.Load()

@@ -106,7 +106,7 @@ type Config struct {
 func newBatcher(r *Router, server rediswire.Server) *batcher {
 	b := &batcher{
 		router: r, server: server, aside: make(chan struct{}, maxAside),
-		cfg: r.cfg, about: server.About(), linger: r.cfg.Linger, limit: maxInFlight,
+		heavyPlaces: map[uint64][]uint64{}, cfg: r.cfg, about: server.About(), linger: r.cfg.Linger, limit: maxInFlight,
 	}
 	if b.linger <= 0 {
 		b.linger = min(maxLinger, b.cfg.Timeout/10)
@@ -131,5 +131,5 @@ func (b *batcher) address() string {
 func (b *batcher) Load() (waiting, batches int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.queue) + len(b.held), len(b.batches)
+	return len(b.queue) + len(b.held) + len(b.heavy), len(b.batches)
 }

@@ -16,6 +16,10 @@
 // A return, by which a call gives back what it was charged, goes with the next batch, ahead of
 // what that takes. If there is none within a millisecond it goes by itself. See [Router.Return].
 //
+// Heavy callers, whose calls are more work than four charges, are sent in portions: those of a
+// process have no more queued and under way than keeps Redis busy. Other callers overtake the rest,
+// but not one that gives back what they may take.
+//
 // # Time and failure
 //
 // A caller's budget is the timeout, and runs from its arrival. It covers the wait for a batch,

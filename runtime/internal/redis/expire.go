@@ -57,6 +57,9 @@ func (b *batcher) expire() {
 	b.wakeIdle(x.now)
 	b.hurry(&x)
 	b.expireQueue(&x)
+	if len(b.heavy) > 0 {
+		b.admitHeavy()
+	}
 	b.startLingered(x.now)
 	if x.alarm > 0 {
 		b.schedule(x.alarm, x.now)
@@ -114,6 +117,13 @@ func (b *batcher) expireQueue(x *expiry) {
 		late := drop(w)
 		if late {
 			b.mark(w, -1)
+		}
+		return late
+	})
+	b.heavy = slices.DeleteFunc(b.heavy, func(w *waiter) bool {
+		late := drop(w)
+		if late {
+			b.markHeavy(w, false)
 		}
 		return late
 	})

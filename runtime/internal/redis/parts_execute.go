@@ -136,7 +136,7 @@ func (r *Router) execute(ctx context.Context, op script.Operation, parts []*part
 			p.current, p.remaining = p.remaining[:n], p.remaining[n:]
 			err := cmp.Or(p.err, late[p.batcher], ctx.Err())
 			if err == nil {
-				w := waiterOf(p.operation(op), r.groupOf(p.slot), p.current, arrived)
+				w := waiterOf(p.operation(op), r.groupOf(p.slot), p.current, work-scriptWork, arrived)
 				err = p.batcher.Start(ctx, w)
 				if err == nil {
 					p.waiter = w
@@ -189,7 +189,7 @@ func (r *Router) startBeside(ctx context.Context, op script.Operation, parts []*
 			}
 			if err == nil {
 				ahead[p.batcher] += work
-				f.waiter = waiterOf(p.operation(op), r.groupOf(p.slot), one, arrived)
+				f.waiter = waiterOf(p.operation(op), r.groupOf(p.slot), one, work, arrived)
 				// Without an end of its context a waiter can be left at any time, see setPatience.
 				err = p.batcher.Start(context.WithoutCancel(ctx), f.waiter)
 			}

@@ -17,7 +17,7 @@ import (
 // later does not leave in another batch until it is answered, since Redis might execute that
 // batch before.
 func (b *batcher) Return(c *terms.Charge, slot int, done terms.Returned) bool {
-	w := waiterOf(script.Settle, slot, []terms.Call{{Charges: []terms.Charge{*c}}}, clock.Now())
+	w := waiterOf(script.Settle, slot, []terms.Call{{Charges: []terms.Charge{*c}}}, c.Work(), clock.Now())
 	if !b.allow(w) {
 		return false
 	}
@@ -96,14 +96,15 @@ func (b *batcher) fits(w *waiter) bool {
 }
 
 // isBusy reports whether a key of a waiter is busy, so that the waiter has to be held: a return
-// or a renewal of the key is under way, or another waiter with the key is held. So what is
-// asked about a key is executed in the order of its arrival.
+// or a renewal of the key is under way or, if it is heavy, waits; or another waiter with the key is
+// held. So what is asked about a key is executed in the order of its arrival.
 func (b *batcher) isBusy(w *waiter) bool {
 	if w.hurries {
 		return false
 	}
 	for i := range w.charges {
-		if b.busy[hashOf(w.charges[i].Key)] > 0 {
+		hash := hashOf(w.charges[i].Key)
+		if n := b.busy[hash]; n > 0 && n > b.heavyLater(hash, w.place) {
 			return true
 		}
 	}

@@ -42,11 +42,15 @@ func (l *ledger) Execute(_ context.Context, all []*rediswire.Script) {
 		keys := int(*s.Args[2].(*int64))
 		op := *s.Args[3+keys].(*string)
 		s.Err, s.Numbers = nil, []int64{1}
-		callers := callersOf(s.Args[3:][keys+1:], keys)
+		settles := strings.HasSuffix(op, "settle")
+		var callers []int
+		if !settles {
+			callers = callersOf(s.Args[3:][keys+1:], keys)
+		}
 		for i := range keys {
 			bytes, _ := s.Args[3+i].(encoding.BinaryMarshaler).MarshalBinary()
 			key := string(bytes)
-			if strings.HasSuffix(op, "settle") {
+			if settles {
 				l.returned[key]++
 				continue
 			}
@@ -115,7 +119,7 @@ func comeFirst(t *testing.T, seed uint64, callers int) {
 	ahead := map[call]int{} // returns that were executed before the last call of a caller on a key
 	l.taken = func(caller int, key string) { ahead[call{caller, key}] = l.returned[key] }
 	cfg := quiet(t)
-	cfg.Timeout = time.Second
+	cfg.Timeout = 2 * time.Second
 	cfg.Undecided = func(err error, _ int) { t.Errorf("seed %d: %v", seed, err) }
 	b := New(l, cfg).only
 	keys := 1 + draw(4)
@@ -127,16 +131,19 @@ func comeFirst(t *testing.T, seed uint64, callers int) {
 				if other := fmt.Sprint(draw(keys)); other != names[0] && draw(3) == 0 {
 					names = append(names, other)
 				}
-				limit := terms.Terms{Algorithm: algorithm.FixedWindow, Window: window + int64(caller), Max: 1e6}
+				limit := terms.Terms{Algorithm: algorithm.LogZSet, Window: window + int64(caller), Max: 1e6}
+				cost := [4]int64{1, 1, 1, 250}[draw(4)]
 				mu.Lock()
 				var want []int
 				var charges []terms.Charge
+				work := int64(0)
 				for _, key := range names {
 					want = append(want, given[key])
-					charges = append(charges, terms.Charge{Terms: limit, Key: []byte(key), Cost: 1})
+					charges = append(charges, terms.Charge{Terms: limit, Key: []byte(key), Cost: cost})
+					work += charges[len(charges)-1].Work()
 				}
 				mu.Unlock()
-				w := waiterOf(script.Take, 0, []terms.Call{{Charges: charges}}, clock.Now())
+				w := waiterOf(script.Take, 0, []terms.Call{{Charges: charges}}, work, clock.Now())
 				if err := b.Do(t.Context(), w); err != nil {
 					t.Errorf("seed %d, %d callers: %v", seed, callers, err)
 					return
@@ -154,7 +161,7 @@ func comeFirst(t *testing.T, seed uint64, callers int) {
 						continue
 					}
 					returns.Add(1)
-					c := refund(key)
+					c := refund(key, [4]int64{1, 1, 1, 250}[draw(4)])
 					if !b.Return(&c, 0, noted{&returns}) {
 						t.Errorf("seed %d: a return is not taken", seed)
 						returns.Done()
@@ -175,16 +182,16 @@ func comeFirst(t *testing.T, seed uint64, callers int) {
 	synctest.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.busy)+len(b.held)+len(b.queue)+b.idle+b.inFlight != 0 {
-		t.Errorf("seed %d, %d callers: left are %d busy keys, %d held, %d queued, %d idle, %d loops",
-			seed, callers, len(b.busy), len(b.held), len(b.queue), b.idle, b.inFlight)
+	if len(b.busy)+len(b.held)+len(b.heavy)+len(b.queue)+b.idle+b.inFlight != 0 {
+		t.Errorf("seed %d, %d callers: left are %d busy keys, %d held, %d heavy, %d queued, %d idle, %d loops",
+			seed, callers, len(b.busy), len(b.held), len(b.heavy), len(b.queue), b.idle, b.inFlight)
 	}
 }
 
-// refund returns a charge that gives back a call of cost 1.
-func refund(key string) terms.Charge {
-	limit := terms.Terms{Algorithm: algorithm.FixedWindow, Window: 1e6, Max: 1e6}
-	return terms.Charge{Terms: limit, Key: []byte(key), Cost: -1, Charged: 1, Result: terms.Result{At: 1}}
+// refund returns a charge that gives back a call.
+func refund(key string, cost int64) terms.Charge {
+	limit := terms.Terms{Algorithm: algorithm.LogZSet, Window: 1e6, Max: 1e6}
+	return terms.Charge{Terms: limit, Key: []byte(key), Cost: -cost, Charged: cost, Result: terms.Result{At: 1}}
 }
 
 // What was charged for callers whose contexts have ended comes back, whenever that was.
@@ -201,7 +208,7 @@ func TestLeftIsReturned(t *testing.T) {
 			limit := terms.Terms{Algorithm: algorithm.FixedWindow, Window: window, Max: 1e6}
 			told := 0
 			for range 5 {
-				w := waiterOf(script.Take, 0, []terms.Call{{Charges: []terms.Charge{{Terms: limit, Key: []byte("k"), Cost: 1}}}}, clock.Now())
+				w := waiterOf(script.Take, 0, []terms.Call{{Charges: []terms.Charge{{Terms: limit, Key: []byte("k"), Cost: 1}}}}, terms.Work, clock.Now())
 				ctx, cancel := context.WithTimeout(t.Context(), leaves*time.Millisecond)
 				if b.Do(ctx, w) == nil {
 					told++
@@ -234,7 +241,7 @@ func TestReturnsOfEveryTimeout(t *testing.T) {
 				var returns sync.WaitGroup
 				returns.Add(n)
 				for range n {
-					c := refund("k")
+					c := refund("k", 1)
 					if !b.Return(&c, 0, noted{&returns}) {
 						t.Fatal("a return is not taken")
 					}

@@ -160,18 +160,18 @@ func (r *Router) together(calls []terms.Call) bool {
 // over, Redis is not asked about the rest.
 func (b *batcher) share(ctx context.Context, op script.Operation, slot int, calls []terms.Call,
 	arrived time.Duration) error {
-	n, _ := terms.Fit(calls)
+	n, work := terms.Fit(calls)
 	if n == len(calls) {
-		return b.decide(ctx, op, slot, calls, arrived)
+		return b.decide(ctx, op, slot, calls, work, arrived)
 	}
 	decided := false
 	var last, late error // why the last part was not decided, and that the timeout is over
-	for ; n > 0; n, _ = terms.Fit(calls) {
+	for ; n > 0; n, work = terms.Fit(calls) {
 		part := calls[:n]
 		calls = calls[n:]
 		err := cmp.Or(late, ctx.Err())
 		if err == nil {
-			err = b.decide(ctx, op, slot, part, clock.Now())
+			err = b.decide(ctx, op, slot, part, work, clock.Now())
 		}
 		if err == nil {
 			decided = true
@@ -189,10 +189,10 @@ func (b *batcher) share(ctx context.Context, op script.Operation, slot int, call
 	return last
 }
 
-// decide executes calls together.
-func (b *batcher) decide(ctx context.Context, op script.Operation, slot int, calls []terms.Call,
+// decide executes calls, which are so much work, together.
+func (b *batcher) decide(ctx context.Context, op script.Operation, slot int, calls []terms.Call, work int64,
 	arrived time.Duration) error {
-	w := waiterOf(op, slot, calls, arrived)
+	w := waiterOf(op, slot, calls, work, arrived)
 	err := b.Do(ctx, w)
 	if err == nil {
 		w.copyResults(calls)

@@ -202,5 +202,5 @@ func (s *subject) take(ctx context.Context, key string) error {
 func called(key string) *waiter {
 	limit := terms.Terms{Algorithm: algorithm.FixedWindow, Window: 1e6, Max: 1e6}
 	charges := []terms.Charge{{Terms: limit, Key: []byte(key), Cost: 1}}
-	return waiterOf(script.Take, 0, []terms.Call{{Charges: charges}}, clock.Now())
+	return waiterOf(script.Take, 0, []terms.Call{{Charges: charges}}, terms.Work, clock.Now())
 }

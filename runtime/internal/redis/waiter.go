@@ -63,11 +63,11 @@ func newWaiters() *sync.Pool {
 }
 
 // waiterOf returns a waiter with copies of calls, whose keys all lie in a slot, for a caller that
-// arrived at an instant.
-func waiterOf(op script.Operation, slot int, calls []terms.Call, arrived time.Duration) *waiter {
+// arrived at an instant. They are so much work, see terms.Fit.
+func waiterOf(op script.Operation, slot int, calls []terms.Call, work int64, arrived time.Duration) *waiter {
 	w := waiters.Get().(*waiter)
 	w.state.Store(pending)
-	w.op, w.slot, w.work, w.arrived, w.err, w.late = op, slot, 0, arrived, nil, false
+	w.op, w.slot, w.work, w.arrived, w.err, w.late = op, slot, work, arrived, nil, false
 	w.returned, w.idleUntil, w.inline, w.lingers, w.hurries = nil, 0, false, false, false
 	w.Calls, w.charges, w.keys = w.Calls[:0], w.charges[:0], w.keys[:0]
 	for i := range calls {
@@ -75,7 +75,6 @@ func waiterOf(op script.Operation, slot int, calls []terms.Call, arrived time.Du
 		w.charges = append(w.charges, calls[i].Charges...)
 		for j := range calls[i].Charges {
 			w.keys = append(append(w.keys, calls[i].Charges[j].Key...), calls[i].Charges[j].Tenant...)
-			w.work += calls[i].Charges[j].Work()
 		}
 	}
 	// Only now do charges and keys stay where they are.
