@@ -15,7 +15,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -54,14 +54,14 @@ func command(args ...any) func(*testing.T, *redistest.Server, *redis.Client) {
 var classCases = []classCase{
 	{want: observe.ClassTimeout, name: "frozen", cause: func(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.Pause() }},
 	{want: observe.ClassDial, name: "refused", cause: func(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.Kill() }},
-	{want: observe.ErrorClass(failure.Pool), name: "in use", client: func(o *redis.Options) {
+	{want: observe.ErrorClass(decide.ClassPool), name: "in use", client: func(o *redis.Options) {
 		o.PoolSize, o.PoolTimeout = 1, time.Millisecond
 	}},
 	{want: observe.ClassOOM, name: "noeviction", cause: config("maxmemory-policy", "noeviction", "maxmemory", "1")},
-	{want: observe.ErrorClass(failure.Busy), name: "endless script", cause: busy},
-	{want: observe.ErrorClass(failure.Loading), name: "starting", cause: loading},
+	{want: observe.ErrorClass(decide.ClassBusy), name: "endless script", cause: busy},
+	{want: observe.ErrorClass(decide.ClassLoading), name: "starting", cause: loading},
 	{want: observe.ClassReadOnly, name: "replica", cause: replica},
-	{want: observe.ErrorClass(failure.MasterDown), name: "orphan", cause: func(t *testing.T, s *redistest.Server, admin *redis.Client) {
+	{want: observe.ErrorClass(decide.ClassMasterDown), name: "orphan", cause: func(t *testing.T, s *redistest.Server, admin *redis.Client) {
 		config("replica-serve-stale-data", "no")(t, s, admin)
 		command("REPLICAOF", "127.0.0.1", "1")(t, s, admin)
 	}},
@@ -74,9 +74,9 @@ var classCases = []classCase{
 	{want: observe.ClassAuth, name: "no right to a command of the script", cause: command("ACL", "SETUSER", "default", "-time")},
 	{want: observe.ClassAuth, name: "no right to a command of the algorithm", cause: command("ACL", "SETUSER", "default", "-zadd")},
 	{want: observe.ClassWrongType, name: "foreign key", cause: command("SET", "class:", "mine")},
-	{want: observe.ErrorClass(failure.Script), name: "fails", options: script("error('boom')")},
-	{want: observe.ErrorClass(failure.Script), name: "does not compile", options: script("return return")},
-	{want: observe.ErrorClass(failure.Script), name: "replies nonsense", options: script("return {1}")},
+	{want: observe.ErrorClass(decide.ClassScript), name: "fails", options: script("error('boom')")},
+	{want: observe.ErrorClass(decide.ClassScript), name: "does not compile", options: script("return return")},
+	{want: observe.ErrorClass(decide.ClassScript), name: "replies nonsense", options: script("return {1}")},
 }
 
 func busy(t *testing.T, s *redistest.Server, admin *redis.Client) {
@@ -129,10 +129,10 @@ func testErrorClass(t *testing.T, test classCase) {
 			test.client(o)
 		}
 	})
-	if test.want == observe.ErrorClass(failure.Loading) { // it looks at new connections now and then
+	if test.want == observe.ErrorClass(decide.ClassLoading) { // it looks at new connections now and then
 		eventually(t, "the server loads", func() bool { return redis.HasErrorPrefix(client.Get(context.Background(), "k").Err(), "LOADING") })
 	}
-	if test.want == observe.ErrorClass(failure.Pool) {
+	if test.want == observe.ErrorClass(decide.ClassPool) {
 		conn := client.Conn()
 		defer conn.Close()
 		conn.Ping(context.Background())
@@ -172,7 +172,7 @@ func TestErrorClassOfConnection(t *testing.T) {
 	proxy.CutReplies()
 	wantClass(t, client, observe.ClassConnection, false, patient)
 	_ = client.Close()
-	wantClass(t, client, observe.ErrorClass(failure.Closed), false, patient)
+	wantClass(t, client, observe.ErrorClass(decide.ClassClosed), false, patient)
 }
 
 // TestErrorClassesOfCluster takes a slot from a cluster, and leaves another half moved.
@@ -200,7 +200,7 @@ func TestErrorClassesOfCluster(t *testing.T) {
 		_ = node.Client(t).ClusterDelSlots(t.Context(), slot).Err()
 	}
 	_, err := limiter.Take(t.Context(), rule.Limit(nil))
-	equal(t, fmt.Sprintf("no node has the slot: %v: class", err), runtime.ClassOf(err), observe.ErrorClass(failure.ClusterDown))
+	equal(t, fmt.Sprintf("no node has the slot: %v: class", err), runtime.ClassOf(err), observe.ErrorClass(decide.ClassClusterDown))
 }
 
 // TestForeignType has somebody else's values under a limit's key: the call fails by its policy,

@@ -4,9 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-
-	"github.com/rategen/rategen/runtime/internal/plan"
-	"github.com/rategen/rategen/runtime/internal/terms"
+	"time"
 )
 
 type exemptKey struct{}
@@ -61,16 +59,13 @@ func Exceeded(ctx context.Context) []*LimitedError {
 	return all
 }
 
-// reportExceeded tells a call of a limit that has no room for it, if that is in soft mode.
-func reportExceeded(ctx context.Context, p *plan.Plan, c *terms.Charge) {
-	if p.Rule.Mode != ModeSoft {
-		return
-	}
+// exceed tells a call of a limit in soft mode that has no room for it.
+func exceed(ctx context.Context, r *Rule, limit, remaining int64, retryAfter time.Duration, blocked bool) {
 	if e, _ := ctx.Value(exceededKey{}).(*exceeded); e != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.errors = append(e.errors, &LimitedError{
-			Rule: p.Name, Limit: p.Capacity, Remaining: c.Remaining, RetryAfter: c.RetryAfter, Blocked: c.Blocked, rule: p.Rule,
+			Rule: r.Name, Limit: limit, Remaining: remaining, RetryAfter: retryAfter, Blocked: blocked, rule: r,
 		})
 	}
 }

@@ -11,9 +11,10 @@ import (
 
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/decide"
-	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/keytext"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/recording"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -22,7 +23,7 @@ import (
 // Test for them with [errors.Is]. A [*LimitedError] has the details of a refusal.
 var (
 	// ErrLimited is the error of every refusal: the caller is over a limit.
-	ErrLimited = errors.New("rate limit exceeded")
+	ErrLimited = decide.ErrLimited
 
 	// ErrCostExceedsLimit is the error of a call that can never be admitted: it costs more than
 	// its limit ever admits, or the limit is 0. It is [ErrLimited], too.
@@ -76,7 +77,7 @@ type LimitedError struct {
 	Source     rule.Source
 
 	rule   *Rule  // nil in an error that a program has made
-	caller uint64 // see callerOf, or 0
+	caller uint64 // see [recording.CallerOf], or 0
 }
 
 // Error returns the rule's message, see [MessageText].
@@ -127,7 +128,25 @@ var zeroTrimmer = strings.NewReplacer("h0m0s", "h", "m0s", "m")
 // ClassOf returns the class of an error of a [RedisStore] or of a [Limiter] on one, such as
 // [ErrUnavailable]. It is for errors of calls that were not decided: a refusal is ClassOther,
 // and so is nil.
-func ClassOf(err error) observe.ErrorClass { return observe.ErrorClass(failure.ClassOf(err)) }
+func ClassOf(err error) observe.ErrorClass { return observe.ErrorClass(decide.ClassOf(err)) }
+
+// refuse reports the refusal of a charge, of a call that arrived at an instant, and returns the error
+// for its caller.
+func (l *Limiter) refuse(c *decide.Charge, d *Decision, arrived time.Duration) error {
+	spare, p := spareErrorPool.Get().(*spareErrors), c.Plan
+	if skipped, due := l.events.Log.RefusalDue(p.Declared, arrived, spare.stripe); due {
+		l.events.Log.Refused(p.Declared, skipped, report.Refusal{Mode: p.Rule.Mode.String(), Source: d.Source.String(),
+			Limit: d.Limit, Cost: c.Cost, RetryAfter: d.RetryAfter, Blocked: d.Blocked})
+	}
+	refusal := spare.next()
+	spareErrorPool.Put(spare)
+	refusal.Rule, refusal.Limit, refusal.Remaining, refusal.RetryAfter = d.Rule, d.Limit, d.Remaining, d.RetryAfter
+	refusal.Blocked, refusal.Source, refusal.rule = d.Blocked, d.Source, p.Rule
+	if recording.Anyone.Load() {
+		refusal.caller = recording.CallerOf(c.Key)
+	}
+	return refusal
+}
 
 // errorsAtOnce is how many errors are allocated together. They take 2 KiB.
 const errorsAtOnce = 36

@@ -38,10 +38,10 @@ func (s *MemoryStore) SetClock(clock func() int64) {
 }
 
 // TellBreaker has the limiter report the circuit breaker of a node.
-func (l *Limiter) TellBreaker(node string, open bool) { l.events.reportBreaker(node, open) }
+func (l *Limiter) TellBreaker(node string, open bool) { l.events.Breaker(node, open) }
 
 // TellBreaker has the limiters on the store report the circuit breaker of a node.
-func (s *RedisStore) TellBreaker(node string, open bool) { s.events().reportBreaker(node, open) }
+func (s *RedisStore) TellBreaker(node string, open bool) { s.events().Breaker(node, open) }
 
 // Keys returns how many keys the store holds.
 func (s *MemoryStore) Keys() int { return s.states.Len() }
@@ -74,7 +74,7 @@ func (l *Limiter) KnownRules() (most int) {
 	if o := l.plans.Overrides(); o != nil {
 		most = o.Known()
 	}
-	return max(most, l.events.log.Known(), l.plans.Factors.Known())
+	return max(most, l.events.Log.Known(), l.plans.Factors.Known())
 }
 
 // Lines returns how many lines for room there are, and calls in them.
@@ -106,12 +106,7 @@ func FewestAllocs(f func()) float64 {
 }
 
 // Report has the limiter report to Redis what it has in force.
-func (l *Limiter) Report() { l.report() }
+func (l *Limiter) Report() { l.reporter.Report() }
 
 // ReportByHand has a limiter report by [Limiter.Report] alone.
-func (l *Limiter) ReportByHand() {
-	l.reports.mu.Lock()
-	defer l.reports.mu.Unlock()
-	l.reports.timer.Stop()
-	l.reports.timer = nil
-}
+func (l *Limiter) ReportByHand() { l.reporter.ByHand() }

@@ -6,14 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/bridge"
-	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/report"
-	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/observe"
-	"github.com/rategen/rategen/runtime/rule"
 )
 
 // unusedAfter is how long a limiter may have rules without a call.
@@ -36,38 +32,29 @@ func (l *Limiter) Findings() []observe.Finding {
 // ownFindings returns what the limiter itself, its store and its overrides have found.
 func (l *Limiter) ownFindings() []observe.Finding {
 	if l.wasCalled() {
-		l.events.log.Remove(report.Unused)
+		l.events.Log.Remove(report.Unused)
 	}
 	l.checkChanges()
 	if l.redis != nil && l.redis.accounts.Behind() {
-		l.events.log.Find(report.LedgerBehind, "", "")
+		l.events.Log.Find(report.LedgerBehind, "", "")
 	} else {
-		l.events.log.Remove(report.LedgerBehind)
+		l.events.Log.Remove(report.LedgerBehind)
 	}
 	l.removeFindings(report.DistinctKeys, (*findings.Sample).Shared)
 	l.removeFindings(report.NothingCharged, (*findings.Sample).Charged)
 	l.removeFindings(report.AllRefunded, (*findings.Sample).Kept)
-	return findingsOf(l.events.log.Lists[0])
+	return findingsOf(l.events.Log.Lists[0])
 }
 
 func (l lent) Found() (all []bridge.Found) {
 	l.ownFindings() // by which some are over
-	for _, list := range []*findings.List{l.events.log.Lists[0], &findings.Process} {
+	for _, list := range []*findings.List{l.events.Log.Lists[0], &findings.Process} {
 		for _, f := range append(list.All(), list.Past()...) {
 			all = append(all, bridge.Found{Finding: observe.Finding{Code: f.Code, Rule: f.Rule, Detail: f.Detail, Text: f.Text, Help: f.Help, Since: f.Since},
 				Until: f.Until, Times: f.Times, Severe: f.Severe})
 		}
 	}
 	return all
-}
-
-// callsOf returns how many calls there were of each rule, about.
-func (l *Limiter) callsOf() map[string]int64 {
-	calls := make(map[string]int64)
-	for rule, s := range l.plans.Samples.All() {
-		calls[rule.Name] += s.Calls.Load()
-	}
-	return calls
 }
 
 func findingsOf(list *findings.List) (all []observe.Finding) {
@@ -79,7 +66,7 @@ func findingsOf(list *findings.List) (all []observe.Finding) {
 
 // removeFindings takes what a line says of rules from the list, where calls show that it is over.
 func (l *Limiter) removeFindings(line report.Line, over func(*findings.Sample) bool) {
-	l.events.log.RemoveRules(line, func(name string) bool {
+	l.events.Log.RemoveRules(line, func(name string) bool {
 		for rule, s := range l.plans.Samples.All() {
 			if rule.Name == name && over(s) {
 				return true
@@ -114,31 +101,6 @@ func (l *Limiter) wasCalled() bool {
 func (l *Limiter) checkUse() {
 	l.checkChanges()
 	if l.registered.Len() > 0 && !l.wasCalled() && !l.plans.Closed() {
-		l.events.log.Find(report.Unused, "", "")
-	}
-}
-
-// recordSample notes what a decided charge shows of whether its rule counts.
-func (l *Limiter) recordSample(c *decide.Charge, t *terms.Charge, now time.Duration) {
-	p := c.DecidingPlan(t)
-	if p.Sample.AsksCaller() && p.Sample.Call(calledByWrapper()) {
-		l.events.log.Find(report.WrappedTwice, p.Name, "")
-	}
-	switch t.Source {
-	case rule.SourceFailure, rule.SourceNone:
-		return
-	}
-	parts := p.Parts(c.Key)
-	if !t.Allowed {
-		p.Sample.Refuse(parts)
-		return
-	}
-	if t.At == 0 {
-		return
-	}
-	// A permit comes back, and a limit without parts in its key has one for all.
-	alone := len(parts) > 0 && !p.Terms.Is(algorithm.Lends) && t.Remaining == p.Capacity-c.Cost
-	if p.Sample.Charge(parts, now, t.ResetAfter, alone) {
-		l.events.log.Find(report.DistinctKeys, p.Name, "")
+		l.events.Log.Find(report.Unused, "", "")
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/recording"
+	"github.com/rategen/rategen/runtime/internal/report"
+	"github.com/rategen/rategen/runtime/internal/server"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -26,7 +29,7 @@ type Limiter struct {
 	hasSwitch  bool        // limits can be switched off
 	hasMemory  bool        // its store is a MemoryStore of its own
 	enabled    func() bool
-	events     *events
+	events     *report.Events
 	onRefusal  func(context.Context, error) error // or nil
 
 	poller      *plan.Poller[Overrides]   // nil: nothing is overridden
@@ -34,8 +37,7 @@ type Limiter struct {
 	registered  findings.Map[*Rule, Rule] // as they were
 	terms       termTable                 // of the registered rules
 	unusedTimer *time.Timer
-	reports     reports
-	refused     refused
+	reporter    server.Reporter
 	ledger      *ledger.Ledger
 	peers       *peerstate.Table
 	closed      chan struct{} // closed when no call is to wait any more
@@ -155,63 +157,91 @@ func (l *Limiter) askOne(ctx context.Context, limits []Limit, p *plan.Plan, try 
 	return l.finish(ctx, c, limits, l.engine.Ask(ctx, c), d)
 }
 
-// takeAll takes a call with any limits.
-func (l *Limiter) takeAll(ctx context.Context, limits []Limit, paid *paidCap, d *Decision) error {
-	c := decide.NewCall(decide.Take)
-	defer c.Free()
-	return l.takeFor(ctx, c, limits, paid, d)
+// answer fills in an empty decision, tells everybody of it who wants to know, and returns its
+// caller's error. It keeps nothing of what it is given.
+func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []terms.Charge,
+	arrived, waited time.Duration, d *Decision) error {
+	tightest := d.fill(charges, tries)
+	l.engine.Tell(ctx, charges, tries, decide.Answer{Arrived: arrived, Waited: waited, Source: d.Source, Admitted: d.Allowed})
+	if !d.Allowed {
+		return l.refuse(&charges[tightest], d, arrived)
+	}
+	return nil
 }
 
-// takeFor is takeAll in memory that its caller has.
-func (l *Limiter) takeFor(ctx context.Context, c *decide.Call, limits []Limit, paid *paidCap, d *Decision) error {
-	if err := l.engine.Plan(ctx, c, limits); err != nil {
+// finish answers a call that was decided, unless err says that nobody could.
+func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, err error, d *Decision) error {
+	*d = Decision{}
+	if undecided, ok := err.(decide.Unavailable); ok {
+		l.engine.TellUndecided(ctx, c)
+		d.Source = rule.SourceFailure
+		if recording.Anyone.Load() && len(c.Charges) > 0 {
+			undecided.Caller = recording.CallerOf(c.Charges[0].Key)
+			return undecided
+		}
+	}
+	if err != nil {
 		return err
 	}
-	if l.processCap != nil && !decide.Unsatisfiable(c.Charges) {
-		if err := l.chargeCap(ctx, paid, d); err != nil {
-			return err
+	err = l.answer(ctx, c.Charges, c.Tries, c.Arrived, c.Waited(), d)
+	charged := false
+	for i := range c.Tries {
+		t := &c.Tries[i]
+		charged = charged || t.At != 0
+		if t.Lapses() && t.At != 0 {
+			l.ledger.Permits.Record(c.Charges[i].DecidingPlan(t), t, c.Arrived)
 		}
 	}
-	return l.take(ctx, c, limits, d)
-}
-
-// take has a planned call decided, and answers it when it is the call's turn.
-func (l *Limiter) take(ctx context.Context, c *decide.Call, limits []Limit, d *Decision) error {
-	err := l.engine.Run(ctx, c, limits)
-	if c.State == decide.LeftQueue {
-		l.leaveQueue(ctx, c, limits, Decision{})
+	if charged {
+		c.AddFlag()
 	}
-	if c.MayWait != nil && c.State == decide.Refused {
-		d.fill(c.Charges, c.Tries)
-		if c.MayWait() {
-			return ledger.ErrNoRoom
-		}
+	if charged || err == nil {
+		d.keep(l, limits, c)
 	}
-	err = l.finish(ctx, c, limits, err, d)
-	if err == nil && c.Delay() > 0 {
-		if err = l.engine.AwaitTurn(ctx, c, limits); err != nil {
-			l.leaveQueue(ctx, c, limits, *d)
-			*d = Decision{}
-		}
-	}
-	l.end(ctx, c, err)
 	return err
 }
 
-// leaveQueue gives back the place in a queue, and all else, of a call that has left it. It was decided,
-// or it was to be at its turn.
-func (l *Limiter) leaveQueue(ctx context.Context, c *decide.Call, limits []Limit, d Decision) {
-	if d.flags == nil {
-		c.AddFlag()
-		d.keep(l, limits, c)
+// fill fills in a decision about a call, and returns the place of the charge that it describes.
+func (d *Decision) fill(charges []decide.Charge, tries []terms.Charge) (tightest int) {
+	switch len(tries) {
+	case 0: // nothing had to be decided
+		d.Allowed = true
+		return 0
+	case 1:
+	default:
+		tightest = decide.Tightest(tries)
 	}
-	d.leftQueue = true
-	_ = l.Refund(ctx, d)
+	c := &tries[tightest]
+	p := charges[tightest].DecidingPlan(c)
+	d.Source = c.Source
+	if len(tries) > 1 && !c.Recalled {
+		d.Source = decide.Source(tries)
+	}
+	d.Allowed = c.Allowed || c.Shadow
+	d.Rule, d.Limit, d.Remaining, d.ResetAfter = p.Name, p.Capacity, c.Remaining, c.ResetAfter
+	if !d.Allowed {
+		d.RetryAfter, d.Blocked = c.RetryAfter, c.Blocked
+	}
+	return tightest
 }
 
-// end reports what is known only when a call is over: that its wait has ended, and which shadow
-// limits could never admit it. Err is why it does not go on, or nil.
-func (l *Limiter) end(ctx context.Context, c *decide.Call, err error) {
-	c.End(ctx, err == nil)
-	l.events.reportUnsatisfiable(ctx, c.Unsatisfiable, err)
+// keepOne notes what a lone limit was charged at a try, for Settle and for a Meter.
+func (d *Decision) keepOne(l *Limiter, limit *Limit, try *decide.Try, t *terms.Charge) {
+	d.owner, d.flags, d.flag = l, try.Flags, try.Flag
+	d.chargedLimit, d.chargeTime, d.mark = *limit, t.At, t.Mark
+}
+
+// keep is keepOne for the limits of any call.
+func (d *Decision) keep(l *Limiter, limits []Limit, c *decide.Call) {
+	if len(limits) > 1 {
+		d.owner, d.flags, d.flag, d.items = l, c.Flags, c.Flag, c.Items(limits)
+	} else if len(limits) == 1 && len(c.Tries) == 0 {
+		d.keepOne(l, &limits[0], &c.Try, &terms.Charge{})
+	} else if len(limits) == 1 {
+		t := &c.Tries[0]
+		d.keepOne(l, &limits[0], &c.Try, t)
+		if c.Charges[0].Made(t) < limits[0].Cost {
+			d.items = c.Items(limits)
+		}
+	}
 }

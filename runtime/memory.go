@@ -39,8 +39,8 @@ const defaultMaxKeys = 131_072
 type MemoryStore struct {
 	states    *memstate.Store
 	maxKeys   int
-	clock     func() int64          // in place of the process's, or nil
-	listeners report.Group[*events] // the limiters on the store
+	clock     func() int64     // in place of the process's, or nil
+	listeners report.Listeners // the limiters on the store
 	peers     peerstate.Table
 }
 
@@ -72,7 +72,7 @@ func NewMemoryStore(opts ...MemoryOption) *MemoryStore {
 	s.states = memstate.NewStore(s.maxKeys)
 	s.states.Clock, s.states.Tells = s.clock, true
 	s.states.Lost = func(blocked bool) {
-		s.listeners.All(noEvents).log.KeysForgotten(blocked, s.states.Bound(), "runtime.WithMaxKeys")
+		s.listeners.Events().Log.KeysForgotten(blocked, s.states.Bound(), "runtime.WithMaxKeys")
 	}
 	return s
 }

@@ -259,7 +259,7 @@ func (m *metered) settle(settled []ledger.Settled, settle func(*ledger.Settlemen
 			}
 			limit := m.limits[s.Limit].WithCost(s.Cost)
 			if _, err := m.limiter.correct(b, &limit, s.Made, s.Final); err != nil {
-				m.limiter.events.reportUnsettled(m.meter.Ctx, limit.Rule, err)
+				m.limiter.events.Unsettled(m.meter.Ctx, limit.Rule, ClassOf(err), err)
 			}
 		}
 		settle(b)

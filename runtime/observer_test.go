@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -102,7 +102,7 @@ func TestLabels(t *testing.T) {
 		}{
 			{observe.Verdict(i), i <= int(observe.VerdictUnavailable)},
 			{rule.Source(i), i <= int(rule.SourceProcess)},
-			{observe.ErrorClass(i), i <= int(observe.ErrorClass(failure.Sharded))},
+			{observe.ErrorClass(i), i <= int(observe.ErrorClass(decide.ClassSharded))},
 			{runtime.FailurePolicy(i), i <= int(runtime.FailLocal)},
 		} {
 			if text := test.name.String(); len(text) == 0 || len(text) > 20 || test.known && (!label.MatchString(text) || text == "unknown") {

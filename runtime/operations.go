@@ -3,10 +3,13 @@ package runtime
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/report"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -182,9 +185,52 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 	return err
 }
 
-func (l lent) RedisKey(limit Limit) string {
-	if rule.CheckPrefix(limit.Rule) != nil {
-		return ""
+// Hold refuses all calls on the key of a limit for d, from now on by the clock of the store and
+// on every replica: a peer that the calls go to has asked for that. It takes one trip. A key
+// that is blocked for longer already stays so. The limit's rule has a [Rule.Hold], or it is
+// [ErrInvalidLimit]. Package rateclient holds for HTTP.
+//
+// Calls that a hold refuses have the time until it ends as their RetryAfter, and those that may
+// wait for so long do. The hold does not change what is counted. [Limiter.Release] ends it, and
+// [Limiter.Reset] does too.
+func (l *Limiter) Hold(ctx context.Context, limit Limit, d time.Duration) error {
+	if d < time.Microsecond || d > rule.MaxWindow {
+		return fmt.Errorf("%w: a hold for %v is not between 1µs and 366 days", ErrInvalidLimit, d)
 	}
-	return string(l.plans.Label(&limit).AppendKey(nil, rule.PartsOf(&limit).Bytes()))
+	return l.hold(ctx, limit, d)
+}
+
+// Release ends a hold, or another block, of the key of a limit, and forgets what a peer has said
+// about it: calls need not go on evenly. Another replica may refuse calls for a moment more, see
+// [WithRefusalMemory].
+func (l *Limiter) Release(ctx context.Context, limit Limit) error { return l.hold(ctx, limit, 0) }
+
+// keyError returns why the limit has no key, or nil.
+func keyError(l *Limit) error {
+	if l.Rule != nil && l.Rule.Invalid == rule.InvalidShare {
+		return nil
+	}
+	return rule.PartsOf(l).Err()
+}
+
+func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error {
+	if err := keyError(&limit); err != nil {
+		return err
+	}
+	p, err := l.plans.ForHold(&limit)
+	if err != nil {
+		return err
+	}
+	if !p.Rule.Hold {
+		return fmt.Errorf("%w: rule %q has no Hold", ErrInvalidLimit, p.Name)
+	}
+	key := p.AppendKey(nil, rule.PartsOf(&limit).Bytes())
+	err = l.engine.Hold(ctx, p, key, d)
+	if d == 0 && err == nil {
+		err = l.peers.Forget(ctx, key)
+	}
+	for _, o := range l.events.Observers {
+		report.NotifyWith(l.events, ctx, o.Hold, observe.HoldEvent{Rule: p.Name, For: d, Err: err})
+	}
+	return err
 }

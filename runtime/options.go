@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,14 +9,17 @@ import (
 	"time"
 	"weak"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
+	"github.com/rategen/rategen/runtime/internal/server"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // An Option configures a [Limiter].
@@ -74,13 +78,23 @@ func checkOnce(option string, before bool) {
 // decide, with the number of lines left out. No line has a caller's key or a server's address in
 // it: servers have numbers. The default is [slog.Default] as it is at the time of the line.
 func WithLogger(logger *slog.Logger) Option {
-	return func(l *Limiter) { l.events.log.Loggers = []*slog.Logger{logger} }
+	return func(l *Limiter) { l.events.Log.Loggers = []*slog.Logger{logger} }
 }
+
+// WithObserver adds an observer, which must not be changed any more. Several observers are
+// called in the order of the options. A nil observer adds nothing.
+//
+// Events of a store reach every limiter on it until [Limiter.Close]. An observer that several
+// of these limiters share is called once for each event.
+func WithObserver(o *observe.Observer) Option { return func(l *Limiter) { l.events.Observe(o) } }
+
+// WithScaler makes s scale every adaptive rule, in place of the rule's own scaler.
+func WithScaler(s rule.Scaler) Option { return func(l *Limiter) { l.scaler = s } }
 
 // New returns a Limiter that keeps its counts in store. Without one every call is decided by
 // its rule's failure policy. [Limiter.Close] ends the goroutines that it has started.
 func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{peers: new(peerstate.Table), closed: make(chan struct{}), events: newEvents([]*findings.List{new(findings.List)}, nil)}
+	l := &Limiter{peers: new(peerstate.Table), closed: make(chan struct{}), events: report.NewEvents([]*findings.List{new(findings.List)}, nil)}
 	if store != nil {
 		l.store = store.backend()
 	}
@@ -95,11 +109,11 @@ func New(store Store, opts ...Option) *Limiter {
 		if l.processCap != nil {
 			l.processCap.counts.InProcess.Clock = m.states.Clock
 		}
-		l.hasMemory = l.events.addTo(&m.listeners) && l.store.builtIn
+		l.hasMemory = m.listeners.Add(l.events) && l.store.builtIn
 		l.peers = &m.peers
 	}
 	l.engine.Alone.Lost = func(blocked bool) {
-		l.events.log.KeysForgotten(blocked, l.engine.Alone.Bound(), "runtime.WithLocalKeys")
+		l.events.Log.KeysForgotten(blocked, l.engine.Alone.Bound(), "runtime.WithLocalKeys")
 	}
 	l.build()
 	l.hasSwitch = l.enabled != nil || l.poller != nil
@@ -107,17 +121,17 @@ func New(store Store, opts ...Option) *Limiter {
 		l.redis.attach(l.events)
 		l.peers = &l.redis.peers
 	}
-	if w, ok := l.store.Store.(witness); ok {
-		l.events.witness, l.events.hearDecisions = w, true
+	if w, ok := l.store.Store.(report.Witness); ok {
+		l.events.Witness, l.events.Decisions = w, true
 	}
 	if s, ok := l.store.Store.(interface{ Listen(*findings.List) }); ok { // that of package ratetest
-		s.Listen(l.events.log.Lists[0])
+		s.Listen(l.events.Log.Lists[0])
 	}
 	if l.store.Store == nil && l.enabled == nil {
-		l.events.log.Find(report.NoStore, "", "")
+		l.events.Log.Find(report.NoStore, "", "")
 	}
 	if l.store.builtIn && l.store.memory != nil && l.plans.Replicas > 1 { // each of which admits as much as a rule does
-		l.events.log.MemoryOfReplicas()
+		l.events.Log.MemoryOfReplicas()
 	}
 	l.pollOverrides()
 	watched := weak.Make(l) // which a timer need not keep in memory
@@ -126,16 +140,16 @@ func New(store Store, opts ...Option) *Limiter {
 			l.checkUse()
 		}
 	})
-	l.beginReports()
-	for _, o := range l.events.observers {
-		notify[observe.Limiter](l.events, "observer", o.Attach, l)
+	l.engine.Calls = l.reporter.Begin()
+	for _, o := range l.events.Observers {
+		report.Notify[observe.Limiter](l.events, "observer", o.Attach, l)
 	}
 	return l
 }
 
 // build puts the engine together.
 func (l *Limiter) build() {
-	l.plans.CallAfterClose = func() { l.events.log.Find(report.Closed, "", "") }
+	l.plans.CallAfterClose = func() { l.events.Log.Find(report.Closed, "", "") }
 	l.plans.NewPlan, l.plans.Factors.Make, l.plans.Factors.Changed = l.completePlan, l.newFactor, l.reportFactor
 	e := &l.engine
 	e.Store = l.store.Store
@@ -150,28 +164,59 @@ func (l *Limiter) build() {
 		Bound: l.settleContext,
 		Contain: func() {
 			if value := recover(); value != nil {
-				l.events.log.Panic("store", value)
+				l.events.Log.Panic("store", value)
 			}
 		},
-		Unsettled:  func(ctx context.Context, p *plan.Plan, err error) { l.events.reportUnsettled(ctx, p.Rule, err) },
-		NotRenewed: l.events.log.NotRenewed,
+		Unsettled:  func(ctx context.Context, p *plan.Plan, err error) { l.events.Unsettled(ctx, p.Rule, ClassOf(err), err) },
+		NotRenewed: l.events.Log.NotRenewed,
 	}
-	if l.events.hearSettled {
-		c.Settling = l.events.reportSettling
+	if l.events.Settled {
+		c.Settling = e.TellSettling
 	}
 	if l.redis != nil && l.store.builtIn {
 		c.Returner = l.redis.router
 	}
 	l.ledger = ledger.New(c)
 	e.Leases = l.ledger.Leases
-	e.Failed, e.Waits, e.Log = l.events.reportFailure, l.events.waits, l.events.log
+	e.Events, e.Exceeded = l.events, exceed
 	e.Plans, e.Lines, e.Permits, e.Switch = &l.plans, &l.ledger.Lines, &l.ledger.Permits, l
 	e.Closed, e.Polls = l.closed, l.enabled != nil
+	r := &l.reporter
+	r.Namespace, r.Events, r.State, r.Permits = l.plans.Namespace, l.events, l.state, l.heldPermits
+	r.Denied = func(err error) bool { return ClassOf(err) == observe.ClassAuth }
+	if l.redis != nil {
+		r.Client = l.redis.client
+	}
+}
+
+// state returns what is in force.
+func (l *Limiter) state() server.State {
+	s := server.State{Rules: l.Rules()}
+	if len(s.Rules) == 0 {
+		return s // nobody is told
+	}
+	if o := l.plans.Overrides(); o != nil {
+		s.Version = o.Version()
+	}
+	calls := make(map[string]int64) // of each rule, about
+	for rule, sample := range l.plans.Samples.All() {
+		calls[rule.Name] += sample.Calls.Load()
+	}
+	s.Findings = bridge.GroupFindings(lent{l}.Found(), calls)
+	return s
+}
+
+// heldPermits returns the permits of the keys that calls have held for longest.
+func (l *Limiter) heldPermits(most int) (all []bridge.KeyPermits) {
+	for _, h := range l.ledger.Permits.Oldest(most) {
+		all = append(all, bridge.KeyPermits{Rule: h.Plan.Name, Key: string(h.Plan.Parts([]byte(h.Key))), Permits: h.Permits, Since: time.UnixMicro(h.Since).UTC()})
+	}
+	return all
 }
 
 // completePlan completes a new plan by what the limiter and its store know.
 func (l *Limiter) completePlan(p *plan.Plan) {
-	p.Reached = l.events.shareListener()
+	p.Reached = l.events.ShareListener()
 	l.redis.checkDurability(p.Rule)
 	r := p.Rule
 	if l.redis != nil && r.Ledger > 0 && p.Err == nil {
@@ -181,9 +226,9 @@ func (l *Limiter) completePlan(p *plan.Plan) {
 		return
 	}
 	if r.Mode.Refuses() {
-		l.events.log.RemoveRules(report.IdleBlock, func(rule string) bool { return rule == r.Name })
+		l.events.Log.RemoveRules(report.IdleBlock, func(rule string) bool { return rule == r.Name })
 	} else {
-		l.events.log.Find(report.IdleBlock, r.Name, "")
+		l.events.Log.Find(report.IdleBlock, r.Name, "")
 	}
 }
 
@@ -204,19 +249,19 @@ func (l *Limiter) completePlan(p *plan.Plan) {
 func (l *Limiter) Close() error {
 	l.closeOnce.Do(func() { close(l.closed) })
 	err := l.ledger.Close(SettleTimeout)
-	l.events.shares.Close()
+	l.events.Close()
 	if l.redis != nil {
-		l.redis.listeners.Remove(l.events, joinEvents)
+		l.redis.listeners.Remove(l.events)
 	}
 	if m := l.store.memory; m != nil {
-		m.listeners.Remove(l.events, joinEvents)
+		m.listeners.Remove(l.events)
 	}
 	err = errors.Join(err, l.poller.Close(), l.plans.Factors.Close())
 	l.unusedTimer.Stop()
-	l.endReports()
+	l.reporter.Close(SettleTimeout)
 	if l.plans.Close() {
-		for _, o := range l.events.observers {
-			notify[observe.Limiter](l.events, "observer", o.Detach, l)
+		for _, o := range l.events.Observers {
+			report.Notify[observe.Limiter](l.events, "observer", o.Detach, l)
 		}
 	}
 	return err
@@ -232,6 +277,19 @@ func (l *Limiter) checkSwitch() (on bool) {
 		return true
 	}
 	on = true
-	defer l.events.contain("kill switch")
+	defer l.events.Contain("kill switch")
 	return l.enabled()
+}
+
+// newFactor returns what the scaler says of a rule, and 1 if it panics.
+func (l *Limiter) newFactor(r *Rule, last float64, recent, usual time.Duration) (factor float64) {
+	factor = 1
+	defer l.events.Contain("scaler")
+	return cmp.Or(l.scaler, r.Adaptive).Factor(rule.Load{Rule: r, Factor: last, Latency: recent, Usual: usual})
+}
+
+func (l *Limiter) reportFactor(r *Rule, factor float64) {
+	for _, o := range l.events.Observers {
+		report.Notify(l.events, "observer", o.Scale, observe.ScaleEvent{Rule: r.Name, Factor: factor})
+	}
 }

@@ -102,7 +102,7 @@ func WithOverrides(source OverrideSource, interval time.Duration) Option {
 		var unmet plan.Unmet
 		fits := map[*Rule]*plan.KeyOverrides{}
 		checkOnce("WithOverrides", l.poller != nil)
-		l.reports.source = sourceName(source)
+		l.reporter.Source = sourceName(source)
 		l.poller = &plan.Poller[Overrides]{
 			Interval: interval,
 			Read:     func(ctx context.Context) (Overrides, error) { return source.Overrides(ctx) },
@@ -110,14 +110,14 @@ func WithOverrides(source OverrideSource, interval time.Duration) Option {
 				if err := l.override(o, fresh, again); err != nil {
 					return private.InvalidOverrides(err)
 				}
-				l.events.log.OverridesUnmet(l.plans.Overrides().Unmet(&unmet))
+				l.events.Log.OverridesUnmet(l.plans.Overrides().Unmet(&unmet))
 				l.checkKeys(fits)
 				return nil
 			},
 			Failed: l.reportOverridesError,
 			// Failures of the network are the same whatever ports they name.
 			Same:     func(a, b error) bool { return ClassOf(a) == ClassOf(b) && ClassOf(a) != observe.ClassOther },
-			Panicked: func(value any) { l.events.log.Panic("override source", value) },
+			Panicked: func(value any) { l.events.Log.Panic("override source", value) },
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (l *Limiter) pollOverrides() {
 		l.plans.Overrides().Effective(l.processCap.limit.Rule)
 	}
 	if !l.poller.Start() {
-		l.events.log.Find(report.Unread, "", "",
+		l.events.Log.Find(report.Unread, "", "",
 			slog.String("error", "the source has not answered yet: rules are as declared until it does"))
 	}
 }
@@ -154,14 +154,14 @@ func (l *Limiter) override(o Overrides, fresh, again bool) error {
 	}
 	if next != current {
 		l.plans.Override(next)
-		l.reports.soon(reportSoon)
+		l.reporter.Changed()
 	}
 	if fresh {
-		l.events.log.Remove(report.Rejected)
-		l.events.log.Remove(report.Unread)
+		l.events.Log.Remove(report.Rejected)
+		l.events.Log.Remove(report.Unread)
 	}
 	if next != current || fresh && again {
-		l.events.log.OverridesInForce(!next.Off, next.Names())
+		l.events.Log.OverridesInForce(!next.Off, next.Names())
 		l.observeOverrides(nil)
 	}
 	return nil
@@ -171,7 +171,7 @@ func (l *Limiter) override(o Overrides, fresh, again bool) error {
 // the keys of each rule that were looked at before.
 func (l *Limiter) checkKeys(checked map[*Rule]*plan.KeyOverrides) {
 	keys := l.plans.Overrides().Keys
-	l.events.log.RemoveRules(report.UnfitKeys, func(rule string) bool { return keys[rule] == nil })
+	l.events.Log.RemoveRules(report.UnfitKeys, func(rule string) bool { return keys[rule] == nil })
 	for r, s := range l.plans.Samples.All() {
 		k := keys[r.Name]
 		if checked[r] == k || s.Key() == nil {
@@ -181,10 +181,10 @@ func (l *Limiter) checkKeys(checked map[*Rule]*plan.KeyOverrides) {
 		if k == nil {
 			continue
 		}
-		l.events.log.RemoveRules(report.UnfitKeys, func(rule string) bool { return rule == r.Name })
+		l.events.Log.RemoveRules(report.UnfitKeys, func(rule string) bool { return rule == r.Name })
 		if n := k.Unfit(s.Key()); n > 0 {
 			which := strconv.Itoa(n) + " of " + strconv.Itoa(k.Len())
-			l.events.log.Find(report.UnfitKeys, r.Name, which, slog.String("keys", which))
+			l.events.Log.Find(report.UnfitKeys, r.Name, which, slog.String("keys", which))
 		}
 	}
 }
@@ -192,14 +192,14 @@ func (l *Limiter) checkKeys(checked map[*Rule]*plan.KeyOverrides) {
 // reportOverridesError reports why overrides do not come into force: they are rejected, or could not
 // be read.
 func (l *Limiter) reportOverridesError(err error) {
-	l.events.log.OverridesFailed(errors.Is(err, ErrInvalidOverrides), err)
+	l.events.Log.OverridesFailed(errors.Is(err, ErrInvalidOverrides), err)
 	l.observeOverrides(err)
 }
 
 // observeOverrides tells the observers of the overrides in force, and why others are not.
 func (l *Limiter) observeOverrides(err error) {
 	s := l.plans.Overrides()
-	for _, o := range l.events.observers {
-		notify(l.events, "observer", o.Override, observe.OverrideEvent{Rules: len(s.Rules), Enabled: !s.Off, Err: err})
+	for _, o := range l.events.Observers {
+		report.Notify(l.events, "observer", o.Override, observe.OverrideEvent{Rules: len(s.Rules), Enabled: !s.Off, Err: err})
 	}
 }

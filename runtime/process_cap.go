@@ -70,7 +70,7 @@ func (l *Limiter) chargeCap(ctx context.Context, paid *paidCap, d *Decision) err
 		return nil
 	}
 	if err != nil && p != nil && p.Terms.Shadow {
-		l.events.reportFailure(ctx, p, FailOpen, err)
+		l.events.Failure(ctx, p, FailOpen, ClassOf(err), err)
 		return nil
 	}
 	if err != nil {

@@ -9,14 +9,13 @@ import (
 
 	"github.com/rategen/rategen/internal/peerstate"
 	"github.com/rategen/rategen/runtime/internal/accounts"
-	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/goredis"
 	"github.com/rategen/rategen/runtime/internal/recall"
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/server"
-	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -61,8 +60,8 @@ type RedisStore struct {
 	keeping   server.Keeping
 	sharing   server.Peers
 	peers     peerstate.Table
-	failures  [failure.Classes]atomic.Int64
-	listeners report.Group[*events] // the limiters on the store
+	failures  [decide.Classes]atomic.Int64
+	listeners report.Listeners // the limiters on the store
 
 	accounts   accounts.Book
 	namespaces findings.Map[*Rule, string] // of the rules of limiters on it, each of the first
@@ -119,10 +118,10 @@ func newRedisStore(client rediswire.Client, opts ...RedisOption) *RedisStore {
 	for _, opt := range opts {
 		opt(s)
 	}
-	s.cfg.Changed = func(node string, open bool) { s.events().reportBreaker(node, open) }
-	s.cfg.Stepped = func(node string, by time.Duration) { s.events().log.Stepped(node, by) }
+	s.cfg.Changed = func(node string, open bool) { s.events().Breaker(node, open) }
+	s.cfg.Stepped = func(node string, by time.Duration) { s.events().Log.Stepped(node, by) }
 	s.cfg.Undecided = func(err error, calls int) { s.failures[ClassOf(err)].Add(int64(calls)) }
-	s.cfg.Panicked = func(value any) { s.events().log.Panic("redis client", value) }
+	s.cfg.Panicked = func(value any) { s.events().Log.Panic("redis client", value) }
 	s.keeping.Client, s.keeping.Panicked = client, s.cfg.Panicked
 	s.sharing.Client, s.sharing.Timeout, s.sharing.Panicked = client, s.cfg.Timeout, s.cfg.Panicked
 	s.peers.Share, s.peers.Drop = s.sharing.Share, s.sharing.Drop
@@ -147,23 +146,23 @@ func newShardingCheck(s *RedisStore) *server.Sharding {
 		Client:   s.client,
 		Library:  &s.cfg.Library,
 		Again:    time.Second,
-		Sharded:  func() { s.events().log.Alert(report.Sharded, 0) },
-		Unknown:  func(err error) { s.events().log.ShardingUnknown(err) },
+		Sharded:  func() { s.events().Log.Alert(report.Sharded, 0) },
+		Unknown:  func(err error) { s.events().Log.ShardingUnknown(err) },
 		Panicked: func(value any) { s.cfg.Panicked(value) },
 	}
 }
 
 // attach makes the store report to e what happens, until e is removed from the listeners.
-func (s *RedisStore) attach(e *events) {
-	first := e.addTo(&s.listeners)
+func (s *RedisStore) attach(e *report.Events) {
+	first := s.listeners.Add(e)
 	if set, now := s.client.Advice(); set != "" {
-		e.log.ReadsTooLong(first, set, now)
+		e.Log.ReadsTooLong(first, set, now)
 	}
 	s.watch.Begin()
 }
 
 // events returns those that reach the limiters on the store.
-func (s *RedisStore) events() *events { return s.listeners.All(noEvents) }
+func (s *RedisStore) events() *report.Events { return s.listeners.Events() }
 
 // Close ends the goroutines that the store has started, and returns when they have ended: at
 // once, or when they have given up on a Redis that does not respond, which takes a second or
@@ -185,14 +184,4 @@ func (s *RedisStore) backend() backend {
 		return backend{}
 	}
 	return backend{Store: s.router, redis: s, builtIn: true, leases: true}
-}
-
-func (s lentStore) Failures() map[observe.ErrorClass]int64 {
-	counts := make(map[observe.ErrorClass]int64)
-	for class := range s.failures {
-		if n := s.failures[class].Load(); n > 0 {
-			counts[observe.ErrorClass(class)] = n
-		}
-	}
-	return counts
 }

@@ -33,14 +33,14 @@ func WithMemoryWatch(share float64, interval time.Duration) RedisOption {
 			e := s.events()
 			if err != nil {
 				if class := ClassOf(err); class == observe.ClassAuth || class == observe.ClassOther { // calls report the others
-					lines.Unknown(e.log, err)
+					lines.Unknown(e.Log, err)
 				}
 				return
 			}
 			ev := observe.MemoryEvent{Used: use.Used, Max: use.Most(), High: use.Share() > share, Evicted: use.Evicted}
-			lines.Read(e.log, ev.Used, ev.Max, ev.Evicted, ev.High)
-			for _, o := range e.observers {
-				notify(e, "observer", o.Memory, ev)
+			lines.Read(e.Log, ev.Used, ev.Max, ev.Evicted, ev.High)
+			for _, o := range e.Observers {
+				report.Notify(e, "observer", o.Memory, ev)
 			}
 		})
 	}
@@ -55,7 +55,7 @@ func (s *RedisStore) checkDurability(r *Rule) {
 	}
 	s.keeping.Begin(long, func(risk server.Risk) {
 		if long || risk.Evicts != "" {
-			s.events().log.AtRisk(r.Name, risk.Evicts, risk.Unsaved)
+			s.events().Log.AtRisk(r.Name, risk.Evicts, risk.Unsaved)
 		}
 	})
 }

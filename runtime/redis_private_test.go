@@ -18,7 +18,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rawstore"
@@ -143,7 +143,7 @@ func TestNothingPrivateOfServers(t *testing.T) {
 		t.Run("without "+command, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t, "--rename-command", command, "")
-			check(t, server.Client(t), true, observe.ErrorClass(failure.NoScript), observe.ErrorClass(failure.Script))
+			check(t, server.Client(t), true, observe.ErrorClass(decide.ClassNoScript), observe.ErrorClass(decide.ClassScript))
 		})
 	}
 	forbidden := []string{"resetkeys", "-evalsha -eval", "-unlink", "-scan"}
@@ -190,7 +190,7 @@ func testNothingPrivateOfCluster(t *testing.T, cluster *redistest.Cluster) {
 		w.use(t, l, store, func() {})
 		w.find(t)
 		for _, err := range w.errs {
-			if runtime.ClassOf(err) == observe.ErrorClass(failure.Moved) {
+			if runtime.ClassOf(err) == observe.ErrorClass(decide.ClassMoved) {
 				moved++
 			}
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/internal/testkit/shardproxy"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/observe"
 )
 
@@ -54,7 +54,7 @@ func TestSharded(t *testing.T) {
 	for range 3 {
 		addrs = append(addrs, redistest.Start(t).Addr)
 	}
-	sharded := observe.ErrorClass(failure.Sharded)
+	sharded := observe.ErrorClass(decide.ClassSharded)
 	for _, c := range []struct {
 		name, prefix string
 		start        func(testing.TB, ...string) *shardproxy.Proxy

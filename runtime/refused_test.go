@@ -10,7 +10,7 @@ import (
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/observe"
 )
 
@@ -55,7 +55,7 @@ func TestPasswordChanges(t *testing.T) {
 	}
 	callers.Wait()
 	failures := bridge.StoreOf(store).Failures()
-	if failures[observe.ClassAuth] == 0 || failures[observe.ErrorClass(failure.Script)]+failures[observe.ClassOther] > 0 {
+	if failures[observe.ClassAuth] == 0 || failures[observe.ErrorClass(decide.ClassScript)]+failures[observe.ClassOther] > 0 {
 		t.Errorf("calls failed with %v", failures)
 	}
 	for what, err := range map[string]error{"warming": limiter.Warm(t.Context()), "a survey": bridge.StoreOf(store).Survey(t.Context(), bridge.LimiterOf(limiter).KeysOf(rules[0]))} {

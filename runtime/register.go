@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"weak"
 
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/keytext"
@@ -37,8 +36,8 @@ func (l *Limiter) Register(rules ...*Rule) {
 		if !l.registered.Keep(r, new(*r)) {
 			continue
 		}
-		if l.hasMemory && crowds.Made(weak.Make(r)).add() {
-			l.events.tellMany(r.Name)
+		if l.hasMemory {
+			l.events.Crowd(r)
 		}
 		l.redis.checkNamespace(r, l.plans.Namespace)
 		l.redis.checkDurability(r)
@@ -127,7 +126,7 @@ func (s *RedisStore) checkNamespace(r *Rule, namespace string) {
 	}
 	if other := s.namespaces.Find(r); other != nil && *other != namespace &&
 		strings.EqualFold(strings.TrimSpace(*other), strings.TrimSpace(namespace)) {
-		s.events().log.Find(report.Namespaces, r.Name, "")
+		s.events().Log.Find(report.Namespaces, r.Name, "")
 	}
 }
 
@@ -137,7 +136,7 @@ func (l *Limiter) checkChanges() {
 		before, now := *was, *r
 		before.Max, before.Adaptive, now.Adaptive = now.Max, nil, nil
 		if before != now && (before.Mode != now.Mode || difference(&before, &now) != "") {
-			l.events.log.Find(report.RuleChanged, was.Name, "")
+			l.events.Log.Find(report.RuleChanged, was.Name, "")
 		}
 	}
 }
@@ -204,7 +203,3 @@ func (l *Limiter) load(ctx context.Context) error {
 	}
 	return l.redis.router.Warm(ctx, limits)
 }
-
-func (l lent) Permits() map[string]int64 { return l.ledger.Permits.InFlight() }
-
-func (l lent) Leased() map[string]int64 { return l.ledger.Leases.Units() }

@@ -76,7 +76,7 @@ func (l *Limiter) SettleLater(ctx context.Context, d Decision, costs ...int64) {
 	defer b.Free()
 	if err := l.settlement(b, &d, costs); err != nil {
 		limit, _, _ := d.charged(0)
-		l.events.reportUnsettled(ctx, limit.Rule, err)
+		l.events.Unsettled(ctx, limit.Rule, ClassOf(err), err)
 	}
 	l.ledger.SettleLater(ctx, b)
 }
@@ -178,7 +178,7 @@ func (l *Limiter) correct(b *ledger.Settlement, limit *Limit, made ledger.Made, 
 	err = b.Correct(p, rule.PartsOf(limit), made, cost)
 	if err == nil {
 		if cost == 0 && !p.Terms.Is(algorithm.Lends) && p.Sample != nil && p.Sample.Return() {
-			l.events.log.Find(report.AllRefunded, p.Name, "")
+			l.events.Log.Find(report.AllRefunded, p.Name, "")
 		}
 		return true, nil
 	}

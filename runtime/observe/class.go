@@ -30,7 +30,7 @@ const (
 	ClassWrongType ErrorClass = 13
 )
 
-// classes are the words of all classes, in the order of their numbers in package failure.
+// classes are the words of all classes, in the order of their numbers in package decide.
 var classes = [...]string{
 	"other", "timeout", "dial", "pool", "connection", "closed", "breaker_open", "crowded",
 	"oom", "busy", "loading", "readonly", "auth", "wrongtype", "script", "noscript",

@@ -46,9 +46,8 @@ type Call struct {
 	WaitedBefore time.Duration
 	// Unsatisfiable are charges of limits in shadow mode that are left out since they never fit.
 	Unsatisfiable []Charge
-	// Arena has what decisions keep of calls with several limits.
-	Arena ledger.Arena
 
+	arena       ledger.Arena   // of what decisions keep of calls with several limits
 	keys        []byte         // of the charges
 	storeCall   [1]terms.Call  // what the store is asked
 	openCharges []terms.Charge // its charges, if leases have admitted some

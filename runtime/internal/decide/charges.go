@@ -53,7 +53,7 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 		return nil
 	}
 	if limit.Cost == 0 && !c.silent() && p.Sample != nil && p.Sample.Free() {
-		e.Log.Find(report.NothingCharged, p.Name, "")
+		e.Events.Log.Find(report.NothingCharged, p.Name, "")
 	}
 	if limit.Cost == 0 && !p.RefusesAll() {
 		return nil
@@ -73,7 +73,7 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 	charge := Charge{Plan: p, Cost: limit.Cost, Limits: 1 << index, Max: limit.Max,
 		EmptyPart: parts.HasEmpty(), InvalidKey: parts.Err() != nil}
 	if charge.EmptyPart && !c.silent() {
-		e.Log.EmptyPart(p.Declared)
+		e.Events.Log.EmptyPart(p.Declared)
 	}
 	if p.Terms.Shadow && p.Unsatisfiable(limit.Cost) {
 		if !c.silent() {
@@ -116,13 +116,13 @@ func (c *Call) addTenancy(o *Charge, limit *rule.Limit) error {
 // leaveOut reports why a limit in shadow mode is left out.
 func (e *Engine) leaveOut(ctx context.Context, c *Call, p *plan.Plan, err error) {
 	if !c.silent() {
-		e.Failed(ctx, p, p.Fail, err)
+		e.failed(ctx, p, p.Fail, err)
 	}
 }
 
 // sharedKey reports that a limit in shadow mode is left out because another one has its key.
 func (e *Engine) sharedKey(shadow, other *plan.Plan) {
-	e.Log.SharedKey(shadow.Declared, other.Declared)
+	e.Events.Log.SharedKey(shadow.Declared, other.Declared)
 }
 
 // addInvalid reports whether a limit counts whose key is invalid. Otherwise it is left out, or
@@ -131,7 +131,7 @@ func (e *Engine) addInvalid(ctx context.Context, c *Call, p *plan.Plan, err erro
 	policy := rule.FailClosed
 	if p.Rule.Invalid == rule.InvalidShare && p.Max > 0 {
 		if !c.silent() {
-			e.Log.InvalidKey(p.Declared, err)
+			e.Events.Log.InvalidKey(p.Declared, err)
 		}
 		return true, nil
 	}
@@ -139,7 +139,7 @@ func (e *Engine) addInvalid(ctx context.Context, c *Call, p *plan.Plan, err erro
 		policy = rule.FailOpen
 	}
 	if !c.silent() {
-		e.Failed(ctx, p, policy, err)
+		e.failed(ctx, p, policy, err)
 	}
 	if policy == rule.FailOpen && c.Operation != Peek {
 		return false, nil

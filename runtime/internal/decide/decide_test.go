@@ -14,6 +14,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -61,9 +62,9 @@ func TestSources(t *testing.T) {
 		return nil
 	}
 	var failed []string
-	e := &Engine{Alone: memstate.NewStore(64), Failed: func(_ context.Context, p *plan.Plan, policy rule.FailurePolicy, _ error) {
-		failed = append(failed, fmt.Sprint(p.Name, " ", policy))
-	}}
+	e := &Engine{Alone: memstate.NewStore(64), Events: silent(&observe.Observer{Failure: func(_ context.Context, ev observe.FailureEvent) {
+		failed = append(failed, fmt.Sprint(ev.Rule, " ", ev.Policy))
+	}})}
 	for _, test := range []struct {
 		take         func([]terms.Call) error
 		plans        []*plan.Plan
@@ -96,7 +97,7 @@ func TestRests(t *testing.T) {
 		enforced, guilty, innocent := planOf("enforced", rule.FailClosed, false), planOf("guilty", rule.FailOpen, true), planOf("innocent", rule.FailOpen, true)
 		const calls = 36_000
 		asked, counted := 0, 0
-		e := &Engine{Failed: func(context.Context, *plan.Plan, rule.FailurePolicy, error) {}, Store: storeFunc{take: func(calls []terms.Call) error {
+		e := &Engine{Events: silent(nil), Store: storeFunc{take: func(calls []terms.Call) error {
 			refused := slices.ContainsFunc(calls, func(c terms.Call) bool {
 				return slices.ContainsFunc(c.Charges, func(c terms.Charge) bool { return string(c.Key) == string(guilty.Whole) })
 			})

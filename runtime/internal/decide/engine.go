@@ -21,6 +21,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/callers"
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
@@ -57,12 +58,12 @@ type Engine struct {
 	Closed <-chan struct{}
 	// Polls says that the program may switch limits off, and that nobody tells when.
 	Polls bool
-	// Failed is called for a limit that was not decided, with the policy that decides it.
-	Failed func(ctx context.Context, p *plan.Plan, policy rule.FailurePolicy, err error)
-	// Waits is called for a call that begins to wait, and when it waits no longer.
-	Waits func(context.Context, WaitEvent)
-	// Log is told what is wrong with limits.
-	Log *report.Lines
+	// Events are told what is decided, and what is wrong with limits.
+	Events *report.Events
+	// Calls counts what is decided. It may be nil.
+	Calls *callers.Calls
+	// Exceeded is called for a limit in soft mode that has no room for a call.
+	Exceeded func(ctx context.Context, r *rule.Rule, limit, remaining int64, retryAfter time.Duration, blocked bool)
 
 	shadowPauses shadowPauses
 }

@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 
-	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
 )
+
+// ErrLimited is runtime.ErrLimited, which says what it means.
+var ErrLimited = errors.New("rate limit exceeded")
 
 // ErrUnavailable is runtime.ErrUnavailable, which says what it means.
 var ErrUnavailable = errors.New("rate limit store unavailable")
@@ -65,7 +68,7 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 			continue
 		}
 		if !refused || !t.Shadow {
-			e.Failed(ctx, p, policy, err)
+			e.failed(ctx, p, policy, err)
 		}
 		if policy == rule.FailClosed {
 			closed = Unavailable{Cause: err}
@@ -87,6 +90,11 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 	return closed
 }
 
+// failed reports that a policy decides a limit, and why the store does not.
+func (e *Engine) failed(ctx context.Context, p *plan.Plan, policy rule.FailurePolicy, err error) {
+	e.Events.Failure(ctx, p, policy, ClassOf(err), err)
+}
+
 // isRefused reports whether a limit that was decided refuses a call.
 func isRefused(tries []terms.Charge) bool {
 	for i := range tries {
@@ -99,8 +107,8 @@ func isRefused(tries []terms.Charge) bool {
 
 // concernsOneKey reports whether an error may be the fault of one limit of many.
 func concernsOneKey(err error) bool {
-	class := failure.ClassOf(err)
-	return class == failure.Auth || class == failure.TryAgain
+	class := ClassOf(err)
+	return class == ClassAuth || class == ClassTryAgain
 }
 
 // decideAlone decides charges by this process's share of their limits. What is charged so is

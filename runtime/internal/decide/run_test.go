@@ -3,6 +3,7 @@ package decide
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -129,17 +131,23 @@ func newMachine(t *testing.T, answers []answer) *machine {
 	t.Cleanup(m.cancel)
 	m.Engine = Engine{
 		Store: storeFunc{take: m.take}, Alone: memstate.NewStore(8), Plans: &plan.Plans{Replicas: 1, NewPlan: func(*plan.Plan) {}},
-		Lines: &ledger.Lines{Most: 8}, Permits: &ledger.New(ledger.Config{}).Permits, Switch: &m.off, Closed: m.closed, Log: new(report.Lines),
-		Failed: func(context.Context, *plan.Plan, rule.FailurePolicy, error) {},
-		Waits: func(_ context.Context, ev WaitEvent) {
+		Lines: &ledger.Lines{Most: 8}, Permits: &ledger.New(ledger.Config{}).Permits, Switch: &m.off, Closed: m.closed,
+		Events: silent(&observe.Observer{Wait: func(_ context.Context, ev observe.WaitEvent) {
 			m.waiting--
 			if ev.Waiting {
 				m.waiting += 2
 			}
-		},
+		}}),
 	}
 	m.override(nil)
 	return m
+}
+
+// silent returns events that an observer hears, and no logger.
+func silent(o *observe.Observer) *report.Events {
+	e := report.NewEvents(nil, slog.New(slog.DiscardHandler))
+	e.Observe(o)
+	return e
 }
 
 // override puts overrides of rules in force.

@@ -10,21 +10,13 @@ import (
 	"github.com/rategen/rategen/runtime/internal/recall"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
 // poll is how often a call that waits looks whether what nobody tells it of has changed:
 // the kill switch and the load.
 const poll = 50 * time.Millisecond
-
-// A WaitEvent is that a call begins to wait, or waits no longer. Its fields are those of package
-// runtime, which says what each means.
-type WaitEvent struct {
-	Rule     string
-	Waiting  bool
-	Waited   time.Duration
-	Admitted bool
-}
 
 // joins has a call that arrives join those of this process that wait for the same room. It returns
 // false if there are none, or if a limit is known to refuse the call for longer than it may wait.
@@ -70,7 +62,7 @@ func (c *tried) join(w lack) bool {
 	}
 	c.place = c.engine.Lines.Join(c.place, o.Key, o.Max, t.Cost, due, room)
 	if c.place == nil {
-		c.engine.Log.Find(report.LineFull, o.Plan.Name, "")
+		c.engine.Events.Log.Find(report.LineFull, o.Plan.Name, "")
 		return false
 	}
 	c.waitEnd = max(w.waitEnd, room)
@@ -214,14 +206,14 @@ func (w *waiting) polls() bool {
 func (w *waiting) report(ctx context.Context) {
 	if w.waitStart == 0 {
 		w.waitStart, w.rule = max(clock.Now(), 1), w.longestRule()
-		w.engine.Waits(ctx, WaitEvent{Rule: w.rule, Waiting: true})
+		w.engine.Events.Waits(ctx, observe.WaitEvent{Rule: w.rule, Waiting: true})
 	}
 }
 
 // End tells that a call waits no longer, if it has waited.
 func (c *Call) End(ctx context.Context, admitted bool) {
 	if c.waitStart != 0 {
-		c.engine.Waits(ctx, WaitEvent{Rule: c.rule, Waited: clock.Now() - c.waitStart, Admitted: admitted})
+		c.engine.Events.Waits(ctx, observe.WaitEvent{Rule: c.rule, Waited: clock.Now() - c.waitStart, Admitted: admitted})
 		c.waitStart, c.rule = 0, ""
 	}
 }

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"context"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -76,3 +77,9 @@ func (s *Standing) Lift(caller uint64) {
 		return r.Caller == caller
 	})
 }
+
+var callerSeed = maphash.MakeSeed()
+
+// CallerOf returns a number for the key of a rule, which is above 0 and tells nothing else. Of two keys
+// it is the same once in 2^64 times.
+func CallerOf(key []byte) uint64 { return max(1, maphash.Bytes(callerSeed, key)) }

@@ -1,10 +1,52 @@
 package report
 
 import (
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/rategen/rategen/runtime/internal/findings"
+	"github.com/rategen/rategen/runtime/observe"
 )
+
+// Listeners are the limiters on a store, to all of which it reports. The zero value has none.
+type Listeners struct{ group Group[*Events] }
+
+// NoEvents are the events of no limiter.
+var NoEvents = NewEvents(nil)
+
+// Events returns those that reach the limiters.
+func (l *Listeners) Events() *Events { return l.group.All(NoEvents) }
+
+// Add adds the events of a limiter, and reports whether it is the first one.
+func (l *Listeners) Add(e *Events) (first bool) {
+	n := l.group.Add(e, joinEvents)
+	if n >= manyLimiters {
+		e.tellMany("")
+	}
+	return n == 1
+}
+
+// Remove removes the events of a limiter.
+func (l *Listeners) Remove(e *Events) { l.group.Remove(e, joinEvents) }
+
+// joinEvents returns events that report to several limiters: to the list of each, once to each of
+// their loggers, and once to each of their observers.
+func joinEvents(each []*Events) *Events {
+	var lists []*findings.List
+	var loggers []*slog.Logger
+	var observers []*observe.Observer
+	for _, e := range each {
+		lists, loggers, observers = append(lists, e.Log.Lists...), append(loggers, e.Log.Loggers...),
+			append(observers, e.Observers...)
+	}
+	all := NewEvents(lists, Distinct(loggers)...)
+	for _, o := range Distinct(observers) {
+		all.Observe(o)
+	}
+	return all
+}
 
 // A Group joins those who hear of what happens to a thing that they share. It is safe for
 // concurrent use, and reading it takes one atomic load. The zero Group has no members.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/documents"
-	"github.com/rategen/rategen/runtime/internal/failure"
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -56,8 +56,8 @@ func TestErrorTextsOfVersions(t *testing.T) {
 		{"Redis 6.2", `'@user_script: 7: ` + escaped(forbid) + `'`, observe.ClassAuth, false},
 		{"Redis 7.0", `{err = 'ERR ` + escaped(forbid) + `'}`, observe.ClassAuth, false},
 		{"Redis 7.2, 8.x and Valkey", `{err = 'ERR ACL failure in script: User default has no permissions to run the \'zadd\' command'}`, observe.ClassAuth, false},
-		{"Redis 6.2", `'@user_script: 7: Unknown Redis command called from Lua script'`, observe.ErrorClass(failure.NoScript), false},
-		{"Redis 7.0 and later, Valkey", `{err = 'ERR Unknown Redis command called from script'}`, observe.ErrorClass(failure.NoScript), false},
+		{"Redis 6.2", `'@user_script: 7: Unknown Redis command called from Lua script'`, observe.ErrorClass(decide.ClassNoScript), false},
+		{"Redis 7.0 and later, Valkey", `{err = 'ERR Unknown Redis command called from script'}`, observe.ErrorClass(decide.ClassNoScript), false},
 		{"Redis 6.2", `'WRONGTYPE Operation against a key holding the wrong kind of value'`, observe.ClassWrongType, false},
 		{"Lua, about a foreign value", `'user_script:7: attempt to perform arithmetic on a nil value'`, observe.ClassWrongType, false},
 	} {

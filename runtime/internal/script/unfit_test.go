@@ -13,7 +13,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/decide"
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/observe"
@@ -45,7 +45,7 @@ end)()`
 func wantUnfit(t *testing.T, what string, errs ...error) {
 	t.Helper()
 	for _, err := range errs {
-		if runtime.ClassOf(err) != observe.ErrorClass(failure.Unfit) {
+		if runtime.ClassOf(err) != observe.ErrorClass(decide.ClassUnfit) {
 			t.Fatalf("%s: got %v, of class %v", what, err, runtime.ClassOf(err))
 		}
 	}
@@ -116,7 +116,7 @@ func TestServerWithoutLua(t *testing.T) {
 		}))
 		limiter := newLimiter(client)
 		_, err := limiter.Take(t.Context(), wide.Limit(key(caller)))
-		if runtime.ClassOf(err) != observe.ErrorClass(failure.NoScript) || !errors.Is(err, runtime.ErrUnavailable) ||
+		if runtime.ClassOf(err) != observe.ErrorClass(decide.ClassNoScript) || !errors.Is(err, runtime.ErrUnavailable) ||
 			!strings.Contains(limittest.Causes(err), "runs no Lua scripts") || strings.Contains(err.Error(), caller) {
 			t.Errorf("%s: got %v, of class %v", name, err, runtime.ClassOf(err))
 		}
@@ -249,7 +249,7 @@ func TestRenamedCommands(t *testing.T) {
 						continue
 					}
 					failed++
-					if runtime.ClassOf(err) != observe.ErrorClass(failure.NoScript) || !strings.Contains(err.Error(), "renamed") {
+					if runtime.ClassOf(err) != observe.ErrorClass(decide.ClassNoScript) || !strings.Contains(err.Error(), "renamed") {
 						t.Errorf("%s: %v (%v)", name, err, runtime.ClassOf(err))
 					}
 				}

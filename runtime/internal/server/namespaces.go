@@ -11,9 +11,9 @@ import (
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-// SimilarNamespaces notes that a namespace is in use, and returns others of the last minutes whose
+// similarNamespaces notes that a namespace is in use, and returns others of the last minutes whose
 // names differ from it in case or blanks alone.
-func SimilarNamespaces(ctx context.Context, client rediswire.Client, namespace string, now time.Time) (others []string, err error) {
+func similarNamespaces(ctx context.Context, client rediswire.Client, namespace string, now time.Time) (others []string, err error) {
 	plain := strings.ToLower(strings.TrimSpace(namespace))
 	if plain == "" {
 		return nil, nil

@@ -1,14 +1,19 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime/internal/callers"
 	"github.com/rategen/rategen/runtime/internal/private"
@@ -106,19 +111,57 @@ func timeOf(reply any) time.Time {
 	return time.Unix(numbers[0], numbers[1]*1000)
 }
 
-// Reports are what processes have told.
-type Reports struct {
-	Texts []string             // of one process perhaps two, of which one is older
-	Calls map[string]string    // of each
-	Alive map[string]time.Time // when each gave its last sign, by the clock of Redis
-	Now   time.Time            // by that clock
+// Processes returns what the limiters of a namespace have told, sorted by name.
+func Processes(ctx context.Context, client rediswire.Client, namespace string) ([]bridge.Process, error) {
+	const failed = "read the reports of processes: %w"
+	told, err := readReports(ctx, client, namespace)
+	if err != nil {
+		return nil, fmt.Errorf(failed, err)
+	}
+	newest, rules := map[string]bridge.Process{}, map[string][]bridge.ProcessRule{}
+	for _, text := range told.texts {
+		var p bridge.Process
+		if json.Unmarshal([]byte(text), &p) == nil && p.At.After(newest[p.Name].At) {
+			newest[p.Name], rules[p.Digest] = p, nil
+		}
+	}
+	digests := slices.Sorted(maps.Keys(rules))
+	texts, err := readRules(ctx, client, namespace, digests)
+	if err != nil {
+		return nil, fmt.Errorf(failed, err)
+	}
+	for i, text := range texts {
+		var shared []bridge.ProcessRule
+		if json.Unmarshal([]byte(text), &shared) == nil {
+			rules[digests[i]] = shared
+		}
+	}
+	all := slices.SortedFunc(maps.Values(newest), func(a, b bridge.Process) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range all {
+		p := &all[i]
+		p.Alive, p.Rules = told.alive[p.Name], slices.Clone(rules[p.Digest])
+		_ = json.Unmarshal([]byte(told.calls[p.Name]), &p.Calls) // without any there are none
+		p.Silent = told.now.Sub(p.Alive) > bridge.AliveFor
+		for n := range p.Rules {
+			p.Rules[n].Called = n/8 < len(p.Called) && p.Called[n/8]>>(n%8)&1 == 1
+		}
+	}
+	return all, nil
+}
+
+// reports are what processes have told.
+type reports struct {
+	texts []string             // of one process perhaps two, of which one is older
+	calls map[string]string    // of each
+	alive map[string]time.Time // when each gave its last sign, by the clock of Redis
+	now   time.Time            // by that clock
 }
 
 // scanned is how many reports are read at a time, so that Redis serves others meanwhile.
 const scanned = "100"
 
-// Processes returns the reports of the processes of a namespace.
-func Processes(ctx context.Context, client rediswire.Client, namespace string) (all Reports, err error) {
+// readReports returns the reports of the processes of a namespace.
+func readReports(ctx context.Context, client rediswire.Client, namespace string) (all reports, err error) {
 	prefix := processPrefix(namespace)
 	ask := func(commands ...rediswire.Command) ([]rediswire.Command, error) {
 		client.Do(ctx, commands)
@@ -128,11 +171,11 @@ func Processes(ctx context.Context, client rediswire.Client, namespace string) (
 	if err != nil {
 		return all, err
 	}
-	all.Alive, all.Now = map[string]time.Time{}, timeOf(first[1].Value)
+	all.alive, all.now = map[string]time.Time{}, timeOf(first[1].Value)
 	for name, second := range pairsOf(first[0].Value) {
-		all.Alive[name] = time.Unix(parseNumber(second), 0)
+		all.alive[name] = time.Unix(parseNumber(second), 0)
 	}
-	all.Calls = map[string]string{}
+	all.calls = map[string]string{}
 	for _, key := range []string{prefix + "0", prefix + "1", prefix + "calls"} {
 		for cursor, more := "0", true; more; more = cursor != "0" {
 			part, err := ask(rediswire.Command{Args: []string{"hscan", key, cursor, "count", scanned}, Key: 1})
@@ -146,9 +189,9 @@ func Processes(ctx context.Context, client rediswire.Client, namespace string) (
 			cursor, _ = reply[0].(string)
 			for name, text := range pairsOf(reply[1]) {
 				if key == prefix+"calls" {
-					all.Calls[name] = text
+					all.calls[name] = text
 				} else {
-					all.Texts = append(all.Texts, text)
+					all.texts = append(all.texts, text)
 				}
 			}
 		}
@@ -180,8 +223,8 @@ func pairsOf(reply any) iter.Seq2[string, string] {
 	}
 }
 
-// ProcessRules returns the rules that digests stand for.
-func ProcessRules(ctx context.Context, client rediswire.Client, namespace string, digests []string) (texts []string, err error) {
+// readRules returns the rules that digests stand for.
+func readRules(ctx context.Context, client rediswire.Client, namespace string, digests []string) (texts []string, err error) {
 	commands := make([]rediswire.Command, len(digests))
 	for i, digest := range digests {
 		commands[i] = rediswire.Command{Args: []string{"get", processPrefix(namespace) + "rules:" + digest}, Key: 1}

@@ -2,35 +2,27 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-// A RefusedMinute is how often calls with a key of a rule were refused in a minute. Without a rule
-// it is of all keys of the minute that are not told.
-type RefusedMinute struct {
-	Start     time.Time
-	Rule, Key string
-	Max       int64 // of the calls, if they brought their own, or else below 0
-	Count     int64
-	Shadow    bool // the limit was in shadow mode, and refused nobody
-}
-
 // Refused returns what processes of a namespace have refused, from the minute of a time on, in the
 // order of time.
-func Refused(ctx context.Context, client rediswire.Client, namespace string, since time.Time) ([]RefusedMinute, error) {
-	var all []RefusedMinute
+func Refused(ctx context.Context, client rediswire.Client, namespace string, since time.Time) ([]bridge.RefusedMinute, error) {
+	var all []bridge.RefusedMinute
 	from := strconv.FormatInt(since.Unix()/60, 10)
 	args := []string{"zrangebyscore", processPrefix(namespace) + "refused", from, "+inf"}
 	commands := []rediswire.Command{{Args: args, Key: 1}}
 	client.Do(ctx, commands)
 	if err := rediswire.First(commands); err != nil {
-		return nil, private.Hide(err)
+		return nil, fmt.Errorf("read what was refused: %w", private.Hide(err))
 	}
 	minutes, _ := commands[0].Value.([]any)
 	for _, minute := range minutes {
@@ -52,7 +44,7 @@ func Refused(ctx context.Context, client rediswire.Client, namespace string, sin
 				m, err = strconv.ParseInt(most, 10, 64)
 			}
 			if err == nil {
-				all = append(all, RefusedMinute{time.Unix(60*at, 0), name, key, m, n, shadow})
+				all = append(all, bridge.RefusedMinute{Start: time.Unix(60*at, 0), Rule: name, Key: key, Max: m, Count: n, Shadow: shadow})
 			}
 		}
 	}

@@ -6,22 +6,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-// A Tenant is one of those that share the bucket of a key.
-type Tenant struct {
-	Name string // as it stands in Redis
-	// Used is what it has used of late by its weight, as shares.lua has it: it decays by 1/e in a window.
-	Used float64
-	// Rest is how long it is still blocked.
-	Rest time.Duration
-}
-
 // Tenants returns up to most tenants of a key that have used something, those who have used most first, and how
 // many there are. Behind them are up to most that are blocked and have used nothing.
-func Tenants(ctx context.Context, client rediswire.Client, key string, most int) (all []Tenant, total int64, err error) {
+func Tenants(ctx context.Context, client rediswire.Client, key string, most int) (all []bridge.Tenant, total int64, err error) {
 	const least = "-1000000000000" // of scores that are not those of blocks
 	ask := func(args ...string) rediswire.Command { return rediswire.Command{Args: args, Key: 1} }
 	commands := []rediswire.Command{
@@ -58,13 +50,13 @@ func Tenants(ctx context.Context, client rediswire.Client, key string, most int)
 		zero := float64(base) + float64(max(now, number(8, 7))-start)/float64(window)
 		for name, score := range pairsOf(commands[3].Value) {
 			rank, _ := strconv.ParseFloat(score, 64)
-			all = append(all, Tenant{name, math.Exp(rank - zero), rests[name]})
+			all = append(all, bridge.Tenant{Name: name, Used: math.Exp(rank - zero), Rest: rests[name]})
 			delete(rests, name)
 		}
 	}
 	for _, name := range blocked {
 		if rest, is := rests[name]; is {
-			all = append(all, Tenant{Name: name, Rest: rest})
+			all = append(all, bridge.Tenant{Name: name, Rest: rest})
 		}
 	}
 	return all, total, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
-	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -21,13 +21,13 @@ import (
 func refusedByAnswer(t *testing.T, connect Connect) {
 	for _, test := range []struct {
 		name    string
-		classes []failure.Class
+		classes []decide.Class
 		refuse  []any
 	}{
-		{"another password", []failure.Class{failure.Auth}, []any{"acl", "setuser", "u", "resetpass", ">other"}},
-		{"user is off", []failure.Class{failure.Auth}, []any{"acl", "setuser", "u", "off"}},
-		{"no such user", []failure.Class{failure.Auth}, []any{"acl", "deluser", "u"}},
-		{"too many clients", []failure.Class{failure.Dial, failure.Connection}, []any{"config", "set", "maxclients", "1"}},
+		{"another password", []decide.Class{decide.ClassAuth}, []any{"acl", "setuser", "u", "resetpass", ">other"}},
+		{"user is off", []decide.Class{decide.ClassAuth}, []any{"acl", "setuser", "u", "off"}},
+		{"no such user", []decide.Class{decide.ClassAuth}, []any{"acl", "deluser", "u"}},
+		{"too many clients", []decide.Class{decide.ClassDial, decide.ClassConnection}, []any{"config", "set", "maxclients", "1"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +56,7 @@ func refusedByAnswer(t *testing.T, connect Connect) {
 
 // allRefused sends so many scripts together, and so many commands, and returns an error
 // unless each has an error of one of some classes.
-func allRefused(t *testing.T, client rediswire.Client, together int, classes []failure.Class) (err error) {
+func allRefused(t *testing.T, client rediswire.Client, together int, classes []decide.Class) (err error) {
 	var scripts []*rediswire.Script
 	commands := make([]rediswire.Command, together)
 	for i := range commands {
@@ -67,7 +67,7 @@ func allRefused(t *testing.T, client rediswire.Client, together int, classes []f
 	client.Do(within(t, time.Second), commands)
 	for i := range commands {
 		for _, got := range []error{scripts[i].Err, commands[i].Err} {
-			if class := failure.ClassOf(got); got == nil || !slices.Contains(classes, class) {
+			if class := decide.ClassOf(got); got == nil || !slices.Contains(classes, class) {
 				err = errors.Join(err, fmt.Errorf("%d of %d: got %v (%v), want %v", i, together, class, got, classes))
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
-	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -17,13 +17,13 @@ import (
 func overTLS(t *testing.T, connect Connect) {
 	for _, test := range []struct {
 		name    string
-		classes []failure.Class
+		classes []decide.Class
 		before  bool // the client speaks TLS, as the server does then
 		after   bool // the server speaks TLS
 	}{
-		{"client without", []failure.Class{failure.Connection, failure.Dial}, false, true},
-		{"server without", []failure.Class{failure.Timeout, failure.Dial}, true, false},
-		{"another certificate", []failure.Class{failure.Dial}, true, true},
+		{"client without", []decide.Class{decide.ClassConnection, decide.ClassDial}, false, true},
+		{"server without", []decide.Class{decide.ClassTimeout, decide.ClassDial}, true, false},
+		{"another certificate", []decide.Class{decide.ClassDial}, true, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -42,8 +42,8 @@ func overTLS(t *testing.T, connect Connect) {
 			for i := range 5 {
 				s := count("k")
 				client.Execute(within(t, patience), []*rediswire.Script{s})
-				class := failure.ClassOf(s.Err)
-				if i == 0 && class == failure.Connection { // which has ended meanwhile
+				class := decide.ClassOf(s.Err)
+				if i == 0 && class == decide.ClassConnection { // which has ended meanwhile
 					continue
 				}
 				if s.Err == nil || !slices.Contains(test.classes, class) {

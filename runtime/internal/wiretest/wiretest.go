@@ -19,7 +19,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
-	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -158,13 +158,13 @@ func commands(t *testing.T, connect Connect) {
 // classes are what errors of servers are known as.
 func classes(t *testing.T, connect Connect) {
 	for _, test := range []struct {
-		class  failure.Class
+		class  decide.Class
 		config []string
 	}{
-		{failure.OOM, []string{"maxmemory", "1"}},
-		{failure.Auth, []string{"requirepass", "new"}},
-		{failure.ReadOnly, []string{"replica-serve-stale-data", "yes"}},
-		{failure.WrongType, nil},
+		{decide.ClassOOM, []string{"maxmemory", "1"}},
+		{decide.ClassAuth, []string{"requirepass", "new"}},
+		{decide.ClassReadOnly, []string{"replica-serve-stale-data", "yes"}},
+		{decide.ClassWrongType, nil},
 	} {
 		t.Run(test.class.String(), func(t *testing.T) {
 			t.Parallel()
@@ -178,20 +178,20 @@ func classes(t *testing.T, connect Connect) {
 				}
 			}
 			switch test.class {
-			case failure.Auth: // whoever is there stays
+			case decide.ClassAuth: // whoever is there stays
 				admin.Do(ctx, "auth", "new")
 				admin.Do(ctx, "client", "kill", "type", "normal", "skipme", "yes")
-			case failure.ReadOnly:
+			case decide.ClassReadOnly:
 				if err := admin.Do(ctx, "replicaof", "127.0.0.1", "1").Err(); err != nil {
 					t.Fatal(err)
 				}
-			case failure.WrongType:
+			case decide.ClassWrongType:
 				admin.LPush(ctx, "k", 1)
 			}
 			eventually(t, func() error {
 				s := count("k")
 				client.Execute(within(t, time.Second), []*rediswire.Script{s})
-				if got := failure.ClassOf(s.Err); got != test.class {
+				if got := decide.ClassOf(s.Err); got != test.class {
 					return fmt.Errorf("got %v (%w), want %v", got, s.Err, test.class)
 				}
 				return nil
@@ -297,8 +297,8 @@ func refused(t *testing.T, connect Connect) {
 	eventually(t, func() error {
 		s := count("k")
 		client.Execute(within(t, time.Second), []*rediswire.Script{s})
-		if got := failure.ClassOf(s.Err); got != failure.Dial {
-			return fmt.Errorf("got %v (%w), want %v", got, s.Err, failure.Dial)
+		if got := decide.ClassOf(s.Err); got != decide.ClassDial {
+			return fmt.Errorf("got %v (%w), want %v", got, s.Err, decide.ClassDial)
 		}
 		return nil
 	})

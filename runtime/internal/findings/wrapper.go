@@ -1,4 +1,4 @@
-package runtime
+package findings
 
 import (
 	"path"
@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// calledByWrapper reports whether the generated method that has called the limiter was itself
+// CalledByWrapper reports whether the generated method that has called the limiter was itself
 // called by that method: its wrapper is within another one. The limiter does not see what a
 // constructor wraps.
-func calledByWrapper() bool {
+func CalledByWrapper() bool {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {

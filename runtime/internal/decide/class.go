@@ -1,8 +1,4 @@
-// Package failure says in one word why a store did not decide.
-//
-// It is handed the errors of clients, of servers and of the engine, and promises a class
-// for each, [Other] if nothing fits. It never says what becomes of a call.
-package failure
+package decide
 
 import (
 	"context"
@@ -24,33 +20,34 @@ import (
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-// A Class is one reason. Package observe says what each means, and has its word.
+// A Class says in one word why a store did not decide. Package observe says what each means, and has its
+// word. [ClassOther] is that of what nothing else fits.
 type Class = observe.ErrorClass
 
 const (
-	Other Class = iota
-	Timeout
-	Dial
-	Pool
-	Connection
-	Closed
-	BreakerOpen
-	Crowded
-	OOM
-	Busy
-	Loading
-	ReadOnly
-	Auth
-	WrongType
-	Script
-	NoScript
-	ClusterDown
-	TryAgain
-	MasterDown
-	Moved
-	Key
-	Sharded
-	Unfit
+	ClassOther Class = iota
+	ClassTimeout
+	ClassDial
+	ClassPool
+	ClassConnection
+	ClassClosed
+	ClassBreakerOpen
+	ClassCrowded
+	ClassOOM
+	ClassBusy
+	ClassLoading
+	ClassReadOnly
+	ClassAuth
+	ClassWrongType
+	ClassScript
+	ClassNoScript
+	ClassClusterDown
+	ClassTryAgain
+	ClassMasterDown
+	ClassMoved
+	ClassKey
+	ClassSharded
+	ClassUnfit
 	Classes // how many there are
 )
 
@@ -58,9 +55,9 @@ const (
 func ClassOf(err error) Class {
 	switch err {
 	case nil:
-		return Other
+		return ClassOther
 	case redisengine.ErrOpen:
-		return BreakerOpen
+		return ClassBreakerOpen
 	}
 	var reply rediswire.ReplyError
 	if errors.As(err, &reply) {
@@ -70,28 +67,28 @@ func ClassOf(err error) Class {
 	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.Is(err, redisengine.ErrOpen):
-		return BreakerOpen
+		return ClassBreakerOpen
 	case errors.Is(err, server.ErrSharded):
-		return Sharded
+		return ClassSharded
 	case errors.Is(err, redisengine.ErrCrowded):
-		return Crowded
+		return ClassCrowded
 	case errors.Is(err, script.ErrReply):
-		return Script
+		return ClassScript
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
-		return Pool
+		return ClassPool
 	case errors.Is(err, redis.ErrClosed), errors.Is(err, rediswire.ErrClosed):
-		return Closed
+		return ClassClosed
 	case errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, rediswire.ErrNotSent), distrusted(err):
-		return Dial
+		return ClassDial
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
 		errors.As(err, &timeout) && timeout.Timeout():
-		return Timeout
+		return ClassTimeout
 	case brokeOff(err):
-		return Connection
+		return ClassConnection
 	case errors.Is(err, keytext.ErrInvalid):
-		return Key
+		return ClassKey
 	}
-	return Other
+	return ClassOther
 }
 
 // distrusted reports whether err is that of a server which could not show by TLS that it
@@ -112,12 +109,12 @@ func brokeOff(err error) bool {
 
 // replyClasses are the first words of the errors that Redis replies.
 var replyClasses = map[string]Class{
-	"OOM": OOM, "BUSY": Busy, "LOADING": Loading,
-	"READONLY": ReadOnly, "MISCONF": ReadOnly, "NOREPLICAS": ReadOnly,
-	"NOAUTH": Auth, "WRONGPASS": Auth, "NOPERM": Auth,
-	"WRONGTYPE": WrongType, "NOSCRIPT": NoScript, "UNFIT": Unfit,
-	"CLUSTERDOWN": ClusterDown, "TRYAGAIN": TryAgain, "MASTERDOWN": MasterDown,
-	"MOVED": Moved, "ASK": Moved,
+	"OOM": ClassOOM, "BUSY": ClassBusy, "LOADING": ClassLoading,
+	"READONLY": ClassReadOnly, "MISCONF": ClassReadOnly, "NOREPLICAS": ClassReadOnly,
+	"NOAUTH": ClassAuth, "WRONGPASS": ClassAuth, "NOPERM": ClassAuth,
+	"WRONGTYPE": ClassWrongType, "NOSCRIPT": ClassNoScript, "UNFIT": ClassUnfit,
+	"CLUSTERDOWN": ClassClusterDown, "TRYAGAIN": ClassTryAgain, "MASTERDOWN": ClassMasterDown,
+	"MOVED": ClassMoved, "ASK": ClassMoved,
 }
 
 // place is where in a script an error was raised, as Redis before 7.0 says it, in
@@ -136,21 +133,21 @@ func classOfReply(err rediswire.ReplyError) Class {
 	case ok:
 		return class
 	case strings.Contains(cause, "unauthenticated"): // too long a command without a password
-		return Auth
+		return ClassAuth
 	case strings.HasPrefix(cause, "The user executing the script can't"),
 		strings.HasPrefix(cause, "ACL failure in script"):
-		return Auth
+		return ClassAuth
 	case strings.HasPrefix(cause, "max number of clients"):
-		return Dial
+		return ClassDial
 	case script.Undeclared(err):
-		return Unfit
+		return ClassUnfit
 	case script.Unscripted(err), script.Lacks(err):
-		return NoScript
+		return ClassNoScript
 	case strings.HasPrefix(text, "Error running script"), strings.HasPrefix(text, "Error compiling script"),
 		strings.Contains(text, "user_script"):
-		return Script
+		return ClassScript
 	case strings.HasPrefix(cause, "unknown command"): // renamed, or not there
-		return NoScript
+		return ClassNoScript
 	}
-	return Other
+	return ClassOther
 }

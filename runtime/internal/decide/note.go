@@ -1,13 +1,12 @@
-package runtime
+package decide
 
 import (
 	"context"
 	"sync"
-	"time"
 
-	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/observe"
 )
@@ -30,7 +29,7 @@ func (n *callNote) free() {
 }
 
 // add adds a charge that a plan has decided. The key is copied, since it may be on its caller's stack.
-func (n *callNote) add(c *decide.Charge, t *terms.Charge, p *plan.Plan, verdict observe.Verdict) {
+func (n *callNote) add(c *Charge, t *terms.Charge, p *plan.Plan, verdict observe.Verdict) {
 	i := len(n.call.Limits)
 	if i == cap(n.call.Limits) {
 		n.call.Limits = append(n.call.Limits, observe.CallLimit{})
@@ -50,17 +49,8 @@ func periodOf(p *plan.Plan) (zone string, anchor int) {
 	return p.Period.Zone, p.Period.Anchor
 }
 
-// reportCall reports a call, and frees the memory of its event.
-func (e *events) reportCall(ctx context.Context, n *callNote, waited, latency time.Duration) {
-	n.call.Waited, n.call.Latency = waited, latency
-	for _, o := range e.observers {
-		notifyWith(e, ctx, o.Call, n.call)
-	}
-	n.free()
-}
-
-// reportSettling reports what is about to be settled in the store.
-func (e *events) reportSettling(ctx context.Context, b *ledger.Settlement) {
+// TellSettling tells of what is about to be settled in the store.
+func (e *Engine) TellSettling(ctx context.Context, b *ledger.Settlement) {
 	if b.Local || len(b.Charges) == 0 {
 		return
 	}
@@ -71,8 +61,29 @@ func (e *events) reportSettling(ctx context.Context, b *ledger.Settlement) {
 		l.Zone, l.Anchor = periodOf(p)
 		n.settled.Limits = append(n.settled.Limits, l)
 	}
-	for _, o := range e.observers {
-		notifyWith(e, ctx, o.Settlement, n.settled)
+	for _, o := range e.Events.Observers {
+		report.NotifyWith(e.Events, ctx, o.Settlement, n.settled)
 	}
 	n.free()
+}
+
+// keyPool holds the bytes of events under way.
+var keyPool = sync.Pool{New: func() any { return new([terms.MaxKey]byte) }}
+
+// tellKeys tells the keys of all limits of a decided call that had no room. It copies them, so that
+// they may stay on their caller's stack.
+func (e *Engine) tellKeys(ctx context.Context, charges []Charge, tries []terms.Charge) {
+	for i := range tries {
+		p := charges[i].Plan
+		parts := p.Parts(charges[i].Key)
+		if tries[i].Allowed || parts == nil {
+			continue
+		}
+		text := keyPool.Get().(*[terms.MaxKey]byte)
+		ev := observe.KeyRefusedEvent{Rule: p.Name, Key: append(text[:0], parts...), Shadow: p.Terms.Shadow}
+		for _, o := range e.Events.Observers {
+			report.NotifyWith(e.Events, ctx, o.KeyRefused, ev)
+		}
+		keyPool.Put(text)
+	}
 }

@@ -1,0 +1,328 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/runtime/internal/callers"
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/report"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rediswire"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+const (
+	reportFirst = 10 * time.Second // after the start: what ends before that reports nothing
+	reportEvery = time.Minute
+	reportSoon  = time.Second         // after a change of overrides
+	aliveEvery  = bridge.AliveFor / 3 // a sign that the process lives
+)
+
+// A process tells of so many keys that Redis was asked about, and of so many whose permits it holds.
+const (
+	mostAsked = 10
+	mostHeld  = 50
+)
+
+// A State is what a limiter has in force.
+type State struct {
+	Rules    []observe.RuleState
+	Version  string // of overrides
+	Findings []bridge.FindingGroup
+}
+
+// A Reporter tells Redis of a limiter, see [bridge.Process]. Its upper fields are set before it begins.
+type Reporter struct {
+	Client    rediswire.Client
+	Namespace string
+	Disabled  bool
+	Source    string         // of overrides
+	Kept      *time.Duration // for how long Redis keeps who was refused; nil: as usual
+	Secret    []byte         // by which keys are hidden, or nil
+	Events    *report.Events
+	State     func() State
+	Permits   func(most int) []bridge.KeyPermits
+	Denied    func(error) bool // says that the process may not do something
+
+	calls *callers.Calls // nil before it begins
+	name  string
+	taken time.Time // when the calls last were
+	blind bool      // it may not read which namespaces there are
+
+	written atomic.Bool  // there may be a report in Redis
+	ahead   atomic.Int64 // by how many nanoseconds the clock of Redis is, as far as is known
+	changed atomic.Int64 // when overrides have last changed, in nanoseconds since 1970; 0: never
+	mu      sync.Mutex
+	timer   *time.Timer // nil: there are no reports
+	due     time.Time   // when the next one is
+	closed  bool
+	running sync.WaitGroup
+}
+
+// processName is that of this process, and limiterCount counts the limiters in it.
+var (
+	processName = sync.OnceValue(func() string { return hostName() + "-" + strings.ToLower(rand.Text()[:8]) })
+	hostName    = sync.OnceValue(func() string {
+		host, _ := os.Hostname()
+		return fmt.Sprintf("%.100s", cmp.Or(host, "unknown"))
+	})
+	buildName = sync.OnceValue(func() string {
+		info, is := debug.ReadBuildInfo()
+		if !is {
+			return ""
+		}
+		version := strings.TrimPrefix(info.Main.Version, "(devel)")
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && version == "" {
+				version = fmt.Sprintf("%.12s", s.Value)
+			}
+		}
+		return fmt.Sprintf("%.60s", version)
+	})
+	limiterCount atomic.Int64
+)
+
+// Begin reports from now on, and returns what counts the calls. That is nil if there are no reports.
+func (r *Reporter) Begin() *callers.Calls {
+	if r.Client == nil || r.Disabled {
+		return nil
+	}
+	r.name = fmt.Sprintf("%s-%d", processName(), limiterCount.Add(1))
+	r.calls, r.taken = callers.NewCalls(), time.Now()
+	if r.kept() > 0 {
+		r.calls.Refused = callers.NewCounter()
+	}
+	watched := weak.Make(r) // which a timer need not keep in memory
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.due = time.Now().Add(reportFirst)
+	r.timer = time.AfterFunc(reportFirst, func() {
+		if r := watched.Value(); r != nil {
+			r.round()
+		}
+	})
+	return r.calls
+}
+
+func (r *Reporter) kept() time.Duration {
+	if r.Kept == nil {
+		return bridge.KeepRefusals
+	}
+	return *r.Kept
+}
+
+// round makes a report if it is due, or gives a sign of life.
+func (r *Reporter) round() {
+	is, due := r.enter()
+	if !is {
+		return
+	}
+	defer r.running.Done()
+	if due {
+		r.Report()
+	} else {
+		r.live()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.timer.Reset(min(max(time.Until(r.due), 0), aliveEvery))
+	}
+}
+
+// enter notes that a report or a sign of life begins, and says whether a report is due. It returns
+// false if the reports have ended.
+func (r *Reporter) enter() (is, due bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false, false
+	}
+	r.running.Add(1)
+	due = !time.Now().Before(r.due)
+	if due { // what changes from now on is told again
+		r.due = time.Now().Add(reportEvery)
+	}
+	return true, due
+}
+
+// Changed notes that overrides have changed, and has a report made soon.
+func (r *Reporter) Changed() {
+	r.changed.Store(time.Now().UnixNano() + r.ahead.Load())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.timer != nil && !r.closed && time.Until(r.due) > reportSoon {
+		r.due = time.Now().Add(reportSoon)
+		r.timer.Reset(reportSoon)
+	}
+}
+
+// ByHand has reports made by [Reporter.Report] alone, for tests.
+func (r *Reporter) ByHand() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.timer.Stop()
+	r.timer = nil
+}
+
+// live tells Redis that the process lives, if it has reported.
+func (r *Reporter) live() {
+	defer r.Events.Contain("redis client")
+	if r.written.Load() {
+		_ = r.send(Report{Text: Lives, Calls: r.tellCalls()})
+	}
+}
+
+// Report tells Redis what is in force, if there are rules.
+func (r *Reporter) Report() {
+	defer r.Events.Contain("redis client")
+	s := r.State()
+	if len(s.Rules) == 0 {
+		return
+	}
+	if !r.written.Swap(true) {
+		_ = r.send(Report{Text: Lives}) // for the time of Redis
+	}
+	rules := s.Rules[:min(len(s.Rules), bridge.MaxReported)]
+	p := bridge.Process{Name: r.name, Host: hostName(), Build: buildName(), At: time.Now(), Behind: time.Duration(r.ahead.Load()),
+		Overrides: r.Source, Version: s.Version, Findings: s.Findings, Called: make([]byte, (len(rules)+7)/8)}
+	if at := r.changed.Load(); at != 0 {
+		p.Since = time.Unix(0, at).UTC()
+	}
+	shared := make([]bridge.ProcessRule, len(rules))
+	for i, s := range rules {
+		shared[i] = bridge.ProcessRule{Name: s.Rule.Name, Terms: termsOf(s.Rule)}
+		if s.Called {
+			p.Called[i/8] |= 1 << (i % 8)
+		}
+	}
+	told, _ := json.Marshal(shared) // of texts, numbers and times
+	sum := sha256.Sum256(told)
+	p.Digest = hex.EncodeToString(sum[:12])
+	text, _ := json.Marshal(p)
+	err := r.sendRefused(Report{Text: string(text), Digest: p.Digest, Rules: string(told), Calls: r.tellCalls()})
+	if err == nil {
+		r.Events.Log.Remove(report.ReportRefused)
+		r.checkNamespaces()
+	} else if r.Denied(err) { // with other faults calls have the same
+		r.Events.Log.Find(report.ReportRefused, "", "", slog.Any("error", err))
+	}
+}
+
+// tellCalls returns the calls since the last time, and what is held, as they are told.
+func (r *Reporter) tellCalls() string {
+	now := time.Now()
+	told := bridge.ProcessCalls{Seconds: now.Sub(r.taken).Seconds()}
+	r.taken = now
+	n, keys := r.calls.Take()
+	copy(told.Decided[:], n[:callers.Asked])
+	told.Asked = n[callers.Asked]
+	if r.calls.Refused != nil {
+		for _, c := range keys[:min(len(keys), mostAsked)] {
+			if sure := c.Count - c.Over; sure > 0 {
+				told.Keys = append(told.Keys, bridge.KeyCalls{Rule: c.Rule, Key: r.Hidden(c.Key), Count: int64(sure)})
+			}
+		}
+		told.Permits = r.Permits(mostHeld)
+		for i := range told.Permits {
+			told.Permits[i].Key = r.Hidden(told.Permits[i].Key)
+		}
+	}
+	text, _ := json.Marshal(told) // of texts, numbers and times
+	return string(text)
+}
+
+// Hidden returns a key as Redis is told it.
+func (r *Reporter) Hidden(key string) string {
+	if len(r.Secret) == 0 {
+		return key
+	}
+	return spec.HiddenKey(r.Secret, key)
+}
+
+// checkNamespaces looks for processes in a namespace whose name is alike, as if one was misspelt. A
+// process that may not look does not try again.
+func (r *Reporter) checkNamespaces() {
+	if r.blind {
+		return
+	}
+	others, err := similarNamespaces(context.Background(), r.Client, r.Namespace, time.Now())
+	if err != nil {
+		r.blind = r.Denied(err)
+		return
+	}
+	r.Events.Log.RemoveRules(report.Namespaces, func(rule string) bool { return rule == "" && len(others) == 0 })
+	for _, other := range others {
+		r.Events.Log.Find(report.Namespaces, "", other, slog.String("namespace", other))
+	}
+}
+
+// sendRefused sends a report, and with it who was refused since the last one.
+func (r *Reporter) sendRefused(told Report) error {
+	if r.calls.Refused == nil {
+		return r.send(told)
+	}
+	told.Refused = r.calls.Refused.Take()
+	err := r.send(told)
+	if err != nil && len(told.Refused) > 0 {
+		r.calls.Refused.Return(told.Refused)
+	}
+	return err
+}
+
+// send sends a report as it is, and learns the time of Redis.
+func (r *Reporter) send(told Report) error {
+	told.Process, told.Kept, told.Hidden = r.name, r.kept(), r.Hidden
+	ahead, err := ReportProcess(context.Background(), r.Client, r.Namespace, told)
+	if err == nil {
+		r.ahead.Store(int64(ahead))
+	}
+	return err
+}
+
+// termsOf says how much a rule admits.
+func termsOf(r *rule.Rule) string {
+	per := r.Window.String()
+	if r.Period != rule.NoPeriod {
+		per = "a " + r.Period.String()
+	}
+	return fmt.Sprintf("%d in %s, %v", r.Max, per, r.Algorithm)
+}
+
+// Close ends the reports and removes the last one from Redis. It waits for that no longer than a time.
+func (r *Reporter) Close(within time.Duration) {
+	r.mu.Lock()
+	none := r.closed || !r.written.Load()
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.closed = true
+	r.mu.Unlock()
+	if none {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer r.Events.Contain("redis client")
+		r.running.Wait()
+		_ = r.sendRefused(Report{})
+	}()
+	clock.Await(done, within)
+}
