@@ -74,12 +74,7 @@ func (c Change) End(field string) time.Time {
 
 // At returns what is in force of a change at a time, as a limiter has it.
 func (c Change) At(now time.Time) rule.KeyOverride {
-	v := c.Values
-	for name, s := range settings {
-		if expired(c.End(name), now) {
-			s.take(&v, c.Then)
-		}
-	}
+	v := c.left(now).Values
 	if v.Block {
 		v.Enabled, v.Max, v.Mode = new(true), new(int64(0)), new(runtime.ModeEnforce)
 	} else if v.Allow {
@@ -113,14 +108,23 @@ func (c Change) within(end time.Time) Change {
 	if end.IsZero() {
 		return c
 	}
-	ends := make(map[string]time.Time)
-	for _, name := range c.names() {
-		if ends[name] = c.End(name); ends[name].IsZero() || end.Before(ends[name]) {
+	ends := c.ends()
+	for name, own := range ends {
+		if own.IsZero() || end.Before(own) {
 			ends[name] = end
 		}
 	}
 	c.Until = end
 	return c.ending(ends)
+}
+
+// ends returns the ends of all fields that the change has.
+func (c Change) ends() map[string]time.Time {
+	ends := make(map[string]time.Time)
+	for _, name := range c.names() {
+		ends[name] = c.End(name)
+	}
+	return ends
 }
 
 // ending returns the change with the ends of its fields: in Until if they are all
@@ -144,6 +148,6 @@ func (c Change) ending(ends map[string]time.Time) Change {
 // String returns the change as it is written in the hash.
 func (c Change) String() string {
 	m := make(members)
-	fieldSetOf(c).put(m)
+	c.put(m)
 	return encoded(m)
 }

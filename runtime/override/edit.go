@@ -29,6 +29,8 @@ type Edit struct {
 	// Until is when the fields of Set, Block and Allow expire. Their permanent values hold
 	// again then. If it is zero, fields that have an expiry keep it.
 	Until time.Time
+	// For says in place of Until for how long they hold, by the clock of Redis, and a second longer at most.
+	For time.Duration
 	// Endless removes the expiry of these fields.
 	Endless bool
 	// Who and Why are written to the history: who makes the change, and what for.
@@ -103,6 +105,9 @@ func applyAll(edits []Edit, fields map[string]string, now time.Time) (all []Edit
 // apply makes an edit in the fields of the hash. What it makes of them is not checked, unless it removes.
 func (e *Edit) apply(x index, fields map[string]string, now time.Time) (done Edited, err error) {
 	t := e.Target
+	if e.For > 0 {
+		e.Until = now.Add(e.For + time.Second - 1).Truncate(time.Second)
+	}
 	if expired(e.Until, now) {
 		return done, private.Errorf("the end, %v, is over: it is %v in Redis", e.Until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
@@ -134,6 +139,8 @@ func (e *Edit) check() error {
 		return errors.New("* is for all limits, and says enabled only: name a rule")
 	case !t.Keys && (e.Block || e.Allow):
 		return errors.New("block and allow are for keys: a rule has max and enabled")
+	case e.For < 0 || e.For > 0 && (e.Endless || !e.Until.IsZero()):
+		return private.Errorf("it is to hold for %v, and Until or Endless say otherwise: say one of them", e.For)
 	case !e.Until.IsZero() && (e.Endless || e.Until.Year() > 9999):
 		return private.Errorf("the end, %v, is beyond the year 9999, or is to be none", e.Until)
 	}

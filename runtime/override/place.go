@@ -119,11 +119,8 @@ func (p place) edit(fields map[string]string, e Edit, now time.Time) (before, af
 		whole = make(members)
 	}
 	whole.separateExpiry(now)
-	s := fieldSetOf(c).at(now)
-	before = s.change(p.target)
-	s.merge(e)
-	after = s.change(p.target)
-	if len(s) == 0 {
+	before = c.left(now)
+	if after = before.with(e); after.Empty() {
 		fields[p.field] = encoded(whole)
 		p.remove(fields)
 		return before, after, nil
@@ -132,7 +129,7 @@ func (p place) edit(fields map[string]string, e Edit, now time.Time) (before, af
 	if p.nested {
 		into = make(members)
 	}
-	s.put(into)
+	after.put(into)
 	if p.nested && whole["keys"] != nil {
 		keys := whole.keys()
 		keys[p.target.Pattern] = json.RawMessage(encoded(into))
@@ -145,14 +142,6 @@ func (p place) edit(fields map[string]string, e Edit, now time.Time) (before, af
 		delete(fields, p.field)
 	}
 	return before, after, nil
-}
-
-// change returns what the fields say of a target. Each was valid before.
-func (s fieldSet) change(t Target) Change {
-	m := make(members)
-	s.put(m)
-	c, _, _ := changeOfText(m, t.known())
-	return c
 }
 
 // remove takes away what stands there, and reports whether something did. What
