@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime/ratepage"
 )
@@ -202,6 +204,22 @@ func TestSentinel(t *testing.T) {
 	b.run("keys", "login.user").wants(t, 2, "", `.* is a Sentinel: say with -sentinel by which name it knows the master\n`)
 	addrs := sentinel.Sentinels[0].Addr + "," + sentinel.Sentinels[1].Addr
 	b.run("keys", "login.user", "-sentinel", sentinel.MasterName, "-redis", addrs).wants(t, 0, `KEY.*\nuser-1 +blocked.*`, "")
+	// The server that has answered is named, and not the Sentinels.
+	master := sentinel.Nodes[0].Addr
+	if a := b.run("doctor", "-sentinel", sentinel.MasterName, "-redis", addrs, "-o", "json"); strings.Count(a.out, fmt.Sprintf(`"where":%q`, master)) < 8 || strings.Contains(a.out, sentinel.Sentinels[0].Addr) {
+		t.Errorf("no check names %s: %s%s", master, a.out, a.err)
+	}
+	c := new(topCommand)
+	c.program, c.redis, c.Timeout, c.said.MasterName = &program{getenv: func(string) string { return "" }}, addrs, time.Minute, sentinel.MasterName
+	limittest.OK(t, c.connect(t.Context()))
+	defer c.Close()
+	sentinel.Nodes[0].Pause()
+	defer sentinel.Nodes[0].Resume()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := c.explained(c.Client.Ping(ctx).Err()); err == nil || !strings.Contains(err.Error(), "redis at "+master) {
+		t.Errorf("the error of a frozen master does not name %s: %v", master, err)
+	}
 }
 
 // TLS is spoken with an authority and a certificate of one's own, and a server that

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
@@ -85,7 +86,7 @@ func TestFindRanks(t *testing.T) {
 	a := b.run("find", "acme", "-limit", "4")
 	a.wants(t, 0, `RULE.*\nr401 +acme +refused +2/2 .*\nr417 +acme +refused +2/2 .*\nr410 +acme +refused +1/1 .*\nr000 +acme +ok +1/2 .*`, `ratectl: these are the worst 4 of 420 keys, see -limit\n`)
 
-	name := client.Keys(t.Context(), "*r007:acme*").Val()[0]
+	name := b.redisKey("r007", "acme")
 	value := client.Dump(t.Context(), name).Val()
 	if _, err := client.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
 		for i := range 6000 {
@@ -99,6 +100,13 @@ func TestFindRanks(t *testing.T) {
 	b.tellRefused(t, client.Time(t.Context()).Val().Unix(), 2, "r419\tacme-last\t1")
 	b.run("find", "acme-", "-limit", "1").wants(t, 0, `RULE.*\nr419 +acme-last +refused +2/2 .* 1, last .*`,
 		`ratectl: of 6001 keys 5000 were judged, those first that were refused in the last day: name more of the caller\nratectl: these are the worst 1 of 6001 keys, see -limit\n`)
+}
+
+// redisKey returns the key of a caller of a rule with fixed windows. Others in Redis begin alike, by which a store finds
+// out whether a proxy shards it.
+func (b *bench) redisKey(rule, user string) string {
+	r := &runtime.Rule{Name: rule, Prefix: "rate_limit:" + rule + ":", Window: time.Hour, Max: 2, Algorithm: runtime.FixedWindow}
+	return bridge.LimiterOf(b.limiter).RedisKey(r.Limit(runtime.NewKey().AddString(user)))
 }
 
 // TestUnknown has callers whose max comes with each call: nobody knows that of the next one, but what
@@ -145,7 +153,7 @@ func TestFindAmongMany(t *testing.T) {
 			}
 		}
 	}
-	name := client.Keys(t.Context(), "*r7:other*").Val()[0]
+	name := b.redisKey("r7", "other")
 	value := client.Dump(t.Context(), name).Val()
 	if _, err := client.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
 		for i := range 20_000 {
