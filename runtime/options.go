@@ -182,7 +182,7 @@ func (l *Limiter) build() {
 	e.Plans, e.Lines, e.Permits, e.Switch = &l.plans, &l.ledger.Lines, &l.ledger.Permits, l
 	e.Closed, e.Polls = l.closed, l.enabled != nil
 	r := &l.reporter
-	r.Namespace, r.Events, r.State, r.Permits = l.plans.Namespace, l.events, l.state, l.heldPermits
+	r.Namespace, r.Events, r.State, r.Decided, r.Permits = l.plans.Namespace, l.events, l.state, l.decided, l.heldPermits
 	r.Denied = func(err error) bool { return ClassOf(err) == observe.ClassAuth }
 	if l.redis != nil {
 		r.Client = l.redis.client
@@ -199,11 +199,24 @@ func (l *Limiter) state() server.State {
 		s.Version = o.Version()
 	}
 	calls := make(map[string]int64) // of each rule, about
-	for rule, sample := range l.plans.Samples.All() {
-		calls[rule.Name] += sample.Calls.Load()
+	for name, n := range l.decided() {
+		calls[name] = n[0] + n[1] + n[2] + n[3]
 	}
 	s.Findings = bridge.GroupFindings(lent{l}.Found(), calls)
 	return s
+}
+
+// decided returns how many calls of each rule were of which outcome, about.
+func (l *Limiter) decided() map[string][4]int64 {
+	all := make(map[string][4]int64)
+	for rule, sample := range l.plans.Samples.All() {
+		n := all[rule.Name]
+		for i := range n {
+			n[i] += sample.Calls[i].Load()
+		}
+		all[rule.Name] = n
+	}
+	return all
 }
 
 // heldPermits returns the permits of the keys that calls have held for longest.

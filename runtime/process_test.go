@@ -107,6 +107,9 @@ func TestReportsAreSmall(t *testing.T) {
 	for i := range 50 { // a process that holds what it tells at most
 		each.Permits = append(each.Permits, bridge.KeyPermits{Rule: rules[i].Name, Key: fmt.Sprint("customer-", i), Permits: 1, Since: time.Now()})
 	}
+	for i := range 100 {
+		each.Rules = append(each.Rules, [5]int64{int64(i), 1000, 100, 0, 0})
+	}
 	for _, hash := range []string{reports + "0", reports + "1", reports + "calls"} {
 		for name, text := range client.HGetAll(t.Context(), hash).Val() {
 			for i := range processes {

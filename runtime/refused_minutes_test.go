@@ -94,6 +94,17 @@ func testRefusedMinutes(t *testing.T, client redis.UniversalClient, _ []*rediste
 				t.Error("the key of a thousand calls is not told")
 			}
 			p.Calls.Keys = nil
+			sum := [4]int64{}
+			for _, r := range p.Calls.Rules {
+				if r[1] > 900 && p.Rules[r[0]].Name != "room" {
+					t.Errorf("%d calls of %s", r[1], p.Rules[r[0]].Name)
+				}
+				for i := range sum {
+					sum[i] += r[i+1]
+				}
+			}
+			same(t, "calls of rules", p.Calls.Decided, sum)
+			p.Calls.Rules = nil
 			calls[namespace] = append(calls[namespace], p.Calls)
 		}
 	}

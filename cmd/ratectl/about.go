@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/rategen/rategen/internal/operate"
 )
 
 // A command is a struct with a [session], whose fields are set by its flags.
@@ -48,9 +50,6 @@ const (
 	judgesKeys = readsRules | judges
 )
 
-// nearShare is the share of its limit from which on a key is near it, if nobody says.
-const nearShare = 0.8
-
 // ofEveryCommand is the category of the flags that commands share.
 const ofEveryCommand = "Flags of every command"
 
@@ -90,7 +89,7 @@ func (s *session) partsFlag() cli.Flag {
 }
 
 func (s *session) nearFlag() cli.Flag {
-	return &cli.FloatFlag{Name: "near", Usage: "`share` of the limit from which a key is near", Destination: &s.Near, Value: nearShare, Local: true}
+	return &cli.FloatFlag{Name: "near", Usage: "`share` of the limit from which a key is near", Destination: &s.Near, Value: operate.NearShare, Local: true}
 }
 
 func (s *session) maxFlag() cli.Flag {

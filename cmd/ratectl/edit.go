@@ -15,8 +15,8 @@ import (
 
 // An edited is an override before and after a change.
 type edited struct {
-	Before            *overrideEntry     `json:"before"` // null: there was none
-	After             *overrideEntry     `json:"after"`  // null: there is none any more
+	Before            *operate.Override  `json:"before"` // null: there was none
+	After             *operate.Override  `json:"after"`  // null: there is none any more
 	ID                int64              `json:"id"`     // of the change in the history; 0: nothing is changed
 	DryRun            bool               `json:"dry_run,omitempty"`
 	*operate.Affected                    // with -n
@@ -65,7 +65,8 @@ func (c *editing) edit(ctx context.Context, e override.Edit, share float64) erro
 	if err != nil {
 		return err
 	}
-	edits, several, err := c.Edits(ctx, operate.Edit{Edit: e, For: c.lasts, Scale: share})
+	e.For = c.lasts
+	edits, several, err := c.Edits(ctx, operate.Edit{Edit: e, Scale: share})
 	if err != nil {
 		return err
 	}
@@ -121,12 +122,10 @@ func (c *editing) printEdited(ctx context.Context, e override.Edit, done overrid
 	if e.Remove && done.Before.Empty() {
 		was = "it was broken"
 	}
-	if !done.Before.Empty() {
-		answer.Before = new(entryOf(e.Target, done.Before))
+	if answer.Before = entryOf(e.Target, done.Before); answer.Before != nil {
 		was = "it was " + done.Before.String()
 	}
-	if !done.After.Empty() {
-		answer.After = new(entryOf(e.Target, done.After))
+	if answer.After = entryOf(e.Target, done.After); answer.After != nil {
 		is = done.After.String()
 	}
 	c.WithoutEffect(ctx, []override.Edit{e}, []override.Edited{done})
@@ -167,20 +166,28 @@ func (c *editing) missing(e override.Edit, before override.Change) error {
 	return nothingf("%s has no %s in %q%s", of, strings.Join(e.Clear, " or "), c.Hash, has)
 }
 
+// entryOf returns an override, or nil for one that says nothing.
+func entryOf(t override.Target, c override.Change) *operate.Override {
+	if c.Empty() {
+		return nil
+	}
+	return &operate.Override{Entry: override.Entry{Target: t, Change: c}}
+}
+
 // A severalLine is the override of one of several rules, before and after a change of all.
 type severalLine struct {
-	Rule   string         `json:"rule"`
-	Before *overrideEntry `json:"before"`
-	After  *overrideEntry `json:"after"`
-	ID     int64          `json:"id"` // of the change in the history; 0: nothing is changed
+	Rule   string            `json:"rule"`
+	Before *operate.Override `json:"before"`
+	After  *operate.Override `json:"after"`
+	ID     int64             `json:"id"` // of the change in the history; 0: nothing is changed
 }
 
 func (l severalLine) row() []string {
-	says := func(e *overrideEntry) string {
-		if e == nil {
+	says := func(o *operate.Override) string {
+		if o == nil {
 			return "-"
 		}
-		return e.change.String()
+		return o.Change.String()
 	}
 	return rowOf(l.Rule, says(l.Before), says(l.After))
 }
@@ -202,13 +209,7 @@ func (c *editing) several(ctx context.Context, editor *override.Editor, by overr
 	}
 	lines := make([]severalLine, len(done))
 	for i, d := range done {
-		lines[i] = severalLine{Rule: edits[i].Rule, ID: id}
-		if !d.Before.Empty() {
-			lines[i].Before = new(entryOf(edits[i].Target, d.Before))
-		}
-		if !d.After.Empty() {
-			lines[i].After = new(entryOf(edits[i].Target, d.After))
-		}
+		lines[i] = severalLine{edits[i].Rule, entryOf(edits[i].Target, d.Before), entryOf(edits[i].Target, d.After), id}
 	}
 	c.WithoutEffect(ctx, edits, done)
 	if err := printEach(&c.printer, "RULE BEFORE AFTER", lines, severalLine.row); err != nil {

@@ -16,13 +16,13 @@ import (
 type foundKey struct {
 	operate.State
 	Refused   *operate.RefusedCaller `json:"refused"` // null: nothing is told of the last day
-	Overrides []overrideEntry        `json:"overrides"`
+	Overrides []operate.Override     `json:"overrides"`
 }
 
 func (f foundKey) row() []string {
 	says := make([]string, len(f.Overrides))
 	for i, e := range f.Overrides {
-		says[i] = e.describe()
+		says[i] = e.String()
 	}
 	refused := "-"
 	if r := f.Refused; r != nil {
@@ -57,6 +57,7 @@ func (c *findCommand) run(ctx context.Context, args []string) error {
 	if err := c.readSecret(); err != nil {
 		return err
 	}
+	c.Compare(ctx)
 	found, err := c.Find(ctx, args[0], entries, c.limit)
 	if err != nil {
 		return err
@@ -67,13 +68,11 @@ func (c *findCommand) run(ctx context.Context, args []string) error {
 	if found.All == 0 && len(found.Overrides) == 0 {
 		return nothingf("nothing is counted for a key with %q in %s, and no override is for one; a caller for whom nothing is counted is refused by no rule, unless by a failure policy", args[0], operate.Namespaces(c.Namespace))
 	}
-	keys := make([]foundKey, len(found.Keys))
-	names := make([]string, len(found.Keys))
+	keys, names := make([]foundKey, len(found.Keys)), make([]string, len(found.Keys))
 	for i, k := range found.Keys {
-		names[i] = k.Rule
-		keys[i] = foundKey{k.State, k.Refused, entriesOf(k.Overrides)}
+		names[i], keys[i] = k.Rule, foundKey{k.State, k.Refused, k.Overrides}
 	}
-	c.differences(ctx, names...)
+	c.sayDiffering(names...)
 	if err := printEach(&c.printer, "RULE "+keyHead+" REFUSED OVERRIDES", keys, foundKey.row); err != nil {
 		return err
 	}
@@ -84,7 +83,8 @@ func (c *findCommand) run(ctx context.Context, args []string) error {
 		c.logger().Printf("these are the worst %d of %d keys, see -limit", len(keys), found.All)
 	}
 	for _, e := range found.Overrides[:min(len(found.Overrides), 10)] {
-		c.logger().Printf("an override that decides for none of these keys: %s, of rule %s", visible(entryOf(e.Target, e.Change).describe()), printed.Text(e.Rule))
+		e.Last = nil
+		c.logger().Printf("an override that decides for none of these keys: %s, of rule %s", visible(e.String()), printed.Text(e.Rule))
 	}
 	return nil
 }

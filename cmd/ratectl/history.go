@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,57 +15,21 @@ import (
 	"github.com/rategen/rategen/runtime/override"
 )
 
-// A historyEntry is a change of an override in JSON.
-type historyEntry struct {
-	ID      int64           `json:"id"`
-	At      time.Time       `json:"at"`
-	Who     string          `json:"who"`
-	Why     string          `json:"why"`
-	Rule    string          `json:"rule"`
-	Pattern *string         `json:"pattern"`
-	Before  json.RawMessage `json:"before"`
-	After   json.RawMessage `json:"after"`
-	Undoes  int64           `json:"undoes,omitempty"`
-	Did     string          `json:"did,omitempty"`     // if it was no change of overrides
-	Several int             `json:"several,omitempty"` // overrides that it has changed: before and after are null
-	of      string
-}
-
-func historyEntryOf(r override.Record) historyEntry {
-	e := historyEntry{ID: r.ID, At: r.At, Who: r.Who, Why: r.Why, Rule: r.Rule, Undoes: r.Undoes, Did: r.Did, Several: r.Several, Before: jsonOf(r.Before), After: jsonOf(r.After), of: operate.TargetText(r.Target)}
-	if r.Keys {
-		e.Pattern = &r.Pattern
+func recordRow(r operate.Record) []string {
+	why, did := r.Why, r.Did
+	if r.Undoes > 0 {
+		why = strings.TrimSuffix(fmt.Sprintf("undo %d: %s", r.Undoes, why), ": ")
 	}
-	return e
-}
-
-// jsonOf returns what a field of the hash said, which may have been no JSON.
-func jsonOf(text string) json.RawMessage {
-	if text == "" {
-		return json.RawMessage("null")
-	}
-	if !json.Valid([]byte(text)) {
-		quoted, _ := json.Marshal(text)
-		return quoted
-	}
-	return json.RawMessage(text)
-}
-
-func (e historyEntry) row() []string {
-	why := e.Why
-	if e.Undoes > 0 {
-		why = strings.TrimSuffix(fmt.Sprintf("undo %d: %s", e.Undoes, why), ": ")
-	}
-	dash := func(text json.RawMessage) string {
-		if string(text) == "null" {
+	dash := func(said string) string {
+		if said == "" {
 			return "-"
 		}
-		return string(text)
+		return string(operate.JSONOf(said))
 	}
-	if e.Several > 0 {
-		e.Did = fmt.Sprintf("%d overrides", e.Several)
+	if r.Several > 0 {
+		did = fmt.Sprintf("%d overrides", r.Several)
 	}
-	return rowOf(e.ID, e.At.UTC().Format(time.RFC3339), cmp.Or(e.Who, "-"), e.of, dash(e.Before), cmp.Or(e.Did, dash(e.After)), cmp.Or(why, "-"))
+	return rowOf(r.ID, r.At.UTC().Format(time.RFC3339), cmp.Or(r.Who, "-"), operate.TargetText(r.Target), dash(r.Before), cmp.Or(did, dash(r.After)), cmp.Or(why, "-"))
 }
 
 // A historyCommand prints the last changes of the hash.
@@ -93,15 +57,11 @@ func (c *historyCommand) run(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	entries := make([]historyEntry, len(records))
-	for i, r := range records {
-		entries[i] = historyEntryOf(r)
-	}
-	if err := printEach(&c.printer, "CHANGE AT WHO OF BEFORE AFTER WHY", entries, historyEntry.row); err != nil {
+	if err := printEach(&c.printer, "CHANGE AT WHO OF BEFORE AFTER WHY", records, recordRow); err != nil {
 		return err
 	}
-	if all > len(entries) {
-		c.logger().Printf("these are the last %d of %d changes, see -limit", len(entries), all)
+	if all > len(records) {
+		c.logger().Printf("these are the last %d of %d changes, see -limit", len(records), all)
 	}
 	return nil
 }
@@ -123,27 +83,34 @@ func (c *undoCommand) run(ctx context.Context, args []string) (err error) {
 			return usagef("undo %q: write the number of a change, as ratectl history shows it", args[0])
 		}
 	}
-	undone, err := c.Undo(ctx, id, override.Edit{Who: c.author(), Why: c.why, Try: c.dry}, func(r override.Record) error {
+	by := override.Edit{Who: c.author(), Why: c.why, Try: c.dry}
+	undone, err := c.Undo(ctx, id, by, func(r override.Record) error {
+		if r.Who == by.Who {
+			return nil
+		}
 		return c.confirm(ctx, "undo change %d of %s, by %s%s", r.ID, operate.TargetText(r.Target), cmp.Or(r.Who, "somebody"), strings.TrimSuffix(": "+r.Why, ": "))
 	})
+	if errors.Is(err, override.ErrNoRecord) {
+		err = nothingf("%v; ratectl history lists those that there are", err)
+	}
 	if err != nil {
 		return err
 	}
-	e := historyEntryOf(undone)
 	if c.json() {
 		return cmp.Or(c.printJSON(struct {
-			Undone historyEntry `json:"undone"`
-			DryRun bool         `json:"dry_run,omitempty"`
-		}{e, c.dry}), c.awaited(ctx))
+			Undone operate.Record `json:"undone"`
+			DryRun bool           `json:"dry_run,omitempty"`
+		}{undone, c.dry}), c.awaited(ctx))
 	}
 	verb, end := "is", ""
 	if c.dry {
 		verb, end = "would be", "; nothing is changed"
 	}
-	if e.Several > 0 {
-		c.printf("%d overrides %s again as before change %d, by %s%s", e.Several, strings.ReplaceAll(verb, "is", "are"), e.ID, cmp.Or(e.Who, "somebody"), end)
+	who := cmp.Or(undone.Who, "somebody")
+	if undone.Several > 0 {
+		c.printf("%d overrides %s again as before change %d, by %s%s", undone.Several, strings.ReplaceAll(verb, "is", "are"), undone.ID, who, end)
 		return c.awaited(ctx)
 	}
-	c.printf("%s: the override %s %s again; %d, by %s, had made it %s%s", e.of, verb, cmp.Or(undone.Before, "gone"), e.ID, cmp.Or(e.Who, "somebody"), cmp.Or(undone.After, "go"), end)
+	c.printf("%s: the override %s %s again; %d, by %s, had made it %s%s", operate.TargetText(undone.Target), verb, cmp.Or(undone.Before, "gone"), undone.ID, who, cmp.Or(undone.After, "go"), end)
 	return c.awaited(ctx)
 }

@@ -18,13 +18,13 @@ import (
 // An inspected is all that is known about one key.
 type inspected struct {
 	operate.State
-	Namespace string          `json:"namespace"`
-	RedisKey  string          `json:"redis_key"`
-	Exists    bool            `json:"exists"` // something is counted or kept for it
-	Bytes     int64           `json:"bytes"`
-	ExpiryMS  int64           `json:"expiry_ms"` // -1: it has no expiry
-	Declared  string          `json:"declared"`  // file and line
-	Overrides []overrideEntry `json:"overrides"` // those in force for the key, of the rule and of one pattern
+	Namespace string             `json:"namespace"`
+	RedisKey  string             `json:"redis_key"`
+	Exists    bool               `json:"exists"` // something is counted or kept for it
+	Bytes     int64              `json:"bytes"`
+	ExpiryMS  int64              `json:"expiry_ms"` // -1: it has no expiry
+	Declared  string             `json:"declared"`  // file and line
+	Overrides []operate.Override `json:"overrides"` // those in force for the key, of the rule and of one pattern
 	// Holders are whose calls hold permits, of which each process tells the fifty keys that it has held for longest.
 	Holders []operate.Holder `json:"held_by,omitempty"`
 	// Shares are those that have used most of late, and SharesTotal is how many there are, of a rule that shares divide.
@@ -48,7 +48,8 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	c.differences(ctx, d.Name)
+	c.Compare(ctx)
+	c.sayDiffering(d.Name)
 	i := inspected{Namespace: c.Namespace, RedisKey: bridge.LimiterOf(c.Limiter).RedisKey(c.LimitOf(d, key)), Declared: d.Place}
 	if i.State, err = c.State(ctx, d, key); err != nil {
 		return err
@@ -78,9 +79,9 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	i.Overrides = entriesOf(operate.InForce(entries, d, key))
+	i.Overrides = operate.InForce(entries, d, key)
 	unknown := error(nil)
-	if !i.Exists && !slices.ContainsFunc(i.Overrides, func(e overrideEntry) bool { return e.Pattern != nil }) {
+	if !i.Exists && !slices.ContainsFunc(i.Overrides, func(o operate.Override) bool { return o.Keys }) {
 		unknown = nothingf("nobody knows this key: nothing is counted for it, and no override is for it")
 	}
 	if c.json() {
@@ -99,8 +100,8 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 	if c.Hash == "" {
 		rows = append(rows, []string{"override", "not read: -overrides names the hash"})
 	}
-	for _, e := range i.Overrides {
-		rows = append(rows, []string{"override", e.describe()})
+	for _, o := range i.Overrides {
+		rows = append(rows, []string{"override", o.String()})
 	}
 	return cmp.Or(c.printTable("", rows), unknown)
 }
@@ -121,6 +122,9 @@ func (i *inspected) rows(d operate.Rule) [][]string {
 		limit = "not known"
 	} else if i.State.State != operate.Off { // and calls bring their own
 		limit = "each call brings its own, " + d.ByCall + ": say which with -max"
+	}
+	if i.Differs != "" {
+		limit += "; processes have " + i.Differs
 	}
 	kept := "nothing is kept for it in " + operate.Namespaces(i.Namespace)
 	if i.Exists {
@@ -152,7 +156,8 @@ func (c *usageCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	c.differences(ctx, d.Name)
+	c.Compare(ctx)
+	c.sayDiffering(d.Name)
 	k, err := c.State(ctx, d, key)
 	if err == nil && k.State == operate.Broken {
 		err = fmt.Errorf("%s of rule %s is broken%s", printed.Text(k.Key), d.Name, because(k))
@@ -165,7 +170,11 @@ func (c *usageCommand) run(ctx context.Context, args []string) error {
 		if k.Limit == nil {
 			return []string{"-", usedOf(k), "-", k.Window, row[4], row[1]}
 		}
-		return rowOf(*k.Limit, usedOf(k), *k.Remaining, k.Window, row[4], row[1])
+		limit := fmt.Sprint(*k.Limit)
+		if k.Differs != "" {
+			limit = k.Differs
+		}
+		return rowOf(limit, usedOf(k), *k.Remaining, k.Window, row[4], row[1])
 	})
 	if err != nil || c.json() || len(k.Past) == 0 {
 		return err

@@ -40,6 +40,7 @@ func (c *keysCommand) run(ctx context.Context, args []string) error {
 	if d.ByCall != "" && c.Max == 0 && c.filter != "" {
 		return usagef("calls of rule %s bring a max of their own, %s: say with -max which one to judge by", d.Name, d.ByCall)
 	}
+	c.Compare(ctx)
 	keys, err := c.Core.Keys(ctx, d, wanted, c.limit)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (c *keysCommand) run(ctx context.Context, args []string) error {
 	if keys.Total == 0 {
 		return c.NoKeys(ctx, d)
 	}
-	c.differences(ctx, d.Name)
+	c.sayDiffering(d.Name)
 	if err := printEach(&c.printer, keyHead, keys.Top, stateRow); err != nil {
 		return err
 	}

@@ -93,18 +93,11 @@ func (c *processesCommand) run(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// differences says of which of some rules processes have several forms: what is shown is by one of them.
-func (s *session) differences(ctx context.Context, names ...string) map[string]operate.Difference {
-	processes, err := s.Processes(ctx)
-	differ := make(map[string]operate.Difference)
-	if err != nil { // what holds now is known without
-		return differ
-	}
-	for _, d := range operate.SurveyOf(processes, nil).Differ {
-		if slices.Contains(names, d.Rule) {
-			differ[d.Rule] = d
-			s.logger().Printf("rule %s differs among processes, and here counts as in the listing: %v", printed.Text(d.Rule), d)
+// sayDiffering says which processes have which forms of some rules: rows have the forms alone.
+func (s *session) sayDiffering(names ...string) {
+	for i, name := range names {
+		if d, is := s.Differing(name); is && !slices.Contains(names[:i], name) {
+			s.logger().Printf("rule %s differs among processes, and here counts as in the listing: %v", printed.Text(name), d)
 		}
 	}
-	return differ
 }

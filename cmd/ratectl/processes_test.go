@@ -119,10 +119,13 @@ func TestProcesses(t *testing.T) {
 	const differs = `ratectl: rule model.tokens differs[^\n]*: 10 in 1m0s, token-bucket in 2 \(\S+\); 15 in 1m0s, token-bucket in 1 \(\S+\)\n`
 	b.run("override", "rm", "model.tokens").wants(t, 0, ".*", "")
 	b.until(t, "top -by calls", `RULE +KEY +CALLS/S +SHARE +PROCESSES +REMEDY\nmodel.tokens +acme:ann +\d+ +100% +\d +lease=1s\n`)
-	b.run("rules").wants(t, 0, `.*\nmodel.tokens +10 in 1m0s or 15 in 1m0s +.*`, differs)
-	b.run("keys", "model.tokens").wants(t, 0, `.*`, differs)
-	b.run("find", "ann").wants(t, 0, `.*`, differs)
-	b.run("inspect", "model.tokens", "acme:ann").wants(t, 0, `.*`, differs)
+	b.run("rules").wants(t, 0, `.*\nmodel.tokens +10 or 15 in 1m0s +.*`, differs)
+	b.run("keys", "model.tokens").wants(t, 0, `.*\nacme:ann +\w+ +\d+/20 of 10 or 15 in 1m0s +.*`, differs)
+	b.run("find", "ann").wants(t, 0, `.*\nmodel.tokens +acme:ann +\w+ +\d+/20 of 10 or 15 in 1m0s +.*`, differs)
+	b.run("inspect", "model.tokens", "acme:ann").wants(t, 0, `.*\nlimit +20, \d+ left; processes have 10 or 15 in 1m0s\n.*`, differs)
+	b.run("usage", "model.tokens", "acme:ann").wants(t, 0, `LIMIT.*\n10 or 15 in 1m0s +\d+ .*`, differs)
+	b.run("top", "-count", "1").wants(t, 0, `RULE.*\nmodel.tokens \(10 or 15 in 1m0s\) +0 .*`, differs)
+	b.run("keys", "model.tokens", "-o", "json").wants(t, 0, `.*"differs":"10 or 15 in 1m0s".*`, differs)
 	if a := b.run("doctor"); !strings.Contains(a.out, "rule model.tokens differs: 10 in 1m0s") {
 		t.Error(a.out)
 	}

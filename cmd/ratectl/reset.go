@@ -13,17 +13,20 @@ import (
 	"github.com/rategen/rategen/runtime/override"
 )
 
-// A resetAnswer is what reset or release has done.
-type resetAnswer struct {
+// A clearing is what reset or release has done to the counts of a key.
+type clearing struct {
 	Rule     string        `json:"rule"`
 	Key      string        `json:"key"`
 	RedisKey string        `json:"redis_key"`
 	Before   operate.State `json:"before"`
 	DryRun   bool          `json:"dry_run,omitempty"`
+	d        operate.Rule
+	key      *runtime.Key
+}
 
-	d     operate.Rule
-	limit runtime.Limit
-	of    string // how the key is called
+// String names the key.
+func (l *clearing) String() string {
+	return fmt.Sprintf("%s of rule %s", printed.Text(l.Key), l.Rule)
 }
 
 // A resetCommand gives a key its whole limit back, and ends its block.
@@ -41,57 +44,53 @@ func (c *resetCommand) flagsOfReset() []cli.Flag {
 }
 
 // named returns the key that arguments name as it is now, also if that is broken.
-func (c *resetCommand) named(ctx context.Context, args []string) (*resetAnswer, error) {
+func (c *resetCommand) named(ctx context.Context, args []string) (*clearing, error) {
 	d, key, err := c.keyNamed(args)
 	if err != nil {
 		return nil, err
 	}
-	limit := c.LimitOf(d, key)
-	a := &resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: bridge.LimiterOf(c.Limiter).RedisKey(limit), DryRun: c.dry, d: d, limit: limit}
-	a.of = fmt.Sprintf("%s of rule %s", printed.Text(a.Key), d.Name)
-	a.Before, err = c.State(ctx, d, key)
-	return a, err
+	l := &clearing{Rule: d.Name, Key: key.Pattern(), RedisKey: bridge.LimiterOf(c.Limiter).RedisKey(c.LimitOf(d, key)), DryRun: c.dry, d: d, key: key}
+	l.Before, err = c.State(ctx, d, key)
+	return l, err
 }
 
-// does changes something after a question, or says what it would change.
-func (c *resetCommand) does(ctx context.Context, a *resetAnswer, did string, do func(context.Context, runtime.Limit) error, question, would, is string) error {
+// clear does something to the counts after a question, or says what it would do.
+func (c *resetCommand) clear(ctx context.Context, did string, l *clearing, question, would, is string) error {
 	if !c.dry {
 		if err := c.confirm(ctx, "%s", question); err != nil {
 			return err
 		}
-		r := override.Record{Target: override.Target{Rule: a.Rule, Pattern: a.Key, Keys: true}, Who: c.author(), Why: c.why, Did: did, Before: fmt.Sprintf("%s, %d used", a.Before.State, a.Before.Used)}
-		err := c.Noted(ctx, func(ctx context.Context) error { return c.Note(ctx, r) }, func(ctx context.Context) error { return do(ctx, a.limit) })
-		if err != nil {
+		if err := c.Clear(ctx, did, l.d, l.key, l.Before, override.Record{Who: c.author(), Why: c.why}); err != nil {
 			return err
 		}
 		would = is
 	}
 	if c.json() {
-		return c.printJSON(a)
+		return c.printJSON(l)
 	}
-	c.printf("%s %s", a.of, would)
+	c.printf("%v %s", l, would)
 	return nil
 }
 
 func (c *resetCommand) run(ctx context.Context, args []string) error {
-	a, err := c.named(ctx, args)
+	l, err := c.named(ctx, args)
 	if err != nil {
 		return err
 	}
-	there, err := c.Client.Exists(ctx, a.RedisKey).Result()
+	there, err := c.Client.Exists(ctx, l.RedisKey).Result()
 	if err != nil {
 		return err
 	}
 	if there == 0 {
-		return nothingf("nothing is counted for %s in %s, under %s: there is nothing to reset", a.of, operate.Namespaces(c.Namespace), printed.Text(a.RedisKey))
+		return nothingf("nothing is counted for %v in %s, under %s: there is nothing to reset", l, operate.Namespaces(c.Namespace), printed.Text(l.RedisKey))
 	}
-	if a.Before.State == "broken" { // that is a reason for a reset
-		a.Before.RetryMS = new(int64)
+	if l.Before.State == operate.Broken { // that is a reason for a reset
+		l.Before.RetryMS = new(int64)
 	}
-	state, used := a.Before.State, a.Before.Used
-	err = c.does(ctx, a, "reset", c.Limiter.Reset, fmt.Sprintf("forget all that is counted for %s (%s, %d used)", a.of, state, used),
+	state, used := l.Before.State, l.Before.Used
+	err = c.clear(ctx, operate.Reset, l, fmt.Sprintf("forget all that is counted for %v (%s, %d used)", l, state, used),
 		fmt.Sprintf("would be reset; it is %s, with %d used; nothing is changed", state, used), fmt.Sprintf("is reset; it was %s, with %d used", state, used))
-	if err == nil && a.Before.RetryMS == nil && !c.dry {
+	if err == nil && l.Before.RetryMS == nil && !c.dry {
 		c.printf("it is still blocked, by an override: see ratectl unblock")
 	}
 	return err
@@ -108,17 +107,17 @@ func (c *releaseCommand) about() about {
 }
 
 func (c *releaseCommand) run(ctx context.Context, args []string) error {
-	a, err := c.named(ctx, args)
+	l, err := c.named(ctx, args)
 	if err != nil {
 		return err
 	}
-	if !a.d.Hold {
-		return usagef("rule %s holds back no calls: it is not for calls that go out to a peer", a.Rule)
+	if !l.d.Hold {
+		return usagef("rule %s holds back no calls: it is not for calls that go out to a peer", l.Rule)
 	}
-	if a.Before.State != "held" {
-		return nothingf("%s is not held back: it is %s%s", a.of, a.Before.State, because(a.Before))
+	if l.Before.State != operate.Held {
+		return nothingf("%v is not held back: it is %s%s", l, l.Before.State, because(l.Before))
 	}
-	retry := "; it was held back for another " + retryOf(a.Before)
-	return c.does(ctx, a, "release", c.Limiter.Release, fmt.Sprintf("send calls again to a peer that has asked to hold back %s for another %s", a.of, retryOf(a.Before)),
+	retry := "; it was held back for another " + retryOf(l.Before)
+	return c.clear(ctx, operate.Release, l, fmt.Sprintf("send calls again to a peer that has asked to hold back %v for another %s", l, retryOf(l.Before)),
 		"would be released; nothing is changed"+retry, "is released"+retry)
 }

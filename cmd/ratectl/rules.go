@@ -41,21 +41,20 @@ func (c *rulesCommand) about() about {
 
 func (c *rulesCommand) run(ctx context.Context, _ []string) error {
 	lines := make([]ruleLine, len(c.Rules))
-	differ := c.differences(ctx, c.Names()...)
+	c.Compare(ctx)
+	c.sayDiffering(c.Names()...)
 	for i, d := range c.Rules {
 		lines[i] = c.line(d)
-		if of, is := differ[d.Name]; is {
-			lines[i].Differs = of.Limits()
-		}
 	}
 	return printEach(&c.printer, "RULE LIMIT MODE ALGORITHM OVERRIDE KEYS DECLARED", lines, ruleLine.row)
 }
 
 func (c *rulesCommand) line(d operate.Rule) ruleLine {
 	of := c.Modes.Rules[d.Name]
+	differs, _ := c.Differing(d.Name)
 	l := ruleLine{
 		Name: d.Name, Declared: d.Place, Algorithm: d.Algorithm.String(), Key: append([]string{}, d.Parts...),
-		MaxText: d.ByCall, Window: d.Per(), Burst: d.AtOnce(), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix, Keys: len(of.Keys),
+		MaxText: d.ByCall, Window: d.Per(), Burst: d.AtOnce(), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix, Differs: differs.Limits(), Keys: len(of.Keys),
 	}
 	on := func(is *bool) bool { return is == nil || *is }
 	l.Enabled = on(c.Modes.Enabled) && on(of.Enabled)

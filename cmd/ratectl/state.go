@@ -42,6 +42,9 @@ func stateRow(s operate.State) []string {
 	} else if s.State == operate.Off {
 		used = "-"
 	}
+	if s.Differs != "" {
+		used += " of " + s.Differs
+	}
 	return []string{s.Key, state, used, retryOf(s), operate.ShortDuration(time.Duration(s.ResetMS) * time.Millisecond)}
 }
 

@@ -114,26 +114,34 @@ type topLine struct {
 	worst   operate.State
 }
 
-func (l topLine) row() []string {
-	if l.Differs != "" {
-		l.Rule += " (" + l.Differs + ")"
+// label is the rule, with what processes have of it if that differs.
+func (l topLine) label() string {
+	if l.Differs == "" {
+		return l.Rule
 	}
-	return rowOf(l.Rule, l.Blocked, l.Refused, l.Near, l.Unknown, l.Keys, l.Worst)
+	return fmt.Sprintf("%s (%s)", l.Rule, l.Differs)
+}
+
+func (l topLine) row() []string {
+	return rowOf(l.label(), l.Blocked, l.Refused, l.Near, l.Unknown, l.Keys, l.Worst)
+}
+
+// line returns the line of a rule without callers.
+func (c *topCommand) line(d operate.Rule) topLine {
+	differs, _ := c.Differing(d.Name)
+	return topLine{Rule: d.Reference, Worst: "-", Differs: differs.Limits()}
 }
 
 // callers counts the callers of all rules by their states.
 func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
 	index := make(map[*runtime.Rule]*topLine)
 	lines := make([]topLine, len(c.Rules))
-	var differ map[string]operate.Difference
+	c.Compare(ctx)
 	if c.screen == nil { // which has room for rules alone
-		differ = c.differences(ctx, c.Names()...)
+		c.sayDiffering(c.Names()...)
 	}
 	for i, d := range c.Rules {
-		lines[i] = topLine{Rule: d.Reference, Worst: "-"}
-		if of, is := differ[d.Name]; is {
-			lines[i].Differs = of.Limits()
-		}
+		lines[i] = c.line(d)
 		index[d.Rule] = &lines[i]
 	}
 	err := c.Walk(ctx, c.Rules, func(d operate.Rule, s operate.State) {
@@ -161,7 +169,10 @@ func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
 
 // opened prints the keys of a rule that somebody has opened, by what was shown of it.
 func (c *topCommand) opened(ctx context.Context, shown string) error {
-	i := slices.IndexFunc(c.Rules, func(d operate.Rule) bool { return printed.Text(d.Reference) == shown })
+	i := slices.IndexFunc(c.Rules, func(d operate.Rule) bool { return printed.Text(c.line(d).label()) == shown })
+	if i < 0 { // processes have another form of it by now
+		return nothingf("rule %s is not as it was: esc goes back", shown)
+	}
 	found, err := c.Core.Keys(ctx, c.Rules[i], operate.States, 1000)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 )
@@ -31,7 +32,7 @@ func (b *bench) top(t *testing.T, p *program) *topCommand {
 	t.Helper()
 	p.getenv = func(name string) string { return b.env[name] }
 	c := &topCommand{live: live{every: time.Second, count: 5}}
-	c.program, c.format, c.rules, c.Near = p, "table", b.env["RATECTL_RULES"], nearShare
+	c.program, c.format, c.rules, c.Near = p, "table", b.env["RATECTL_RULES"], operate.NearShare
 	c.redis, c.Timeout = b.env["RATECTL_REDIS"], time.Minute
 	t.Cleanup(c.Close)
 	var err error
@@ -68,10 +69,10 @@ func TestForIsNoLess(t *testing.T) {
 		}
 		a := b.run("block", "login.user", "user-1", "-for", d.String(), "-o", "json")
 		var said edited
-		if err := json.Unmarshal([]byte(a.out), &said); err != nil || said.After == nil || said.After.Until == nil {
+		if err := json.Unmarshal([]byte(a.out), &said); err != nil || said.After == nil || said.After.Until.IsZero() {
 			t.Fatalf("%v: %+v", err, a)
 		}
-		if end := *said.After.Until; end.Before(begin.Add(d)) || !end.Equal(end.Truncate(time.Second)) {
+		if end := said.After.Until; end.Before(begin.Add(d)) || !end.Equal(end.Truncate(time.Second)) {
 			t.Errorf("-for %v from %v on ends at %v", d, begin, end)
 		}
 	}

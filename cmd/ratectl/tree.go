@@ -13,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/internal/buildversion"
 	"github.com/rategen/rategen/internal/nearest"
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/printed"
 )
 
@@ -58,7 +59,7 @@ func (p *program) group(name string) *cli.Command {
 // leaf returns a command that does something.
 func (p *program) leaf(c command) *cli.Command {
 	s := c.base()
-	s.program, s.Near = p, nearShare
+	s.program, s.Near = p, operate.NearShare
 	a := c.about()
 	if slices.Contains(flagNames(a.flags), "-parts") {
 		a.long += " " + aboutKeys

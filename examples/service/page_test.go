@@ -20,7 +20,7 @@ func TestPageOfLimits(t *testing.T) {
 			get(h, "/employees/1001", "203.0.113.7:4711")
 		}
 		const look = "/limits/api/keys?rule=employee.EmployeeService.GetByID&key=1001"
-		if w := get(h, look, ""); w.Code != 200 || !strings.Contains(w.Body.String(), `"allowed":false`) {
+		if w := get(h, look, ""); w.Code != 200 || !strings.Contains(w.Body.String(), `"state":"refused"`) {
 			t.Errorf("look-up: %d %s", w.Code, w.Body)
 		}
 		r := httptest.NewRequest(http.MethodPost, "/limits/api/actions", strings.NewReader(`{"action":"reset","rule":"employee.EmployeeService.GetByID","key":"1001"}`))

@@ -118,6 +118,9 @@ type ProcessCalls struct {
 	// the store. Redis was asked about Asked of them.
 	Decided [4]int64 `json:"decided"`
 	Asked   int64    `json:"asked"`
+	// Rules are Decided of each of the hundred rules with most calls, behind the place of that in the Rules of the
+	// process.
+	Rules [][5]int64 `json:"rules,omitempty"`
 	// Keys, of one of 64 calls, are the ten that Redis was asked about most, and Permits those of the fifty keys that were
 	// held for longest. Keys are as in a [RefusedMinute]: without runtime.WithRefusals there are none.
 	Keys    []KeyCalls   `json:"keys,omitempty"`

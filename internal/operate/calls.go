@@ -13,10 +13,17 @@ import (
 
 // Calls are those of all processes that live, in the seconds before their last signs of life.
 type Calls struct {
-	Processes int        `json:"processes"` // that tell them
-	Decided   [4]float64 `json:"decided"`   // a second: see [bridge.ProcessCalls]
-	Asked     float64    `json:"asked"`     // how often Redis is asked a second
-	Keys      []HotKey   `json:"keys"`      // about which it is asked most
+	Processes int         `json:"processes"` // that tell them
+	Decided   [4]float64  `json:"decided"`   // a second: see [bridge.ProcessCalls]
+	Asked     float64     `json:"asked"`     // how often Redis is asked a second
+	Rules     []RuleCalls `json:"rules"`     // of which each process tells the hundred with most calls
+	Keys      []HotKey    `json:"keys"`      // about which it is asked most
+}
+
+// RuleCalls are those of one rule.
+type RuleCalls struct {
+	Rule    string     `json:"rule"`
+	Decided [4]float64 `json:"decided"` // a second
 }
 
 // A HotKey is how often Redis is asked about a key.
@@ -31,7 +38,7 @@ type HotKey struct {
 
 // CallsOf adds up what processes tell.
 func CallsOf(processes []bridge.Process) (c Calls) {
-	keys := map[[2]string]*HotKey{}
+	keys, rules := map[[2]string]*HotKey{}, map[string][4]float64{}
 	for _, p := range processes {
 		told := p.Calls
 		if p.Silent || told.Seconds <= 0 {
@@ -41,6 +48,16 @@ func CallsOf(processes []bridge.Process) (c Calls) {
 		c.Asked += float64(told.Asked) / told.Seconds
 		for i, n := range told.Decided {
 			c.Decided[i] += float64(n) / told.Seconds
+		}
+		for _, r := range told.Rules {
+			if place := r[0]; place >= 0 && place < int64(len(p.Rules)) {
+				name := p.Rules[place].Name
+				of := rules[name]
+				for i := range of {
+					of[i] += float64(r[i+1]) / told.Seconds
+				}
+				rules[name] = of
+			}
 		}
 		for _, k := range told.Keys {
 			of := keys[[2]string{k.Rule, k.Key}]
@@ -52,6 +69,12 @@ func CallsOf(processes []bridge.Process) (c Calls) {
 			of.Processes++
 		}
 	}
+	for name, decided := range rules {
+		c.Rules = append(c.Rules, RuleCalls{name, decided})
+	}
+	slices.SortFunc(c.Rules, func(a, b RuleCalls) int { // those first that refuse most
+		return cmp.Or(cmp.Compare(b.Decided[1]+b.Decided[2], a.Decided[1]+a.Decided[2]), cmp.Compare(b.Decided[0], a.Decided[0]), cmp.Compare(a.Rule, b.Rule))
+	})
 	for _, k := range keys {
 		k.Share = k.PerSecond / max(c.Asked, k.PerSecond)
 		c.Keys = append(c.Keys, *k)

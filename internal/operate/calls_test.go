@@ -14,14 +14,15 @@ import (
 // TestCallsOf adds up what five processes tell, of which one is silent and one tells nothing.
 func TestCallsOf(t *testing.T) {
 	t.Parallel()
+	rules := []bridge.ProcessRule{{Name: "s"}, {Name: "r"}}
 	told := func(seconds float64, asked int64, keys ...bridge.KeyCalls) bridge.Process {
-		return bridge.Process{Calls: bridge.ProcessCalls{Seconds: seconds, Asked: asked, Decided: [4]int64{asked, 1, 2, 3}, Keys: keys}}
+		return bridge.Process{Calls: bridge.ProcessCalls{Seconds: seconds, Asked: asked, Decided: [4]int64{asked, 1, 2, 3}, Keys: keys, Rules: [][5]int64{{1, asked, 1, 0, 3}, {0, 0, 0, 2, 0}, {9, 5, 5, 5, 5}, {-1, 5, 5, 5, 5}}}, Rules: rules}
 	}
 	silent := told(1, 1000, bridge.KeyCalls{Rule: "r", Key: "gone", Count: 1000})
 	silent.Silent = true
 	got := CallsOf([]bridge.Process{told(1, 100, bridge.KeyCalls{Rule: "r", Key: "hot", Count: 80}, bridge.KeyCalls{Rule: "s", Key: "hot", Count: 5}),
 		told(2, 100, bridge.KeyCalls{Rule: "r", Key: "hot", Count: 20}), told(4, 0), silent, {}})
-	want := Calls{Processes: 3, Decided: [4]float64{150, 1.75, 3.5, 5.25}, Asked: 150, Keys: []HotKey{
+	want := Calls{Processes: 3, Decided: [4]float64{150, 1.75, 3.5, 5.25}, Asked: 150, Rules: []RuleCalls{{"s", [4]float64{0, 0, 3.5, 0}}, {"r", [4]float64{150, 1.75, 0, 5.25}}}, Keys: []HotKey{
 		{Rule: "r", Key: "hot", PerSecond: 90, Share: 0.6, Processes: 2}, {Rule: "s", Key: "hot", PerSecond: 5, Share: 1.0 / 30, Processes: 1},
 	}}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })); diff != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -50,7 +51,27 @@ type Core struct {
 	// Scanning, if not nil, is called before all keys are looked at, and what it returns afterwards.
 	Scanning func(context.Context) (stop func())
 
-	asked map[[2]string]int64 // the max of the last refusal of a rule and a key, where calls bring it
+	// Changes, if not nil, changes the overrides in place of an editor of the Hash.
+	Changes Editor
+
+	asked   map[[2]string]int64   // the max of the last refusal of a rule and a key, where calls bring it
+	differs map[string]Difference // the rules that processes have in several forms, see [Core.Compare]
+}
+
+// NearShare is the share of its limit from which on a key is near it, if nobody says.
+const NearShare = 0.8
+
+// Of returns a core that asks a limiter of this process about rules of its, by the overrides that it has in force.
+func Of(l *runtime.Limiter, rules []observe.RuleState) *Core {
+	c := &Core{Limiter: l, Near: NearShare}
+	for _, s := range rules {
+		r := Rule{Rule: s.Rule, Place: s.Rule.Source, Reference: s.Rule.Name, AnyKey: true}
+		if s.Rule.Max == 0 {
+			r.ByCall = "by call"
+		}
+		c.Rules = append(c.Rules, r)
+	}
+	return c
 }
 
 // Close gives back what the core was given.
@@ -122,7 +143,7 @@ func (c *Core) limitOf(r Rule, key *runtime.Key) (limit runtime.Limit, standsIn 
 // Hidden returns a key as processes tell it that hide keys by the secret.
 func (c *Core) Hidden(key string) string {
 	if len(c.Secret) == 0 {
-		return key
+		return bridge.LimiterOf(c.Limiter).ToldKey(key)
 	}
 	return spec.HiddenKey(c.Secret, key)
 }
@@ -140,7 +161,16 @@ func (c *Core) AskedBefore(ctx context.Context) {
 	if longest == 0 || c.Max > 0 {
 		return
 	}
-	if refused, err := c.Refused(ctx, min(longest, bridge.KeepRefusals), 0); err == nil {
+	var refused Refusals
+	var err error
+	if since := min(longest, bridge.KeepRefusals); c.Client != nil {
+		refused, err = c.Refused(ctx, since, 0)
+	} else {
+		var minutes []bridge.RefusedMinute
+		minutes, err = bridge.LimiterOf(c.Limiter).RefusedMinutes(ctx, time.Now().Add(-since))
+		refused = RefusalsOf(minutes)
+	}
+	if err == nil {
 		c.asked = refused.Brought()
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime"
@@ -16,20 +15,12 @@ import (
 // An Edit is a change of overrides that somebody wants.
 type Edit struct {
 	override.Edit
-	For   time.Duration // for how long, by the clock of Redis; 0: as Until says
-	Scale float64       // the max is to be this share of the present one; 0: not said
+	Scale float64 // the max is to be this share of the present one; 0: not said
 }
 
 // Edits returns what is to be changed for an edit, of a rule or of all rules whose names start alike, and
 // whether it is of several: the rule then ends with *.
 func (c *Core) Edits(ctx context.Context, e Edit) (all []override.Edit, several bool, err error) {
-	if e.For > 0 {
-		now, err := c.Client.Time(ctx).Result()
-		if err != nil {
-			return nil, false, err
-		}
-		e.Until = now.Add(e.For + time.Second - 1).Truncate(time.Second) // no earlier
-	}
 	start, several := strings.CutSuffix(e.Rule, "*")
 	onlyEnabled := e.Scale == 0 && e.Set == (rule.KeyOverride{Enabled: e.Set.Enabled})
 	if e.Remove || e.Rule == override.All && (onlyEnabled || e.Keys) {
@@ -181,37 +172,4 @@ func (r Rule) AtOnce() int64 {
 		return 0
 	}
 	return r.Burst
-}
-
-// Noted does something after note has written it to the history: what cannot be noted is not done. But
-// a full Redis takes no note, and what is done may free memory: then it is noted afterwards, if it can be.
-func (c *Core) Noted(ctx context.Context, note, do func(context.Context) error) error {
-	unnoted := note(ctx)
-	full := Replied(InFull(unnoted), "OOM")
-	if unnoted != nil && !full {
-		return unnoted
-	}
-	if err := do(ctx); err != nil {
-		return err
-	}
-	if full && note(ctx) != nil {
-		c.warnf("it is in no history, since Redis is full")
-	}
-	return nil
-}
-
-// Note adds to the history what is about to be done to counts.
-func (c *Core) Note(ctx context.Context, r override.Record) error {
-	if c.Hash != "" {
-		editor, err := c.Editor()
-		if err == nil {
-			_, err = editor.Note(ctx, r)
-		}
-		return err
-	}
-	if r.Why != "" {
-		return Wrongf("-m is for the history, which is kept beside the overrides: name the hash with -overrides")
-	}
-	c.warnf("this is in no history: that is kept beside the overrides, see -overrides")
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
@@ -149,26 +148,17 @@ func (c *Core) SelectCallers(callers []*RefusedCaller, text string) []*RefusedCa
 	})
 }
 
-// InForce returns which overrides a key is subject to: those of all limits, of the rule and of one
-// pattern.
+// InForce returns which overrides a key is subject to: those of all limits, of the rule and of one pattern.
 func InForce(entries []Override, r Rule, key *runtime.Key) (found []Override) {
-	now := time.Now()
 	patterns := make(map[string]bool)
-	entries = slices.DeleteFunc(slices.Clone(entries), func(e Override) bool {
-		return e.Rule != override.All && e.Rule != r.Name || e.At(now) == rule.KeyOverride{}
+	found = slices.DeleteFunc(append([]Override{}, entries...), func(e Override) bool {
+		return e.Rule != override.All && e.Rule != r.Name || e.Over()
 	})
-	for _, e := range entries {
-		if e.Keys {
-			patterns[e.Pattern] = true
-		}
+	for _, e := range found {
+		patterns[e.Pattern] = patterns[e.Pattern] || e.Keys
 	}
 	best, is := Matching(patterns, key.Pattern())
-	for _, e := range entries {
-		if !e.Keys || is && e.Pattern == best {
-			found = append(found, e)
-		}
-	}
-	return found
+	return slices.DeleteFunc(found, func(e Override) bool { return e.Keys && (!is || e.Pattern != best) })
 }
 
 // A lookup is for keys that hold one of some texts.

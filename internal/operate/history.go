@@ -1,10 +1,9 @@
 package operate
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"slices"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -18,25 +17,60 @@ type Past struct {
 	Most           int
 }
 
+// A Record is one of these changes.
+type Record struct{ override.Record }
+
+// MarshalJSON has what a field of the hash said before and after as it stands there, or a text if that was no JSON.
+func (r Record) MarshalJSON() ([]byte, error) {
+	return encoded(struct {
+		ID      int64           `json:"id"`
+		At      time.Time       `json:"at"`
+		Who     string          `json:"who"`
+		Why     string          `json:"why"`
+		Rule    string          `json:"rule"`
+		Pattern *string         `json:"pattern"`
+		Before  json.RawMessage `json:"before"`
+		After   json.RawMessage `json:"after"`
+		Undoes  int64           `json:"undoes,omitempty"`
+		Did     string          `json:"did,omitempty"`     // if it was no change of overrides
+		Several int             `json:"several,omitempty"` // overrides that it has changed: before and after are null
+	}{r.ID, r.At, r.Who, r.Why, r.Rule, patternOf(r.Target), JSONOf(r.Before), JSONOf(r.After), r.Undoes, r.Did, r.Several})
+}
+
+// JSONOf returns what a field of the hash said, which may have been nothing, or no JSON.
+func JSONOf(text string) json.RawMessage {
+	if text == "" {
+		return json.RawMessage("null")
+	}
+	if !json.Valid([]byte(text)) {
+		quoted, _ := json.Marshal(text)
+		return quoted
+	}
+	return json.RawMessage(text)
+}
+
 // History returns the changes that operators have made, the last one first, and how many there are.
-func (c *Core) History(ctx context.Context, p Past) (found []override.Record, all int, err error) {
-	editor, err := c.Editor()
+func (c *Core) History(ctx context.Context, p Past) (found []Record, all int, err error) {
+	editor, err := c.changes()
 	if err != nil {
 		return nil, 0, err
 	}
-	now, err := c.Client.Time(ctx).Result()
-	if err != nil {
-		return nil, 0, err
+	var now time.Time
+	if p.Since > 0 || p.Until > 0 {
+		if now, err = c.Client.Time(ctx).Result(); err != nil {
+			return nil, 0, err
+		}
 	}
-	if found, err = editor.History(ctx, 0); err != nil {
-		return nil, 0, err
-	}
+	records, err := editor.History(ctx, 0)
 	texts := Spellings(p.Key)
-	found = slices.DeleteFunc(found, func(r override.Record) bool {
+	for _, r := range records {
 		age := now.Sub(r.At)
-		return p.Since > 0 && age > p.Since || age < p.Until || p.Who != "" && !alike(r.Who, p.Who) || (p.Rule != "" || p.Key != "") && !p.concerns(&r, texts)
-	})
-	return found[:min(len(found), p.Most)], len(found), nil
+		if p.Since > 0 && age > p.Since || p.Until > 0 && age < p.Until || p.Who != "" && !alike(r.Who, p.Who) || (p.Rule != "" || p.Key != "") && !p.concerns(&r, texts) {
+			continue
+		}
+		found = append(found, Record{r})
+	}
+	return found[:min(len(found), p.Most)], len(found), err
 }
 
 // concerns reports whether a change is of the rule and the key that are asked for.
@@ -58,27 +92,22 @@ func alike(text, asked string) bool {
 	return text == asked || is && strings.HasPrefix(text, start)
 }
 
-// Undo takes a change back, or the last one for 0. Before it takes back that of somebody else it asks, if
-// ask is not nil; and none that was made meanwhile. With Try it says which one it would take back.
-func (c *Core) Undo(ctx context.Context, id int64, by override.Edit, ask func(override.Record) error) (undone override.Record, err error) {
-	editor, err := c.Editor()
+// Undo takes a change back, or the last one for 0, unless check returns an error for it; and none that was made
+// meanwhile. With Try it says which one it would take back.
+func (c *Core) Undo(ctx context.Context, id int64, by override.Edit, check func(override.Record) error) (Record, error) {
+	editor, err := c.changes()
 	if err != nil {
-		return undone, err
+		return Record{}, err
 	}
 	try := by.Try
 	by.Try = true
-	undone, err = editor.Undo(ctx, id, by)
+	undone, err := editor.Undo(ctx, id, by)
 	if err == nil && !try {
-		if undone.Who != by.Who && ask != nil {
-			if err := ask(undone); err != nil {
-				return undone, err
-			}
+		if err := check(undone); err != nil {
+			return Record{undone}, err
 		}
 		by.Try = false
-		undone, err = editor.Undo(ctx, undone.ID, by)
+		undone, err = editor.Undo(ctx, cmp.Or(undone.ID, id), by)
 	}
-	if errors.Is(err, override.ErrNoRecord) {
-		err = Failure{true, fmt.Sprintf("%v; ratectl history lists those that there are", err)}
-	}
-	return undone, err
+	return Record{undone}, err
 }

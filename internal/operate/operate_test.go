@@ -2,7 +2,6 @@ package operate
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -90,7 +89,7 @@ func TestChanges(t *testing.T) {
 		return []int64{done.ID}
 	}
 	edit(Edit{Edit: toMax("shop.Buy", 10)}, "ada", "")
-	edit(Edit{Edit: override.Edit{Target: override.Target{Rule: "shop.*"}}, Scale: 0.5, For: time.Hour}, "bob", "")
+	edit(Edit{Edit: override.Edit{Target: override.Target{Rule: "shop.*"}, For: time.Hour}, Scale: 0.5}, "bob", "")
 	edit(Edit{Edit: override.Edit{Target: override.Target{Rule: "shop.Buy", Pattern: "acme", Keys: true}, Block: true}}, "ada", "")
 	edit(Edit{Edit: toMax("none*", 1)}, "", `no rule that starts with "none"`)
 	edit(Edit{Edit: toMax("shop.By", 1)}, "", `did you mean "shop.Buy"`)
@@ -130,13 +129,13 @@ func TestChanges(t *testing.T) {
 	if _, err := c.Undo(ctx, 2, override.Edit{Who: "ada"}, func(r override.Record) error { return no }); err != no {
 		t.Errorf("an undo of somebody else's change is not asked about: %v", err)
 	}
-	if r, err := c.Undo(ctx, 2, override.Edit{Who: "bob"}, nil); err != nil || r.Several != 2 {
+	if r, err := c.Undo(ctx, 2, override.Edit{Who: "bob"}, func(override.Record) error { return nil }); err != nil || r.Several != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if max := c.maxOf(t, "shop.Buy"); max != 10 {
 		t.Errorf("after the undo the max is %d", max)
 	}
-	if _, err := c.Undo(ctx, 99, override.Edit{}, nil); !errors.As(err, new(Failure)) {
+	if _, err := c.Undo(ctx, 99, override.Edit{}, nil); !errors.Is(err, override.ErrNoRecord) {
 		t.Error(err)
 	}
 	if len(*warned) > 0 {
@@ -255,27 +254,41 @@ func TestExportAndImport(t *testing.T) {
 	}
 }
 
-// TestNoted wants that what cannot be noted is not done, and that what frees memory in a full Redis is.
-func TestNoted(t *testing.T) {
+// TestClear wants that what cannot be noted is not done, and that what frees memory in a full Redis is.
+func TestClear(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	c, warned := newCore(t, client)
-	did := 0
-	noted := func() error {
-		return c.Noted(t.Context(), func(ctx context.Context) error {
-			return c.Note(ctx, override.Record{Did: "reset", Target: override.Target{Rule: "list"}})
-		}, func(context.Context) error { did++; return nil })
+	ann := runtime.NewKey().AddString("ann")
+	used := func() int64 {
+		k, err := c.State(t.Context(), c.Rules[0], ann)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k.Used
 	}
-	if err := noted(); err != nil || did != 1 {
-		t.Errorf("%d times, %v", did, err)
+	reset := func() error {
+		before, err := c.State(t.Context(), c.Rules[0], ann)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Clear(t.Context(), Reset, c.Rules[0], ann, before, override.Record{Who: "ada"})
 	}
+	c.buy(t, "ann", 5)
+	if err := reset(); err != nil || used() != 0 {
+		t.Errorf("%d used, %v", used(), err)
+	}
+	if found, _, err := c.History(t.Context(), Past{Most: 9, Key: "ann"}); err != nil || len(found) != 1 || found[0].Did != Reset || found[0].Before != "refused, 4 used" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	c.buy(t, "ann", 3)
 	client.ConfigSet(t.Context(), "min-replicas-to-write", "1")
-	if err := noted(); err == nil || did != 1 || RefusesWrites(InFull(err)) == "" {
-		t.Errorf("%d times, %v", did, err)
+	if err := reset(); err == nil || used() != 3 || RefusesWrites(InFull(err)) == "" {
+		t.Errorf("%d used, %v", used(), err)
 	}
 	client.ConfigSet(t.Context(), "min-replicas-to-write", "0")
 	client.ConfigSet(t.Context(), "maxmemory", "1mb")
-	if err := noted(); err != nil || did != 2 || len(*warned) != 1 {
-		t.Errorf("%d times, %v, %q", did, err, *warned)
+	if err := reset(); err != nil || used() != 0 || len(*warned) != 1 {
+		t.Errorf("%d used, %v, %q", used(), err, *warned)
 	}
 }

@@ -3,13 +3,11 @@ package operate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
-	"strings"
+	"math"
 	"time"
 
-	"github.com/rategen/rategen/internal/printed"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/override"
@@ -103,7 +101,40 @@ func (c *Core) OverridesNow(ctx context.Context) (runtime.Overrides, error) {
 	return override.Redis(c.Client, c.Hash).Overrides(ctx)
 }
 
-// Editor returns an editor of the overrides.
+// An Editor changes overrides, and knows what they say, as an [override.Editor].
+type Editor interface {
+	Edit(ctx context.Context, e override.Edit) (override.Edited, error)
+	Undo(ctx context.Context, id int64, by override.Edit) (override.Record, error)
+	List(ctx context.Context) ([]override.Entry, error)
+	History(ctx context.Context, n int) ([]override.Record, error)
+	Note(ctx context.Context, r override.Record) (id int64, err error)
+}
+
+// changes returns what changes the overrides.
+func (c *Core) changes() (Editor, error) {
+	if c.Changes != nil {
+		return c.Changes, nil
+	}
+	return c.Editor()
+}
+
+// ErrNothing is the error of an edit that is to take back what there is not.
+var ErrNothing = errors.New("there was nothing to take back")
+
+// Edit changes the overrides. With [ErrNothing] it returns what there is.
+func (c *Core) Edit(ctx context.Context, e override.Edit) (done override.Edited, err error) {
+	editor, err := c.changes()
+	if err != nil {
+		return done, err
+	}
+	done, err = editor.Edit(ctx, e)
+	if err == nil && !done.Found && (e.Remove || len(e.Clear) > 0) {
+		err = ErrNothing
+	}
+	return done, err
+}
+
+// Editor returns an editor of the hash.
 func (c *Core) Editor() (*override.Editor, error) {
 	if c.Hash == "" {
 		return nil, Wrongf("which hash has the overrides? Name the key that the programs give to override.Redis, with -overrides or RATECTL_OVERRIDES")
@@ -119,37 +150,34 @@ func (c *Core) declared() (rules []*runtime.Rule) {
 	return rules
 }
 
-// An Override is one of the hash, and the last change of it that the history has, or nil.
-type Override struct {
-	override.Entry
-	Last *override.Record
-}
-
 // Overrides returns the overrides in the hash, and who has made each.
 func (c *Core) Overrides(ctx context.Context) ([]Override, error) {
-	editor, err := c.Editor()
+	records, _, unread := c.History(ctx, Past{Most: math.MaxInt})
+	all, err := c.OverridesBy(ctx, records)
+	if err == nil && unread != nil { // what is in force is known without
+		c.warnf("who has made the overrides is not known: %v", InFull(unread))
+	}
+	return all, err
+}
+
+// OverridesBy is Overrides, of which the history has records.
+func (c *Core) OverridesBy(ctx context.Context, records []Record) ([]Override, error) {
+	editor, err := c.changes()
 	if err != nil {
 		return nil, err
 	}
 	entries, err := editor.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	records, err := editor.History(ctx, 0)
-	if err != nil { // what is in force is known without
-		c.warnf("who has made the overrides is not known: %v", InFull(err))
-	}
 	last := make(map[override.Target]*override.Record)
 	for i := len(records) - 1; i >= 0; i-- {
 		for t := range records[i].Targets() {
-			last[t] = &records[i]
+			last[t] = &records[i].Record
 		}
 	}
 	all := make([]Override, len(entries))
 	for i, e := range entries {
 		all[i] = Override{e, last[e.Target]}
 	}
-	return all, nil
+	return all, err
 }
 
 // Deciding returns the overrides by which calls are decided: none if the hash is not named, or the
@@ -164,18 +192,4 @@ func (c *Core) Deciding(ctx context.Context) ([]Override, error) {
 // OwnOf returns what an override says of the rule, and not of its keys.
 func OwnOf(o rule.Override) rule.KeyOverride {
 	return rule.KeyOverride{Enabled: o.Enabled, Max: o.Max, Window: o.Window, Mode: o.Mode}
-}
-
-// TargetText names what an override is for.
-func TargetText(t override.Target) string {
-	if t.Rule == override.All {
-		return "all limits"
-	}
-	if !t.Keys && strings.HasSuffix(t.Rule, "*") {
-		return "rules " + printed.Text(t.Rule)
-	}
-	if t.Keys && t.Pattern != "" {
-		return fmt.Sprintf("%s of rule %s", printed.Text(t.Pattern), printed.Text(t.Rule))
-	}
-	return "rule " + printed.Text(t.Rule)
 }

@@ -28,7 +28,8 @@ type State struct {
 	ResetMS   int64    `json:"reset_after_ms"`
 	Past      []Period `json:"past,omitempty"`                // the last periods, the last one first
 	StandsIn  bool     `json:"max_of_last_refusal,omitempty"` // that is the limit, since each call brings its own
-	Permits   bool     `json:"-"`                             // they come back when calls end, and RetryMS is at most when
+	Permits   bool     `json:"permits,omitempty"`             // they come back when calls end, and RetryMS is at most when
+	Differs   string   `json:"differs,omitempty"`             // what processes have declared of the rule, if not all the same
 	share     float64  // used of the limit
 }
 
@@ -60,17 +61,16 @@ func (s State) Refuses() bool { return slices.Contains([]string{Refused, Held, B
 
 // State returns what a call of a cost of 1 would find now, also of a key that another program has written.
 func (c *Core) State(ctx context.Context, r Rule, key *runtime.Key) (State, error) {
-	k := State{Rule: r.Name, Key: key.Pattern(), Shadow: c.Shadows(r, key), Window: r.Per(), Permits: algorithm.RowOf(r.Algorithm).Is(algorithm.Lends)}
+	k := State{Rule: r.Name, Key: key.Pattern(), Shadow: c.Shadows(r, key), Window: r.Per(), Differs: c.differs[r.Name].Limits(), Permits: algorithm.RowOf(r.Algorithm).Is(algorithm.Lends)}
 	limit, standsIn := c.limitOf(r, key)
 	usages, err := c.Limiter.Usage(ctx, limit)
-	on := c.Modes.Enabled
 	if runtime.ClassOf(err) == observe.ClassWrongType {
 		return State{Rule: r.Name, Key: k.Key, State: Broken}, nil
 	}
 	if err != nil {
 		return State{}, err
 	}
-	if len(usages) == 0 || on != nil && !*on {
+	if len(usages) == 0 {
 		k.State, k.RetryMS = Off, new(int64)
 		return k, nil
 	}
@@ -83,7 +83,10 @@ func (c *Core) State(ctx context.Context, r Rule, key *runtime.Key) (State, erro
 
 // judge sets what a usage says.
 func (s *State) judge(found runtime.Usage, holds bool, near float64) {
-	s.ResetMS, s.Used = found.ResetAfter.Milliseconds(), found.Limit-found.Remaining
+	s.ResetMS, s.Used, s.Shadow = found.ResetAfter.Milliseconds(), found.Limit-found.Remaining, s.Shadow || !found.Mode.Refuses()
+	if found.Period == rule.NoPeriod {
+		s.Window = ShortDuration(found.Window)
+	}
 	for _, p := range found.Past {
 		s.Past = append(s.Past, Period(p))
 	}

@@ -156,60 +156,47 @@ func (a *actions) names() []string {
 // do carries an action out. The limits are those of the key on each rule of the
 // name.
 func (a *actions) do(ctx context.Context, act Action, key *runtime.Key, who string) error {
+	defer a.page.overridesCache.forget()
 	if !act.Kind.edits() {
 		for _, found := range a.page.named(act.Rule) {
-			if err := a.end(ctx, act, &found, key, who); err != nil {
+			by := override.Record{Who: who}
+			if found.core.Changes = a.editor; a.editor != nil {
+				by.Why = act.Why
+			}
+			before, err := found.core.State(ctx, found.rule, key)
+			if err == nil {
+				err = found.core.Clear(ctx, string(act.Kind), found.rule, key, before, by)
+			}
+			if err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	defer a.page.overridesCache.forget()
-	by := override.Edit{Who: who, Why: act.Why}
-	if act.Kind == Undo {
-		return a.undo(ctx, act, by)
+	core := &operate.Core{Changes: a.editor}
+	if act.Kind == Undo { // the viewer's right was decided about the rule
+		_, err := core.Undo(ctx, act.Change, override.Edit{Who: who, Why: act.Why}, func(r override.Record) error {
+			if r.Rule != act.Rule {
+				return badRequest("change %d is not one of rule %.80q", act.Change, act.Rule)
+			}
+			return nil
+		})
+		return err
 	}
 	e := act.edit(key)
-	e.Who, e.Why = by.Who, by.Why
-	done, err := a.editor.Edit(ctx, e)
-	if err == nil && !done.Found && (e.Remove || len(e.Clear) > 0) {
-		return failure{http.StatusConflict, fmt.Sprintf("there was nothing to take back: %s", act.absent())}
+	e.Who, e.Why = who, act.Why
+	_, err := core.Edit(ctx, e)
+	if err == operate.ErrNothing {
+		return failure{http.StatusConflict, fmt.Sprintf("%v: %s", err, act.absent())}
 	}
 	return err
 }
 
-// end resets or releases the key of a rule. The history has it first: what cannot be noted is
-// not done.
-func (a *actions) end(ctx context.Context, act Action, found *namedRule, key *runtime.Key, who string) error {
-	limit := operate.LimitOf(found.Rule, key)
-	if a.editor != nil {
-		defer a.page.overridesCache.forget()
-		note := override.Record{Who: who, Why: act.Why, Target: override.Target{Rule: act.Rule, Pattern: key.Pattern(), Keys: true}, Did: string(act.Kind)}
-		asked, _ := found.usageLimit(key, nil)
-		usages, err := found.limiter.Usage(ctx, asked)
-		if err != nil { // what is broken is a reason for a reset
-			note.Before = "not known: " + runtime.ClassOf(err).String()
-		} else if len(usages) > 0 {
-			note.Before = fmt.Sprintf("%d used", usages[0].Limit-usages[0].Remaining)
-		}
-		if _, err := a.editor.Note(ctx, note); err != nil {
-			return err
-		}
-	}
-	if act.Kind == Release {
-		return found.limiter.Release(ctx, limit)
-	}
-	return found.limiter.Reset(ctx, limit)
-}
-
 // edit returns what an action changes about the overrides.
 func (act *Action) edit(key *runtime.Key) override.Edit {
-	e := override.Edit{Target: override.Target{Rule: act.Rule}, Endless: act.Endless}
+	e := override.Edit{Target: override.Target{Rule: act.Rule}, For: act.For, Endless: act.Endless}
 	if act.Kind.ofKey() {
 		e.Pattern, e.Keys = key.Pattern(), true
-	}
-	if act.For > 0 {
-		e.Until = time.Now().Add(act.For).Truncate(time.Second)
 	}
 	switch act.Kind {
 	case Change, ChangeKey:
@@ -230,19 +217,4 @@ func (act *Action) edit(key *runtime.Key) override.Edit {
 		e.Remove = true
 	}
 	return e
-}
-
-// undo takes a change back, if it is one of the rule that was asked for: about that
-// the viewer's right was decided.
-func (a *actions) undo(ctx context.Context, act Action, by override.Edit) error {
-	by.Try = true
-	record, err := a.editor.Undo(ctx, act.Change, by)
-	if err == nil && record.Rule != act.Rule {
-		return badRequest("change %d is not one of rule %.80q", act.Change, act.Rule)
-	}
-	if err == nil {
-		by.Try = false
-		_, err = a.editor.Undo(ctx, act.Change, by)
-	}
-	return err
 }

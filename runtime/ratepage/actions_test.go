@@ -38,8 +38,8 @@ func (n *notebook) Edit(_ ctx, e override.Edit) (override.Edited, error) {
 	} else {
 		text += " " + override.Change{Values: override.Values{KeyOverride: e.Set, Block: e.Block, Allow: e.Allow}}.String()
 	}
-	if !e.Until.IsZero() {
-		text += " for " + time.Until(e.Until).Round(time.Minute).String()
+	if e.For > 0 {
+		text += " for " + e.For.String()
 	}
 	if e.Endless {
 		text += " endless"
@@ -116,8 +116,8 @@ func TestActions(t *testing.T) {
 		t.Errorf("after its release: %v", err)
 	}
 	want := []string{
-		`reset of r key "a%3Ab%2A", which was 1 used, by ada (8)`,
-		`release of peer key "a%3Ab%2A", which was 1 used, by ada`,
+		`reset of r key "a%3Ab%2A", which was refused, 1 used, by ada (8)`,
+		`release of peer key "a%3Ab%2A", which was held, 1 used, by ada`,
 		`r {"max":7,"window":"1.5s"} by ada`,
 		`r {"max":0} by ada`,
 		`r key "a%3Ab%2A" {"block":true} by ada`,
@@ -264,12 +264,18 @@ func TestOverrides(t *testing.T) {
 		shown  string
 	}{{WithKeys(), "m•••y"}, {WithPlainKeys(), "mallory"}} {
 		page := New(keys.option, WithActions(func(*http.Request, Action) (string, error) { return "ada", nil }, editor))
-		v := decoded[overridesView](t, ask(page, "GET", "/api/overrides", ""))
-		if len(v.Entries) != 2 || *v.Entries[0].Key != keys.shown || !v.Entries[0].Until.Equal(end) || !strings.HasPrefix(v.Entries[0].Says, `{"block":true`) || v.Entries[0].Over || v.Entries[1].Key != nil || !v.Entries[1].Over {
-			t.Errorf("entries %+v", v.Entries)
+		v := decoded[struct{ Entries, History []map[string]any }](t, ask(page, "GET", "/api/overrides", ""))
+		ends := end.Format(time.RFC3339Nano)
+		want := []map[string]any{
+			{"rule": "r", "pattern": keys.shown, "block": true, "until": ends, "says": map[string]any{"block": true, "until": end.UTC().Format(time.RFC3339Nano)}},
+			{"rule": "r", "pattern": nil, "max": 7.0, "over": true, "until": time.Unix(1e9, 0).Format(time.RFC3339Nano), "says": map[string]any{"max": 7.0, "until": "2001-09-09T01:46:40Z"}},
 		}
-		if h := v.History; len(h) != 1 || h[0].ID != 3 || *h[0].Key != keys.shown || h[0].Who != "ada" || h[0].Why != "ticket 7" || h[0].After != `{"block":true}` {
-			t.Errorf("history %+v", h)
+		if diff := cmp.Diff(want, v.Entries); diff != "" {
+			t.Error(diff)
+		}
+		want = []map[string]any{{"id": 3.0, "at": "0001-01-01T00:00:00Z", "rule": "r", "pattern": keys.shown, "who": "ada", "why": "ticket 7", "before": nil, "after": map[string]any{"block": true}}}
+		if diff := cmp.Diff(want, v.History); diff != "" {
+			t.Error(diff)
 		}
 	}
 	page := New(WithActions(func(*http.Request, Action) (string, error) { return "ada", nil }, editor))

@@ -33,9 +33,9 @@
 //   - GET api/stream: server-sent events: a state, the rules, then each second a frame:
 //     point with the calls n of all rules in so many seconds, and rows of the rules that
 //     changed.
-//   - GET api/keys?rule=R&key=K: limits, each with allowed, blocked, blocked_by (rule,
-//     override, or peer: see [runtime.Limiter.Hold]), limit, remaining, retry_after_ms
-//     (null: never), reset_after_ms and held_by, of permits; with max=N where calls bring it.
+//   - GET api/keys?rule=R&key=K: limits, each with state (off, ok, unknown, near, refused, held, blocked or broken),
+//     limit, used, remaining, window, retry_after_ms (null: never), reset_after_ms and held_by, of permits; with max=N
+//     where calls bring it. Without a rule they are those of all rules that concern the key.
 //   - POST api/actions: a body {"action": "reset", "rule": "R", "key": "K"}, with max and
 //     window_ms for override and override_key, change for undo; for_ms or "endless": true, and why.
 //

@@ -44,9 +44,9 @@ func TestFindKey(t *testing.T) {
 	v := decoded[keyView](t, ask(page, "GET", "/api/keys?key=acme", ""))
 	var got []string
 	for _, l := range v.Limits {
-		got = append(got, fmt.Sprint(l.Rule, " ", l.Used, " ", l.Allowed, " ", l.Unknown))
+		got = append(got, fmt.Sprint(l.Rule, " ", l.Used, " ", l.State.State))
 	}
-	if diff := cmp.Diff([]string{"r004 5 false false", "r003 2 true false", "r007 3 true true"}, got); diff != "" || v.Others != 197 {
+	if diff := cmp.Diff([]string{"r004 5 refused", "r007 3 unknown", "r003 2 ok"}, got); diff != "" || v.Others != 197 {
 		t.Errorf("%d others (-want +got):\n%s", v.Others, diff)
 	}
 	if w := ask(page, "GET", "/api/keys", ""); w.Code != 400 || !strings.Contains(w.Body.String(), "name a rule, or the key") {

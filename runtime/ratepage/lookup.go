@@ -12,200 +12,161 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// A namedRule is a rule and the limiter that it is registered with.
+// A namedRule is a rule as it holds now, and its limiter.
 type namedRule struct {
 	observe.RuleState
-	limiter *runtime.Limiter
+	core *operate.Core
+	rule operate.Rule
+}
+
+// registered returns the rules of all limiters.
+func (p *Page) registered() (all []namedRule) {
+	for _, l := range p.all() {
+		states := l.Rules()
+		core := operate.Of(l, states)
+		for i, s := range states {
+			all = append(all, namedRule{s, core, core.Rules[i]})
+		}
+	}
+	return all
 }
 
 // named returns the rules of a name. They differ in where they are declared.
-func (p *Page) named(name string) (found []namedRule) {
-	for _, l := range p.all() {
-		for _, s := range l.Rules() {
-			if s.Rule.Name == name {
-				found = append(found, namedRule{s, l})
-			}
-		}
-	}
-	return found
-}
-
-// usageLimit returns the limit of a key of which the usage is asked, and its max. Where each call
-// brings its own it is that of the last refusal, or one that no call exceeds.
-func (r *namedRule) usageLimit(key *runtime.Key, brought map[[2]string]int64) (limit runtime.Limit, most int64) {
-	limit = operate.LimitOf(r.Rule, key)
-	if !byCall(r.Rule) {
-		return limit, r.Rule.Max
-	}
-	most, is := brought[[2]string{r.Rule.Name, bridge.LimiterOf(r.limiter).ToldKey(key.String())}]
-	if !is {
-		most = rule.MaxLog
-	}
-	return limit.WithMax(most), most
+func (p *Page) named(name string) []namedRule {
+	return slices.DeleteFunc(p.registered(), func(f namedRule) bool { return f.Rule.Name != name })
 }
 
 // A keyView is what is left for a key.
 type keyView struct {
 	Rule   string      `json:"rule"`
 	Key    string      `json:"key"`
-	Limits []limitView `json:"limits"`           // of each rule of the name; of no name: of rules that concern the key
+	Limits []limitView `json:"limits"`           // of each rule of the name; of no name: of rules that concern the key, the worst first
 	Others int         `json:"others,omitempty"` // rules that have counted nothing for the key
 }
 
-// A limitView is what one rule would decide about a call of a cost of 1 now.
+// A limitView is what a call of a cost of 1 would find now of one rule.
 type limitView struct {
-	Rule   string `json:"rule,omitempty"` // if no rule was asked for
-	Source string `json:"source"`
-	Error  string `json:"error,omitempty"` // the class of a failure: nothing else is known
-	// Counted is false if the key has no limit: it is switched off.
-	Counted bool `json:"counted"`
-	Allowed bool `json:"allowed"`
-	// Unknown says that each call brings its max, so nobody knows whether the next one is allowed.
-	Unknown bool `json:"unknown,omitempty"`
-	Blocked bool `json:"blocked"`
-	// By says what refuses each call, if something does: override, which blocks the key or
-	// admits none, rule, by its Block, or peer, by an answer.
-	By        string `json:"blocked_by,omitempty"`
-	Shadow    bool   `json:"shadow"`
-	Limit     int64  `json:"limit"`
-	Used      int64  `json:"used"`
-	Remaining int64  `json:"remaining"`
-	// WindowMS is the time that the max refers to. Period is its name if it is one of the
-	// calendar.
-	WindowMS float64 `json:"window_ms"`
-	Period   string  `json:"period,omitempty"`
-	// Past is what was used of the last periods, the last one first.
-	Past []int64 `json:"past,omitempty"`
-	// RetryMS and ResetMS are the times until the next call is admitted and until
-	// the limit is whole again. RetryMS is null if no call ever is.
-	RetryMS *float64 `json:"retry_after_ms"`
-	ResetMS float64  `json:"reset_after_ms"`
-	// Permits says that the limit is of calls at a time: RetryMS is when it has room at the latest, unless
-	// those who hold permits renew them. Holders are who they are, the first one first.
-	Permits bool             `json:"permits,omitempty"`
-	Holders []operate.Holder `json:"held_by,omitempty"`
+	operate.State
+	Source  string           `json:"source"`
+	Error   string           `json:"error,omitempty"`   // the class of a failure: nothing else is known
+	Holders []operate.Holder `json:"held_by,omitempty"` // of permits, the first one first
 	// Shares are those that have used most of late, of a limit that they divide, and SharesTotal how many there are.
 	Shares      []operate.Tenant `json:"shares,omitempty"`
 	SharesTotal int64            `json:"shares_total,omitempty"`
 }
 
-// serveKey answers with what is left for the key of a rule. It charges nothing.
+// serveKey answers with what is left for the key of a rule, or without one of all rules. It charges nothing.
 func (p *Page) serveKey(w http.ResponseWriter, r *http.Request) {
-	q, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil { // it would be as if the key had been left out
-		writeFailure(w, badRequest("the address of the request is wrong: %v: write a %% of a key as %%25", err))
-		return
-	}
-	for name := range q {
-		if !slices.Contains([]string{"rule", "key", "max"}, name) {
-			writeFailure(w, badRequest("unknown parameter %.80q: there are rule, key and max", name))
-			return
-		}
-	}
-	v := keyView{Rule: q.Get("rule"), Limits: []limitView{}}
-	key, err := rule.ParseKey(q.Get("key"))
-	found := p.named(v.Rule)
-	if v.Rule != "" && len(found) == 0 {
-		err = unknownRule(v.Rule)
-	} else if v.Rule == "" && err == nil && key.String() == "" {
-		err = badRequest("name a rule, or the key of a caller")
-	}
+	v, err := p.look(r)
 	if err != nil {
 		writeFailure(w, err)
 		return
 	}
-	v.Key = keyText(key.String())
-	if v.Rule == "" {
-		p.findKey(r.Context(), &v, key)
-		p.nameHolders(r.Context(), &v, key)
-		writeJSON(w, http.StatusOK, encode(v))
-		return
-	}
-	for _, f := range found {
-		limit, asked := operate.LimitOf(f.Rule, key), f.Rule.Max
-		if byCall(f.Rule) {
-			n, err := strconv.ParseInt(q.Get("max"), 10, 64)
-			if err != nil || n < 0 {
-				writeFailure(w, badRequest("each call of rule %.80q brings a max of its own: say by the parameter max which one this caller has", f.Rule.Name))
-				return
-			}
-			limit, asked = limit.WithMax(n), n
-		}
-		usages, err := f.limiter.Usage(r.Context(), limit)
-		if err != nil {
-			writeFailure(w, err)
-			return
-		}
-		of := limitViewOf(&f, asked, usages)
-		if of.Shares, of.SharesTotal, err = operate.Tenants(r.Context(), f.limiter, f.Rule, key); err != nil {
-			writeFailure(w, err)
-			return
-		}
-		for i := range of.Shares {
-			of.Shares[i].Name = p.shownKey(of.Shares[i].Name)
-		}
-		v.Limits = append(v.Limits, of)
-	}
-	p.nameHolders(r.Context(), &v, key)
 	writeJSON(w, http.StatusOK, encode(v))
 }
 
-// nameHolders says of limits of permits whose calls hold them. Without the right to read that, nobody is named.
-func (p *Page) nameHolders(ctx context.Context, v *keyView, key *runtime.Key) {
-	if !slices.ContainsFunc(v.Limits, func(l limitView) bool { return l.Permits && l.Used > 0 }) {
-		return
+func (p *Page) look(r *http.Request) (v keyView, err error) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil { // it would be as if the key had been left out
+		return v, badRequest("the address of the request is wrong: %v: write a %% of a key as %%25", err)
 	}
-	processes, _ := p.reports(ctx)
-	for i := range v.Limits {
-		l := &v.Limits[i]
-		for _, f := range p.named(cmp.Or(l.Rule, v.Rule)) {
-			if l.Permits && f.Rule.Source == l.Source {
-				l.Holders = operate.HoldersOf(processes, f.Rule.Name, key.String(), bridge.LimiterOf(f.limiter).ToldKey(key.String()))
-			}
+	for name := range q {
+		if !slices.Contains([]string{"rule", "key", "max"}, name) {
+			return v, badRequest("unknown parameter %.80q: there are rule, key and max", name)
 		}
 	}
+	key, err := rule.ParseKey(q.Get("key"))
+	if err != nil {
+		return v, err
+	}
+	v = keyView{Rule: q.Get("rule"), Key: keyText(key.String()), Limits: []limitView{}}
+	found := p.registered()
+	if v.Rule != "" {
+		found, err = ofRule(found, v.Rule, q.Get("max"))
+	} else if found = slices.DeleteFunc(found, func(f namedRule) bool { return f.KeyParts != 0 && f.KeyParts != 1+strings.Count(v.Key, ":") }); v.Key == "" {
+		err = badRequest("name a rule, or the key of a caller")
+	}
+	if err != nil {
+		return v, err
+	}
+	all, err := p.limits(r.Context(), found, key)
+	if v.Rule != "" {
+		v.Limits = all
+		for i, f := range found {
+			if err == nil {
+				all[i].Shares, all[i].SharesTotal, err = operate.Tenants(r.Context(), f.core.Limiter, f.Rule, key)
+			}
+			for n := range all[i].Shares {
+				all[i].Shares[n].Name = p.shownKey(all[i].Shares[n].Name)
+			}
+		}
+		return v, err
+	}
+	for i, f := range found {
+		if l := all[i]; l.Error != "" || l.Used > 0 || l.Refuses() || f.overrides(l.State) {
+			v.Limits = append(v.Limits, l)
+		}
+	}
+	v.Others = len(p.rules()) - len(v.Limits)
+	slices.SortStableFunc(v.Limits, func(a, b limitView) int { return operate.Worse(a.State, b.State) })
+	return v, nil
 }
 
-// limitViewOf shows what is left for a key whose calls ask for a max. Without a usage it has
-// no limit.
-func limitViewOf(f *namedRule, asked int64, usages []runtime.Usage) limitView {
-	if len(usages) == 0 {
-		return limitView{Source: f.Rule.Source, Allowed: true, RetryMS: new(0.0)}
+// ofRule returns the rules of a name, of which calls that bring a max bring this one.
+func ofRule(all []namedRule, name, most string) ([]namedRule, error) {
+	found := slices.DeleteFunc(all, func(f namedRule) bool { return f.Rule.Name != name })
+	if len(found) == 0 {
+		return nil, unknownRule(name)
 	}
-	u := &usages[0]
-	v := limitView{
-		Source: f.Rule.Source, Counted: true, Allowed: u.RetryAfter == 0 || !u.Mode.Refuses(), Shadow: !u.Mode.Refuses(),
-		Permits: f.Rule.Algorithm == runtime.Concurrency, Limit: u.Limit, Used: u.Limit - u.Remaining, Remaining: u.Remaining, WindowMS: milliseconds(u.Window), ResetMS: milliseconds(u.ResetAfter),
+	for i, f := range found {
+		if !byCall(f.Rule) {
+			continue
+		}
+		core := *f.core
+		if core.Max, _ = strconv.ParseInt(most, 10, 64); core.Max < 1 {
+			return nil, badRequest("each call of rule %.80q brings a max of its own: say by the parameter max which one this caller has", name)
+		}
+		found[i].core = &core
 	}
-	if u.Period != rule.NoPeriod {
-		v.Period = u.Period.String()
+	return found, nil
+}
+
+// overrides reports whether a state shows that an override is for the key alone.
+func (f *namedRule) overrides(s operate.State) bool {
+	return f.Keys > 0 && f.Enabled && (s.State == operate.Off || s.Limit != nil && *s.Limit != f.Max && !byCall(f.Rule) && f.Rule.Burst == 0)
+}
+
+// limits returns what is left for a key by each of some rules. The error is the first of those that they say.
+func (p *Page) limits(ctx context.Context, found []namedRule, key *runtime.Key) ([]limitView, error) {
+	asked := map[*operate.Core]bool{}
+	for _, f := range found {
+		if !asked[f.core] {
+			f.core.AskedBefore(ctx)
+		}
+		asked[f.core] = true
 	}
-	for _, p := range u.Past {
-		v.Past = append(v.Past, p.Used)
+	all := make([]limitView, len(found))
+	errs := operate.Together(len(found), func(i int) (err error) {
+		f, l := &found[i], &all[i]
+		l.Source = f.Rule.Source
+		if l.State, err = f.core.State(ctx, f.rule, key); err != nil {
+			l.Rule, l.Error = f.Rule.Name, runtime.ClassOf(err).String()
+		}
+		return err
+	})
+	if slices.ContainsFunc(all, func(l limitView) bool { return l.Permits && l.Used > 0 }) {
+		processes, _ := p.reports(ctx) // without the right to read that, nobody is named
+		for i, f := range found {
+			all[i].Holders = operate.HoldersOf(processes, f.Rule.Name, key.String(), f.core.Hidden(key.String()))
+		}
 	}
-	if v.Allowed {
-		v.RetryMS = new(0.0)
-		return v
-	}
-	v.Blocked = u.Blocked
-	if u.RetryAfter != runtime.Never {
-		v.RetryMS = new(milliseconds(u.RetryAfter))
-	}
-	if u.RetryAfter == runtime.Never && u.Limit == 0 && asked > 0 {
-		v.By = "override"
-	} else if u.Blocked && f.Rule.Hold {
-		v.By = "peer"
-	} else if u.Blocked {
-		v.By = "rule"
-	}
-	return v
+	return all, cmp.Or(errs...)
 }
 
 // A hotKeyView is a key that was refused often.

@@ -3,13 +3,12 @@ package ratepage
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"math"
 	"net/http"
 	"sync"
 	"time"
 
-	"github.com/rategen/rategen/runtime/override"
-	"github.com/rategen/rategen/runtime/rule"
+	"github.com/rategen/rategen/internal/operate"
 )
 
 const (
@@ -25,35 +24,10 @@ const (
 
 // An overridesView is what the editor knows: the overrides, and their last changes.
 type overridesView struct {
-	Entries []entryView  `json:"entries"`
-	More    int          `json:"more,omitempty"` // entries that are left out
-	History []recordView `json:"history"`
-	Error   string       `json:"error,omitempty"` // why the entries or the history are not known
-}
-
-// An entryView is an override.
-type entryView struct {
-	Rule string  `json:"rule"`
-	Key  *string `json:"key"` // the pattern as it is shown; null: it is for the rule
-	Says string  `json:"says"`
-	// Until is when all of it ends, and Ends when fields do if they differ.
-	Until *time.Time           `json:"until,omitempty"`
-	Ends  map[string]time.Time `json:"ends,omitempty"`
-	Over  bool                 `json:"over,omitempty"` // it has no effect any more
-}
-
-// A recordView is a change in the history.
-type recordView struct {
-	ID     int64     `json:"id"`
-	At     time.Time `json:"at"`
-	Who    string    `json:"who,omitempty"`
-	Why    string    `json:"why,omitempty"`
-	Rule   string    `json:"rule"`
-	Key    *string   `json:"key"`
-	Before string    `json:"before,omitempty"`
-	After  string    `json:"after,omitempty"`
-	Undoes int64     `json:"undoes,omitempty"`
-	Did    string    `json:"did,omitempty"` // if it was no change of overrides
+	Entries []operate.Override `json:"entries"`
+	More    int                `json:"more,omitempty"` // entries that are left out
+	History []operate.Record   `json:"history"`
+	Error   string             `json:"error,omitempty"` // why the entries or the history are not known
 }
 
 // A cache is what was answered last, for all viewers together.
@@ -95,41 +69,30 @@ func (p *Page) serveOverrides(w http.ResponseWriter, r *http.Request) {
 }
 
 // overrides returns what the editor knows. A page without one knows nothing.
-func (p *Page) overrides(ctx context.Context, now time.Time) ([]byte, error) {
-	v := overridesView{Entries: []entryView{}, History: []recordView{}}
+func (p *Page) overrides(ctx context.Context, _ time.Time) ([]byte, error) {
 	if p.actions == nil || p.actions.editor == nil {
-		return encode(v), nil
+		return encode(overridesView{Entries: []operate.Override{}, History: []operate.Record{}}), nil
 	}
-	records, err := p.actions.editor.History(ctx, maxRecords)
-	for _, r := range records {
-		if r.Several > 0 {
-			r.After = fmt.Sprintf("%d overrides", r.Several)
-		}
-		v.History = append(v.History, recordView{r.ID, r.At, shorten(r.Who, 100), shorten(r.Why, maxWhy), r.Rule, p.patternOf(r.Target), shorten(r.Before, 500), shorten(r.After, 500), r.Undoes, shorten(r.Did, 500)})
-	}
-	entries, unlisted := p.actions.editor.List(ctx)
+	core := &operate.Core{Changes: p.actions.editor}
+	records, _, err := core.History(ctx, operate.Past{Most: math.MaxInt})
+	entries, unlisted := core.OverridesBy(ctx, records)
 	if err != nil && unlisted != nil {
 		return nil, unlisted
 	}
+	v := overridesView{Entries: entries[:min(len(entries), maxEntries)], More: max(0, len(entries)-maxEntries), History: append([]operate.Record{}, records[:min(len(records), maxRecords)]...)}
 	if err != nil || unlisted != nil { // a history may lead to what has broken the hash
 		v.Error = cmp.Or(unlisted, err).Error()
 	}
-	for _, e := range entries[:min(len(entries), maxEntries)] {
-		is := entryView{Rule: e.Rule, Key: p.patternOf(e.Target), Says: e.String(), Ends: e.Ends, Over: e.At(now) == rule.KeyOverride{}}
-		if !e.Until.IsZero() {
-			is.Until = &e.Until
+	for i := range v.History {
+		r := &v.History[i]
+		r.Pattern, r.Who, r.Why, r.Did = p.shownKey(r.Pattern), shorten(r.Who, 100), shorten(r.Why, maxWhy), shorten(r.Did, 500)
+		r.Before, r.After = shorten(r.Before, 500), shorten(r.After, 500)
+	}
+	for i := range v.Entries {
+		e := &v.Entries[i]
+		if e.Pattern = p.shownKey(e.Pattern); e.Last != nil {
+			e.Last.Who, e.Last.Why = shorten(e.Last.Who, 100), shorten(e.Last.Why, maxWhy)
 		}
-		v.Entries = append(v.Entries, is)
 	}
-	v.More = len(entries) - len(v.Entries)
 	return encode(v), nil
-}
-
-// patternOf returns the pattern of a target as the page shows it: masked, unless keys
-// are shown as they are. It is nil for a rule.
-func (p *Page) patternOf(t override.Target) *string {
-	if !t.Keys {
-		return nil
-	}
-	return new(p.shownKey(t.Pattern))
 }

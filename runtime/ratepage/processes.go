@@ -15,8 +15,9 @@ import (
 const (
 	// maxMachines is how many machines are shown, each with one version of a program.
 	maxMachines = 50
-	// maxHot is how many of the keys are shown that Redis is asked about most.
-	maxHot = 10
+	// maxHot is how many of the keys are shown that Redis is asked about most, and maxSums of how many rules the calls.
+	maxHot  = 10
+	maxSums = 300
 	// reportsAge is for how long what processes have told Redis serves all viewers.
 	reportsAge = 2 * time.Second
 )
@@ -38,7 +39,7 @@ type processesView struct {
 // A differenceView is a rule that processes have in several forms.
 type differenceView struct {
 	Rule   string `json:"rule"`
-	Limits string `json:"limits"` // as in "15 in 10s or 30 in 10s"
+	Limits string `json:"limits"` // as in "15 or 30 in 10s"
 	Text   string `json:"text"`   // which processes have which
 }
 
@@ -117,6 +118,7 @@ func (p *Page) processes(ctx context.Context, _ time.Time) ([]byte, error) {
 func (p *Page) callsOf(all []bridge.Process) operate.Calls {
 	calls := operate.CallsOf(all)
 	calls.Keys = calls.Keys[:min(len(calls.Keys), maxHot)]
+	calls.Rules = calls.Rules[:min(len(calls.Rules), maxSums)]
 	if p.keys == nil {
 		calls.Keys = nil
 	}
@@ -132,43 +134,29 @@ func (p *Page) callsOf(all []bridge.Process) operate.Calls {
 
 // machines puts processes together that are of one version on one machine.
 func machines(all []bridge.Process, hash, version string) []machineView {
-	byHost := make(map[[2]string]*machineView)
+	byHost := make(map[[2]string][]bridge.Process)
 	for _, r := range all {
 		host := [2]string{cmp.Or(r.Host, r.Name), r.Build}
-		m := byHost[host]
-		if m == nil {
-			m = &machineView{Host: host[0], Build: r.Build}
-			byHost[host] = m
-		}
-		if r.Alive.After(m.At) {
-			m.At = r.Alive
-		}
-		if r.Silent {
-			m.Silent++
-			continue
-		}
-		m.Count++
-		if hash == "" || r.Overrides != hash {
-			m.Others = append(m.Others, r.Overrides)
-		} else if version != "" && r.Version == version {
-			m.InForce++
-		} else {
-			m.Lag++
-		}
-		for _, g := range r.Findings {
-			if g.Until.IsZero() {
-				m.Findings += g.Count
-			}
-		}
-		if operate.Apart(r.Behind) {
-			m.BehindMS = milliseconds(r.Behind)
-		}
+		byHost[host] = append(byHost[host], r)
 	}
 	list := make([]machineView, 0, len(byHost))
-	for _, m := range byHost {
-		slices.Sort(m.Others)
-		m.Others = slices.Compact(m.Others)
-		list = append(list, *m)
+	for host, of := range byHost {
+		f := operate.Follow(of, hash, version)
+		m := machineView{Host: host[0], Build: host[1], Count: f.Processes, Silent: len(f.Silent), InForce: f.InForce, Lag: len(f.Lagging), Others: f.Others}
+		for _, r := range of {
+			if r.Alive.After(m.At) {
+				m.At = r.Alive
+			}
+			for _, g := range r.Findings {
+				if g.Until.IsZero() && !r.Silent {
+					m.Findings += g.Count
+				}
+			}
+			if operate.Apart(r.Behind) && !r.Silent {
+				m.BehindMS = milliseconds(r.Behind)
+			}
+		}
+		list = append(list, m)
 	}
 	slices.SortFunc(list, func(a, b machineView) int { return a.worse(&b) })
 	return list

@@ -96,7 +96,7 @@ func TestKeysShown(t *testing.T) {
 	limiter := newLimiter(t, page, rule)
 	_, _ = limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString("\xff\xfe")))
 	v := decoded[keyView](t, ask(page, "GET", "/api/keys?rule=r&key=%25FF%25FE", ""))
-	if v.Key != "%FF%FE" || v.Limits[0].Remaining != 0 {
+	if v.Key != "%FF%FE" || *v.Limits[0].Remaining != 0 {
 		t.Errorf("a key that is no text: %+v", v)
 	}
 }

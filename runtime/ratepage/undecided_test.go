@@ -121,7 +121,11 @@ func TestRights(t *testing.T) {
 			t.Errorf("%s: %d %s", body, status, answer)
 		}
 	}
-	if v := decoded[overridesView](t, ask(page, "GET", "/api/overrides", "")); v.Error != "" || len(v.History) != 5 || v.History[0].Did != "reset" || v.History[0].Before != "0 used" {
+	v := decoded[struct {
+		Error   string
+		History []struct{ Did, Before any }
+	}](t, ask(page, "GET", "/api/overrides", ""))
+	if v.Error != "" || len(v.History) != 5 || v.History[0].Did != "reset" || v.History[0].Before != "ok, 0 used" {
 		t.Errorf("%+v", v)
 	}
 }

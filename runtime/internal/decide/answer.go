@@ -188,7 +188,7 @@ func (e *Engine) count(charges []Charge, tries []terms.Charge, a Answer) {
 			continue
 		}
 		if n := e.Calls.Count(o, drawn); n > 0 && p.Sample != nil {
-			p.Sample.Calls.Add(n)
+			p.Sample.Calls[o].Add(n)
 		}
 		if t.Source == rule.SourceStore {
 			e.Calls.Count(callers.Asked, drawn)

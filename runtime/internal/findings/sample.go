@@ -23,8 +23,8 @@ const (
 type Sample struct {
 	// Done says that there is nothing more to learn of decided calls. Then they cost one load.
 	Done atomic.Bool
-	// Calls is how many there were, as far as they are counted.
-	Calls atomic.Int64
+	// Calls is how many there were of each outcome, as far as they are counted.
+	Calls [4]atomic.Int64
 	// Met says that there was a call, whoever decided it.
 	Met atomic.Bool
 

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,10 +35,12 @@ const (
 	aliveEvery  = bridge.AliveFor / 3 // a sign that the process lives
 )
 
-// A process tells of so many keys that Redis was asked about, and of so many whose permits it holds.
+// A process tells of so many keys that Redis was asked about, of so many whose permits it holds, and the calls of
+// so many rules.
 const (
 	mostAsked = 10
 	mostHeld  = 50
+	mostRules = 100
 )
 
 // A State is what a limiter has in force.
@@ -57,13 +60,16 @@ type Reporter struct {
 	Secret    []byte         // by which keys are hidden, or nil
 	Events    *report.Events
 	State     func() State
+	Decided   func() map[string][4]int64 // how many calls of each rule were admitted, refused, over in shadow mode and undecided
 	Permits   func(most int) []bridge.KeyPermits
 	Denied    func(error) bool // says that the process may not do something
 
 	calls *callers.Calls // nil before it begins
 	name  string
-	taken time.Time // when the calls last were
-	blind bool      // it may not read which namespaces there are
+	taken time.Time           // when the calls last were
+	told  map[string][4]int64 // Decided, as it then was
+	place map[string]int      // of rules in the last report, by their names
+	blind bool                // it may not read which namespaces there are
 
 	written atomic.Bool  // there may be a report in Redis
 	ahead   atomic.Int64 // by how many nanoseconds the clock of Redis is, as far as is known
@@ -206,7 +212,9 @@ func (r *Reporter) Report() {
 		p.Since = time.Unix(0, at).UTC()
 	}
 	shared := make([]bridge.ProcessRule, len(rules))
+	r.place = make(map[string]int, len(rules))
 	for i, s := range rules {
+		r.place[s.Rule.Name] = i
 		shared[i] = bridge.ProcessRule{Name: s.Rule.Name, Terms: termsOf(s.Rule)}
 		if s.Called {
 			p.Called[i/8] |= 1 << (i % 8)
@@ -232,7 +240,7 @@ func (r *Reporter) tellCalls() string {
 	r.taken = now
 	n, keys := r.calls.Take()
 	copy(told.Decided[:], n[:callers.Asked])
-	told.Asked = n[callers.Asked]
+	told.Asked, told.Rules = n[callers.Asked], r.takeRules()
 	if r.calls.Refused != nil {
 		for _, c := range keys[:min(len(keys), mostAsked)] {
 			if sure := c.Count - c.Over; sure > 0 {
@@ -246,6 +254,25 @@ func (r *Reporter) tellCalls() string {
 	}
 	text, _ := json.Marshal(told) // of texts, numbers and times
 	return string(text)
+}
+
+// takeRules returns the calls of rules since the last time, those with most first, by the places of the rules.
+func (r *Reporter) takeRules() (all [][5]int64) {
+	before := r.told
+	r.told = r.Decided()
+	sum := func(n [5]int64) int64 { return n[1] + n[2] + n[3] + n[4] }
+	for name, n := range r.told {
+		place, is := r.place[name]
+		one := [5]int64{int64(place)}
+		for i := range n {
+			one[i+1] = n[i] - before[name][i]
+		}
+		if is && sum(one) > 0 {
+			all = append(all, one)
+		}
+	}
+	slices.SortFunc(all, func(a, b [5]int64) int { return cmp.Or(cmp.Compare(sum(b), sum(a)), cmp.Compare(a[0], b[0])) })
+	return all[:min(len(all), mostRules)]
 }
 
 // Hidden returns a key as Redis is told it.

@@ -70,43 +70,42 @@ async function look(params) {
   }
 }
 
-function resultOf(limit, { key }) {
+function resultOf(limit, { rule, key }) {
   const box = el("div", { class: "result" });
-  if (limit.rule) box.append(el("button", { type: "button", class: "plain", onclick: () => ask(limit.rule, key) }, breakable(limit.rule)));
+  if (rule === "") box.append(el("button", { type: "button", class: "plain", onclick: () => ask(limit.rule, key) }, breakable(limit.rule)));
   if (limit.error) {
     box.append(el("p", { class: "verdict", "data-bad": true }, `Not known: ${limit.error}`));
     return box;
   }
   const [text, bad] = verdict(limit);
+  const known = limit.limit !== null; // or each call brings its own
   box.append(el("p", { class: "verdict", "data-bad": bad }, text));
-  if (!limit.counted) return box;
-  if (!limit.unknown) box.append(bar(limit.limit ? limit.used / limit.limit : 1, bad));
+  if (limit.state === "off" || limit.state === "broken") return box;
+  if (known) box.append(bar(limit.limit ? limit.used / limit.limit : 1, bad));
   const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
   box.append(el("dl", { class: "facts" },
     fact("Key", el("code", {}, key === "" ? "(none)" : key)),
-    limit.blocked_by !== "peer" && fact("Used", `${count(limit.used)}${limit.unknown ? "" : ` of ${count(limit.limit)}`} in ${limit.period ? `a ${limit.period}` : duration(limit.window_ms)}`),
-    limit.past && fact(`Used in the last ${limit.past.length === 1 ? limit.period : `${limit.past.length} ${limit.period}s`}`, limit.past.map(count).join(", ")),
-    !limit.unknown && fact("Remaining", count(limit.remaining)),
+    limit.state !== "held" && fact("Used", `${count(limit.used)}${known ? ` of ${count(limit.limit)}` : ""} in ${/^\d/.test(limit.window) ? limit.window : `a ${limit.window}`}`),
+    limit.past && fact(`Used in the last ${limit.past.length === 1 ? limit.window : `${limit.past.length} ${limit.window}s`}`, limit.past.map((p) => count(p.used)).join(", ")),
+    known && fact("Remaining", count(limit.remaining)),
     !limit.permits && fact("Resets", limit.reset_after_ms > 0 ? `in ${duration(limit.reset_after_ms)}` : "nothing used"),
     ...(limit.held_by ?? []).map((h) => fact("Permits held", `${count(h.permits)} by ${h.process}${h.build ? ` ${h.build}` : ""} since ${clock(h.since)}${h.silent ? ", which gives no sign of life: they lapse" : ""}`)),
     ...(limit.shares ?? []).map((s) => fact(`Share ${s.name}`, `${s.used_by_weight.toPrecision(3)} used by weight${s.blocked_for_ms ? `, blocked for ${duration(s.blocked_for_ms)}` : ""}`)),
     limit.shares_total > (limit.shares ?? []).length && fact("More shares", count(limit.shares_total - limit.shares.length)),
-    limit.retry_after_ms !== 0 && fact("Next call", limit.permits && !limit.blocked ? "when a call ends" : limit.retry_after_ms === null ? "never" : `in ${duration(limit.retry_after_ms)}, at ${clock(Date.now() + limit.retry_after_ms)}`)));
+    limit.retry_after_ms !== 0 && fact("Next call", limit.permits && limit.state === "refused" ? "when a call ends" : limit.retry_after_ms === null ? "never" : `in ${duration(limit.retry_after_ms)}, at ${clock(Date.now() + limit.retry_after_ms)}`)));
   if (limit.shadow) box.append(el("div", { class: "tags" }, tag("shadow", "shadow: refuses nobody")));
   return box;
 }
 
 function verdict(limit) {
-  if (!limit.counted) return ["No limit counts this key: it is switched off.", null];
-  switch (limit.blocked_by) {
-    case "peer": return ["Held back, since the peer has asked for it", true];
-    case "rule": return ["Blocked by the rule, since it was refused", true];
-    case "override": return ["Never admitted: blocked by an override", true];
-  }
-  if (limit.shadow && limit.remaining <= 0) return ["Over its limit, and admitted: the rule is in shadow mode", null];
-  if (limit.unknown) return ["Not known: each call brings its max", null];
-  if (limit.allowed) return ["The next call is admitted", null];
-  return [limit.retry_after_ms === null ? "Never admitted" : "The next call is refused", true];
+  if (limit.state === "off") return ["No limit counts this key: it is switched off.", null];
+  if (limit.state === "unknown") return ["Not known: each call brings its max", null];
+  if (limit.state === "broken") return ["Not known: another program has written this key, and a reset removes it", true];
+  if (limit.state === "ok" || limit.state === "near") return ["The next call is admitted", null];
+  if (limit.shadow) return ["Over its limit, and admitted: the rule is in shadow mode", null];
+  if (limit.state === "held") return ["Held back, since the peer has asked for it", true];
+  if (limit.state === "refused") return ["The next call is refused", true];
+  return limit.retry_after_ms === null ? ["Never admitted: blocked by an override", true] : ["Blocked by the rule, since it was refused", true];
 }
 
 function actionsOf({ rule, key }) {

@@ -5,6 +5,7 @@ import { $, bar, breakable, clock, count, el, rate, setText } from "./dom.js";
 import { get } from "./api.js";
 import { setDiffer } from "./model.js";
 import { ask } from "./lookup.js";
+import * as rules from "./rules.js";
 import * as tiles from "./tiles.js";
 
 let drawn = "";
@@ -28,6 +29,7 @@ export async function load(keys) {
     return;
   }
   tiles.setAll(view.calls);
+  rules.setAll(view.calls);
   drawHot(view.calls, keys);
   const { calls, ...rest } = view;
   const text = JSON.stringify(rest);
@@ -60,7 +62,7 @@ const number = (n, one, more) => `${count(n)} ${n === 1 ? one : more}`;
 
 // states are what there is to say of a machine, and whether that is bad.
 function states(m, hash) {
-  const others = (m.others ?? []).map((o) => o || "no overrides").join(", ");
+  const others = (m.others ?? []).join(", ");
   return [
     m.count > 0 && [number(m.count, "process", "processes"), false],
     m.silent && [`${number(m.silent, "gives", "give")} no sign of life`, true],

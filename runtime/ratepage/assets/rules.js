@@ -13,6 +13,7 @@ const recent = 10; // seconds that a rate is the mean of, which rules are sorted
 let rules = [];
 let shown = page;
 let calls = new Map(); // name -> seconds of [admitted, refused, shadow, undecided]
+let everywhere = new Map(); // name -> calls a second in all processes, if there are several
 let waits = new Map(); // name -> what its calls wait for now
 let rows = new Map(); // rule -> its row
 let sorted = 0;
@@ -60,6 +61,12 @@ export function add(list, seconds) {
     if (past.length > keep) past.shift();
     if (past.every((s) => s.every((n) => n === 0))) calls.delete(name);
   }
+  draw(false);
+}
+
+// setAll takes what all processes have told.
+export function setAll({ processes, rules: told }) {
+  everywhere = new Map(processes > 1 ? (told ?? []).map((r) => [r.rule, r.decided]) : []);
   draw(false);
 }
 
@@ -143,7 +150,7 @@ function foot(n) {
 
 function newRow(rule) {
   const spark = sparkline();
-  const cells = { limit: el("div", { class: "limit" }), wait: el("div", { class: "place" }), tags: el("div", { class: "tags" }), ok: el("td", { class: "number", "data-label": "admitted /s" }), no: el("td", { class: "number", "data-label": "refused /s" }), un: el("td", { class: "number", "data-label": "undecided /s" }) };
+  const cells = { limit: el("div", { class: "limit" }), wait: el("div", { class: "place" }), tags: el("div", { class: "tags" }), ok: rateCell("admitted"), no: rateCell("refused"), un: rateCell("undecided") };
   const more = detail(rule, context);
   const name = el("button", { class: "name", type: "button", "aria-expanded": "false", onclick: () => {
     row.toggle();
@@ -173,9 +180,10 @@ function newRow(rule) {
         if (more.draw(now)) drawn = text;
       }
       setText(cells.wait, waits.get(now.name) ?? "");
-      number(cells.ok, mean(now.name, 0, recent), "");
-      number(cells.no, refused(now, recent), now.mode === "shadow" ? "shade" : "hot");
-      number(cells.un, mean(now.name, 3, recent), "worry");
+      const all = everywhere.get(now.name);
+      number(cells.ok, mean(now.name, 0, recent), "", all?.[0]);
+      number(cells.no, refused(now, recent), now.mode === "shadow" ? "shade" : "hot", all && all[1] + all[2]);
+      number(cells.un, mean(now.name, 3, recent), "worry", all?.[3]);
       spark.draw((calls.get(now.name) ?? []).map((s) => [s[0], s[1] + s[2], s[3]]), now.mode);
     },
   };
@@ -187,9 +195,13 @@ function waitText({ waiting: n, held_ms: held }) {
   return [held && `held back for ${duration(held)}`, calls].filter(Boolean).join(", ");
 }
 
-function number(cell, n, hot) {
-  setText(cell, rate(n));
-  cell.className = `number ${n === 0 ? "zero" : hot}`;
+const rateCell = (what) => el("td", { class: "number", "data-label": `${what} /s` }, el("span", {}), el("small", {}));
+
+// number shows a rate of this process, and that of all if there are several.
+function number(cell, n, hot, all) {
+  setText(cell.firstChild, rate(n));
+  setText(cell.lastChild, all ? `all ${rate(all)}` : "");
+  cell.className = `number ${n === 0 && !all ? "zero" : hot}`;
 }
 
 function tagsOf(rule) {
