@@ -163,7 +163,8 @@ func (c *Core) AskedBefore(ctx context.Context) {
 	}
 	var refused Refusals
 	var err error
-	if since := min(longest, bridge.KeepRefusals); c.Client != nil {
+	since := min(longest, bridge.KeepRefusals)
+	if c.Client != nil {
 		refused, err = c.Refused(ctx, since, 0)
 	} else {
 		var minutes []bridge.RefusedMinute

@@ -160,7 +160,8 @@ func (a *actions) do(ctx context.Context, act Action, key *runtime.Key, who stri
 	if !act.Kind.edits() {
 		for _, found := range a.page.named(act.Rule) {
 			by := override.Record{Who: who}
-			if found.core.Changes = a.editor; a.editor != nil {
+			found.core.Changes = a.editor
+			if a.editor != nil {
 				by.Why = act.Why
 			}
 			before, err := found.core.State(ctx, found.rule, key)

@@ -87,12 +87,12 @@ func (p *Page) look(r *http.Request) (v keyView, err error) {
 	}
 	v = keyView{Rule: q.Get("rule"), Key: keyText(key.String()), Limits: []limitView{}}
 	found := p.registered()
-	if v.Rule != "" {
-		found, err = ofRule(found, v.Rule, q.Get("max"))
-	} else if found = slices.DeleteFunc(found, func(f namedRule) bool { return f.KeyParts != 0 && f.KeyParts != 1+strings.Count(v.Key, ":") }); v.Key == "" {
-		err = badRequest("name a rule, or the key of a caller")
+	if v.Rule == "" && v.Key == "" {
+		return v, badRequest("name a rule, or the key of a caller")
 	}
-	if err != nil {
+	if v.Rule == "" {
+		found = slices.DeleteFunc(found, func(f namedRule) bool { return f.KeyParts != 0 && f.KeyParts != 1+strings.Count(v.Key, ":") })
+	} else if found, err = ofRule(found, v.Rule, q.Get("max")); err != nil {
 		return v, err
 	}
 	all, err := p.limits(r.Context(), found, key)

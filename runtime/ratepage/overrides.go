@@ -90,7 +90,8 @@ func (p *Page) overrides(ctx context.Context, _ time.Time) ([]byte, error) {
 	}
 	for i := range v.Entries {
 		e := &v.Entries[i]
-		if e.Pattern = p.shownKey(e.Pattern); e.Last != nil {
+		e.Pattern = p.shownKey(e.Pattern)
+		if e.Last != nil {
 			e.Last.Who, e.Last.Why = shorten(e.Last.Who, 100), shorten(e.Last.Why, maxWhy)
 		}
 	}
