@@ -14,7 +14,7 @@ func TestAccounts(t *testing.T) {
 	held := k.get("held", at)
 	held.hold(&Answer{HoldOff: 2 * time.Hour}, &Peer{MaxHold: 3 * time.Hour}, at)
 	waits := k.get("waits", at)
-	if waits.enter(1, at.Add(100*365*24*time.Hour)) == nil {
+	if waits.enter(lane{share: 1}, at.Add(100*365*24*time.Hour)) == nil {
 		t.Fatal("no line")
 	}
 	for round := range 4 {

@@ -20,7 +20,7 @@ type Call struct {
 	keys      [rule.MaxLimits - 1]runtime.Key
 	name      string                    // of the first key
 	cost      int64                     // of the first limit
-	share     float64                   // of the limits: the smallest
+	lane      lane
 	maxes     [rule.MaxLimits - 1]int64 // that the peer has set; 0: none
 	paceEnd   time.Time                 // until when calls go on evenly
 	settle    *runtime.Decision         // for Settle; nil if nobody can call it
@@ -107,6 +107,11 @@ func (c *Call) untilTurn(d *runtime.Decision, wait time.Duration) time.Duration 
 func (c *Call) limit(r *http.Request, i int) runtime.Limit {
 	l := c.peer.limits[i]
 	limit := l.rule.Limit(&c.keys[i])
+	if l.rule.Headroom != 0 {
+		var share runtime.Key
+		weight := l.Tenant(r, &share)
+		limit = limit.WithShare(&share, weight)
+	}
 	cost := int64(1)
 	if l.Cost != nil {
 		cost = l.Cost(r)

@@ -69,8 +69,10 @@ func checkRule(l *PeerLimit) error {
 		return fmt.Errorf("a rule has no Name")
 	case r.Wait != 0 || r.Block != 0 || r.Lease != 0 || r.Reserve != 0 || row.Is(algorithm.Lends):
 		return fmt.Errorf("rule %q: it has a Wait, a Block, a Lease or a Reserve, or is a %v: leave them out, and say by Peer.Wait how long a request may wait", r.Name, runtime.Concurrency)
-	case r.Headroom != 0:
-		return fmt.Errorf("rule %q: it has a Headroom, which divides a bucket among shares, and requests name none: leave it out", r.Name)
+	case r.Headroom != 0 && l.Tenant == nil:
+		return fmt.Errorf("rule %q: it has a Headroom, and nothing says whose a request is: set Tenant, or leave Headroom out", r.Name)
+	case r.Headroom == 0 && l.Tenant != nil:
+		return fmt.Errorf("rule %q: it has a Tenant, and the rule divides nothing: give the rule a Headroom, or leave Tenant out", r.Name)
 	case r.Period != rule.NoPeriod:
 		return fmt.Errorf("rule %q: it has a Period: leave it out, and say by Window what the peer's max refers to", r.Name)
 	case !r.Mode.Refuses():

@@ -79,6 +79,7 @@ func TestDeadRules(t *testing.T) {
 	for want, change := range map[string]func(*rateclient.PeerLimit){
 		"a Period":           func(l *rateclient.PeerLimit) { l.Rule.Period = rule.Month },
 		"a Headroom":         func(l *rateclient.PeerLimit) { l.Rule.Algorithm, l.Rule.Headroom = runtime.TokenBucket, -1 },
+		"a Tenant":           func(l *rateclient.PeerLimit) { l.Tenant = func(*http.Request, *runtime.Key) int64 { return 1 } },
 		"Keep":               func(l *rateclient.PeerLimit) { l.Rule.Keep = 2 },
 		"carries":            func(l *rateclient.PeerLimit) { l.Rule.Algorithm, l.Rule.Debt = runtime.FixedWindow, rule.DebtCarry },
 		"max 2000000":        func(l *rateclient.PeerLimit) { l.Rule.Max = 2_000_000 },

@@ -56,6 +56,7 @@ func newLimit(l *PeerLimit) (*limit, error) {
 		// The peer may receive the burst and what drains in the margin at once.
 		r.Burst = max(1, cmp.Or(r.Burst, r.Max)-int64(math.Ceil(float64(r.Max)*margin.Seconds()/l.Rule.Window.Seconds())))
 	}
+	rule.FitHeadroom(&r)
 	ready.rule = r
 	ready.pace = runtime.Rule{
 		Name: r.Name + " after a hold", Algorithm: runtime.TokenBucket, Window: r.Window, Max: r.Max,
@@ -76,6 +77,14 @@ func (l *limit) share(r *http.Request) float64 {
 		return min(share, 1)
 	}
 	return 0
+}
+
+// all returns the limit for a key, whoever a request is of: if tenants divide it, of one that has used nothing.
+func (l *limit) all(key *runtime.Key) runtime.Limit {
+	if l.rule.Headroom != 0 {
+		return l.rule.Limit(key).WithShare(nil, 1)
+	}
+	return l.rule.Limit(key)
 }
 
 // names reports whether a quota of the peer may be what the limit counts: it has the same window,

@@ -18,10 +18,17 @@ const longPause = time.Second
 // limit to be free again. It is a 128th of the window at most.
 const maxSpread = 80 * time.Millisecond
 
-// A line is where requests of this process wait for one key that may fill the same share
-// of the limit, in order. Only the first one asks for room.
+// A lane is what requests have in common that wait for one key in one line: which part of the limits they
+// may fill, the smallest, and which tenants of divided limits they are of.
+type lane struct {
+	share  float64
+	tenant string
+}
+
+// A line is where requests of this process wait for one key in a lane, in order. Only the first one asks
+// for room.
 type line struct {
-	share   float64
+	lane    lane
 	waiting []*waiter // the first one's turn it is
 	next    time.Time // when it asks again
 }
@@ -40,21 +47,26 @@ func (c *Call) admit(r *http.Request) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			c.transport.lines.Panic("peer limit", value)
-			err = fmt.Errorf("rateclient: peer %q: its Key, Cost or Share has panicked", c.peer.Pattern)
+			err = fmt.Errorf("rateclient: peer %q: its Key, Cost, Share or Tenant has panicked", c.peer.Pattern)
 		}
 	}()
-	c.share = 1
+	c.lane = lane{share: 1}
 	for i, l := range c.peer.limits {
 		c.keys[i] = runtime.Key{}
 		if l.Key != nil {
 			l.Key(r, &c.keys[i])
 		}
-		c.share = min(c.share, l.share(r))
+		c.lane.share = min(c.lane.share, l.share(r))
+		if l.Tenant != nil {
+			var tenant runtime.Key
+			l.Tenant(r, &tenant)
+			c.lane.tenant += tenant.String() + "\n"
+		}
 	}
 	c.name = c.keys[0].String()
 	now := time.Now()
 	a := c.accounts().find(c.name, now)
-	if !a.busy(c.share, now) {
+	if !a.busy(c.lane, now) {
 		if _, again, err := c.take(r, 0); !again {
 			return err
 		}
@@ -73,7 +85,7 @@ func (c *Call) admit(r *http.Request) (err error) {
 // wait has a request that came at a time wait for its turn in a line, and charges its limits then. If
 // that is too late it returns the time until then, at the soonest.
 func (c *Call) wait(r *http.Request, a *account, came time.Time) (late time.Duration, err error) {
-	w := a.enter(c.share, c.deadline)
+	w := a.enter(c.lane, c.deadline)
 	if w == nil {
 		return c.late(a), nil
 	}
@@ -135,30 +147,30 @@ func (c *Call) late(a *account) time.Duration {
 	defer a.mu.Unlock()
 	l, before := c.rule(), 0
 	wait := max(a.heldFor(time.Now()), time.Millisecond)
-	if line := a.line(c.share); line != nil {
+	if line := a.line(c.lane); line != nil {
 		before, wait = max(0, len(line.waiting)-1), max(wait, time.Until(line.next))
 	}
 	return wait + time.Duration(float64(before)/float64(l.Max)*float64(l.Window))
 }
 
-// line returns where requests wait that may fill a share, or nil.
-func (a *account) line(share float64) *line {
+// line returns where requests of a lane wait, or nil.
+func (a *account) line(of lane) *line {
 	for _, l := range a.lines {
-		if l.share == share {
+		if l.lane == of {
 			return l
 		}
 	}
 	return nil
 }
 
-// busy reports whether requests that may fill a share have to stand in line.
-func (a *account) busy(share float64, now time.Time) bool {
+// busy reports whether requests of a lane have to stand in line.
+func (a *account) busy(of lane, now time.Time) bool {
 	if a == nil {
 		return false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.line(share) != nil || a.heldFor(now) > 0
+	return a.line(of) != nil || a.heldFor(now) > 0
 }
 
 // heldBack returns for how long this process holds calls back by itself.
@@ -169,15 +181,15 @@ func (a *account) heldBack(now time.Time) time.Duration {
 }
 
 // enter adds a request to the end of its line. It returns nil if it is too late for it already.
-func (a *account) enter(share float64, deadline time.Time) *waiter {
+func (a *account) enter(of lane, deadline time.Time) *waiter {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	l, now := a.line(share), time.Now()
+	l, now := a.line(of), time.Now()
 	if l != nil && deadline.Before(l.next) || deadline.Before(now.Add(a.heldFor(now))) {
 		return nil
 	}
 	if l == nil {
-		l = &line{share: share}
+		l = &line{lane: of}
 		a.lines = append(a.lines, l)
 	}
 	w := &waiter{line: l, deadline: deadline, called: make(chan struct{})}

@@ -67,12 +67,16 @@ type PeerLimit struct {
 	// [*runtime.LimitedError] that says [runtime.Never]. So count tokens or bytes with a
 	// [runtime.SlidingCounter] or a [runtime.TokenBucket].
 	//
-	// If Key, Cost or Share panics the request is not sent, and fails. The panic is logged.
+	// If Key, Cost, Share or Tenant panics the request is not sent, and fails. The panic is logged.
 	Cost func(r *http.Request) int64
 	// Share is which part of the max a request may fill, from 0 to 1; nil: all of it. With
 	// a smaller one for less important requests some of the limit is left for others, and
 	// these do not wait behind them. It is for limits that count, not for buckets.
 	Share func(r *http.Request) float64
+	// Tenant adds the parts of the share that a request is of, and returns its weight, see
+	// [runtime.Limit.WithShare], of a Rule with a Headroom. Requests of each tenant wait in a line of
+	// their own, so that one who floods the peer holds back no other. It is called as Key is.
+	Tenant func(r *http.Request, share *runtime.Key) (weight int64)
 	// Margin is by how much the limit's window is longer than the rule's: by as much as
 	// delays on the way to the peer differ. Two requests that were charged a window apart
 	// arrive that much closer. Of a bucket the burst is smaller by what drains in that time. 0

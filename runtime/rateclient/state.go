@@ -98,7 +98,7 @@ func (c *Call) obey(ctx context.Context, a Answer, now time.Time) time.Time {
 	account := c.accounts().get(c.name, now)
 	d, bounded := account.hold(&a, &c.peer.Peer, now)
 	until := now.Add(d)
-	err := c.transport.limiter.Hold(context.WithoutCancel(ctx), c.rule().Limit(&c.keys[0]), d)
+	err := c.transport.limiter.Hold(context.WithoutCancel(ctx), c.peer.limits[0].all(&c.keys[0]), d)
 	if err == nil {
 		account.noteInStore(until)
 	}
@@ -203,7 +203,7 @@ func (c *Call) remaining(ctx context.Context, i int, most int64) int64 {
 	if l.Share == nil && c.least == l.Rule.Name && c.left <= most/marginShare {
 		return c.left
 	}
-	d, err := c.transport.limiter.Peek(context.WithoutCancel(ctx), l.rule.Limit(&c.keys[i]).WithMax(most))
+	d, err := c.transport.limiter.Peek(context.WithoutCancel(ctx), l.all(&c.keys[i]).WithMax(most))
 	if err != nil || d.Blocked {
 		return most
 	}
