@@ -18,8 +18,8 @@ type Call struct {
 	deadline  time.Time // for its turn
 	charged   time.Time // not after that
 	keys      [rule.MaxLimits - 1]runtime.Key
-	name      string                    // of the first key
-	cost      int64                     // of the first limit
+	name      string // of the first key
+	cost      int64  // of the first limit
 	lane      lane
 	maxes     [rule.MaxLimits - 1]int64 // that the peer has set; 0: none
 	paceEnd   time.Time                 // until when calls go on evenly
