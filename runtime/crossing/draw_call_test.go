@@ -50,31 +50,34 @@ func (s *scope) drawCall(t *rapid.T, p *program, f features) call {
 	if c.Each && (s.real || rapid.Bool().Draw(t, "others")) {
 		c.Beside = 130 // more than one request has
 	}
-	key := drawKey(t, f)
-	c.Uses = []use{s.drawUse(t, p, f, 0, key)}
+	key, tenant := drawKey(t, f), 0
+	if f.Tenants {
+		tenant = rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3}).Draw(t, "tenant")
+	}
+	c.Uses = []use{s.drawUse(t, p, f, 0, key, tenant)}
 	if len(p.Rules) > 1 {
 		c.Uses = nil
 		order := rapid.Permutation(indexes(p.Rules)).Draw(t, "rules")
 		for _, i := range order[:rapid.IntRange(1, len(order)).Draw(t, "limits")] {
 			one := slices.ContainsFunc(c.Uses, func(u use) bool { return p.alike(u.Rule, i) })
 			if !beside(p, i) && !one {
-				c.Uses = append(c.Uses, s.drawUse(t, p, f, i, key))
+				c.Uses = append(c.Uses, s.drawUse(t, p, f, i, key, tenant))
 			}
 			for j := range p.Rules { // whose keys are the same
 				if i == 0 && !c.Each && beside(p, j) && rapid.Bool().Draw(t, "beside") {
-					c.Uses = append(c.Uses, s.drawUse(t, p, f, j, key))
+					c.Uses = append(c.Uses, s.drawUse(t, p, f, j, key, tenant))
 				}
 			}
 		}
 		if len(c.Uses) == 0 {
-			c.Uses = []use{s.drawUse(t, p, f, 0, key)}
+			c.Uses = []use{s.drawUse(t, p, f, 0, key, tenant)}
 		}
 	}
 	if rarely(t, f.Nexts, "next") {
 		c.Next = rapid.IntRange(1, 6).Draw(t, "more")
 	}
 	if c.Each && rapid.Bool().Draw(t, "one twice") {
-		c.Uses = append(c.Uses, s.drawUse(t, p, f, c.Uses[0].Rule, c.Uses[0].Key))
+		c.Uses = append(c.Uses, s.drawUse(t, p, f, c.Uses[0].Rule, c.Uses[0].Key, tenant))
 	}
 	c.Exempt = rarely(t, f.Exempts, "exempt")
 	if rarely(t, f.Leaving, "leaves") {
@@ -101,13 +104,16 @@ func (s *scope) drawCall(t *rapid.T, p *program, f features) call {
 	return c
 }
 
-func (s *scope) drawUse(t *rapid.T, p *program, f features, declared, key int) use {
+func (s *scope) drawUse(t *rapid.T, p *program, f features, declared, key, tenant int) use {
 	u := use{Rule: declared, Key: key, Cost: 1}
 	if f.Costs {
 		u.Cost = rapid.SampledFrom([]int64{1, 1, 1, 2, 3, 5, 0}).Draw(t, "cost")
 		if dear(p.Rules[declared]) {
 			u.Cost *= 20
 		}
+	}
+	if p.Rules[declared].Headroom != 0 {
+		u.Tenant, u.Weight = tenant, int64(1+tenant%2)
 	}
 	if f.Books && rapid.Bool().Draw(t, "book's max") || rarely(t, f.OwnMax, "own max") {
 		u.Max = rapid.Int64Range(1, 10).Draw(t, "its max")

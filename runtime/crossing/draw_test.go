@@ -31,7 +31,7 @@ type features struct {
 	Waits, Leases, Permits, Buckets, Shadows, Overrides, Resets, Jumps, Faults bool
 	Leaving, Coming, Settling, Later, Mistakes, Each, Keys, Costs, OwnMax      bool
 	Periods, Reserves, Meters, Blocks, Holds, Exempts, Adaptive, Nexts         bool
-	Registers, Nobodies, Dear                                                  bool
+	Registers, Nobodies, Dear, Tenants                                         bool
 	Books                                                                      bool    // only Periods, and debts
 	Kinds                                                                      []fault // which Faults
 }
@@ -41,7 +41,7 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 	for i, feature := range []*bool{
 		&f.Waits, &f.Leases, &f.Permits, &f.Buckets, &f.Shadows, &f.Overrides, &f.Resets, &f.Jumps, &f.Faults,
 		&f.Leaving, &f.Coming, &f.Settling, &f.Later, &f.Mistakes, &f.Each, &f.Keys, &f.Costs, &f.OwnMax, &f.Periods, &f.Reserves, &f.Meters,
-		&f.Blocks, &f.Holds, &f.Exempts, &f.Adaptive, &f.Nexts, &f.Registers, &f.Nobodies, &f.Dear,
+		&f.Blocks, &f.Holds, &f.Exempts, &f.Adaptive, &f.Nexts, &f.Registers, &f.Nobodies, &f.Dear, &f.Tenants,
 	} {
 		*feature = rapid.IntRange(0, 2).Draw(t, "feature "+strconv.Itoa(i)) > 0
 	}
@@ -167,6 +167,9 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 		return r
 	}
 	s.drawBlock(t, r, f)
+	if f.Tenants {
+		s.drawDivision(t, r)
+	}
 	if f.Reserves && !r.Hold && r.Block == 0 && r.Algorithm != runtime.Concurrency && rapid.Bool().Draw(t, "reserves") {
 		s.drawReserve(t, r)
 	}

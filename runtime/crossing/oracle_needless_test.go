@@ -36,8 +36,9 @@ func (o *oracle) needless(a *asked) {
 	if len(all) != 1 || o.program.roams(r) || r.Lease > 0 || r.Wait > 0 && r.Algorithm == runtime.LeakyBucket || u.Cost > capacity(r, all[0].max) || o.otherTerms(u, r, all[0], a.at) {
 		return
 	}
-	if used := o.used(a, u, r, all[0]); used+float64(u.Cost) <= float64(capacity(r, all[0].max)) {
-		o.wrong("nobody is refused who has room", "#%d at %v: %v (%s) has %.6g of %d used", a.number, a.at, u, ruleText(r), used, capacity(r, all[0].max))
+	used, kept := o.used(a, u, r, all[0]), o.kept(a, u, r, all[0])
+	if used+float64(u.Cost) <= float64(capacity(r, all[0].max))-kept {
+		o.wrong("nobody is refused who has room", "#%d at %v: %v (%s) has %.6g of %d used, %.6g kept for others", a.number, a.at, u, ruleText(r), used, capacity(r, all[0].max), kept)
 	}
 }
 

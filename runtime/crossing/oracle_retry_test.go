@@ -49,7 +49,7 @@ func (o *oracle) retry(a *asked) {
 			}
 			continue
 		}
-		early := b.admitted() && b.at < over
+		early := b.admitted() && b.at < over && !o.divides(a) // what others have used decays
 		late := errors.Is(b.err, runtime.ErrLimited) && b.d.Source != rule.SourceProcess && len(o.jumps) == 0 && b.came >= a.knows+a.d.RetryAfter
 		if !early && !late {
 			continue

@@ -9,7 +9,7 @@
 //   - The oracle says what is wrong with it: oracle_*_test.go.
 //   - What few rules have is drawn and judged in one file: cap_test.go, hold_test.go,
 //     load_test.go, metering_test.go, edit_test.go, nobody_test.go,
-//     register_test.go and surge_test.go.
+//     register_test.go, surge_test.go and tenant_test.go.
 package crossing
 
 import (
@@ -60,6 +60,8 @@ type use struct {
 	Max       int64  // in place of the rule's, or 0
 	Zone      string // that a period is of which this call begins, and its anchor; empty: the rule's
 	Anchor    int
+	Tenant    int   // of those who share the key
+	Weight    int64 // of that, or 0: the rule divides nothing
 }
 
 // A call is made, and settled when it ends.

@@ -62,7 +62,7 @@ func ruleText(r *runtime.Rule) string {
 		set  bool
 		is   any
 	}{
-		{"burst", r.Burst > 0, r.Burst}, {"wait", r.Wait > 0, r.Wait}, {"lease", r.Lease > 0, r.Lease},
+		{"burst", r.Burst > 0, r.Burst}, {"headroom", r.Headroom != 0, r.Headroom}, {"wait", r.Wait > 0, r.Wait}, {"lease", r.Lease > 0, r.Lease},
 		{"resolution", r.Resolution > 0, r.Resolution}, {"fail", r.Fail != 0, r.Fail}, {"mode", r.Mode != 0, r.Mode},
 		{"prefix", r.Prefix != "", r.Prefix}, {"block", r.Block > 0, r.Block}, {"hold", r.Hold, r.Hold}, {"adapts", r.Adaptive != nil, ""}, {"reserve", r.Reserve > 0, r.Reserve}, {"debt", r.Debt != 0, r.Debt}, {"invalid", r.Invalid != 0, r.Invalid}, {"keep", r.Keep > 0, r.Keep},
 	} {
@@ -80,6 +80,9 @@ func (u use) String() string {
 	}
 	if u.Max > 0 {
 		text += fmt.Sprintf(" max %d", u.Max)
+	}
+	if u.Weight > 0 {
+		text += fmt.Sprintf(" tenant %d weight %d", u.Tenant, u.Weight)
 	}
 	if u.Zone != "" {
 		text += fmt.Sprintf(" in %q anchor %d", u.Zone, u.Anchor)

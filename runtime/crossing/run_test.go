@@ -184,6 +184,9 @@ func (r *running) limits(uses []use) (limits []runtime.Limit) {
 		if u.Max > 0 {
 			l = l.WithMax(u.Max)
 		}
+		if l.Rule.Headroom != 0 {
+			l = l.WithShare(runtime.NewKey().AddInt(int64(u.Tenant)), max(1, u.Weight))
+		}
 		if u.Zone != "" {
 			l = l.WithPeriod(u.Zone, int64(u.Anchor))
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -152,7 +153,11 @@ func (r *running) leave() {
 			time.Sleep(d.ResetAfter) // in which what was owed is used
 			d, err = look()
 		}
-		if err == nil && d.Remaining != d.Limit && (!permits || len(h.jumps) == 0) { // those of before a jump may count later
+		whole := d.Limit
+		if r.program.Rules[u.Rule].Headroom != 0 {
+			whole -= spec.Headroom(r.program.Rules[u.Rule].Headroom, d.Limit, d.Limit)
+		}
+		if err == nil && d.Remaining < whole && (!permits || len(h.jumps) == 0) { // those of before a jump may count later
 			complain("rule %d key %d: %+v, and when all is over %+v", u.Rule, u.Key, before, d)
 		}
 	}
