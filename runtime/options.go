@@ -233,7 +233,9 @@ func (l *Limiter) completePlan(p *plan.Plan) {
 	l.redis.checkDurability(p.Rule)
 	r := p.Rule
 	if l.redis != nil && r.Ledger > 0 && p.Err == nil {
-		l.redis.accounts.Add(p, l.plans.Namespace)
+		if other := l.redis.accounts.Add(p, l.plans.Namespace); other != "" {
+			l.events.Log.Find(report.LedgerShared, r.Name, "", slog.String("other", other))
+		}
 	}
 	if r.Block == 0 {
 		return

@@ -26,7 +26,8 @@ import (
 //
 // Rules whose keys start alike, or of one Name, must have the same terms: all that says how much
 // is admitted, and how it is counted. Otherwise Register panics. The first would count in one
-// key, where neither holds, and who overrides or watches one of the others has both.
+// key, where neither holds, and who overrides or watches one of the others has both. Rules with a
+// Ledger whose keys start alike must have one Name, too.
 func (l *Limiter) Register(rules ...*Rule) {
 	for _, r := range rules {
 		if r == nil || l.registered.Find(r) != nil {
@@ -65,6 +66,10 @@ func (t *termTable) add(r *Rule, namespace string) {
 	if o := t.byStart[start]; o != nil {
 		mustAgree(r, o, "start their keys with "+strconv.Quote(start),
 			"they would not be one limit: give one of them a Prefix and a Name of its own (prefix= and name= in a directive), or a limiter with another WithNamespace")
+		if r.Ledger != rule.LedgerOff && r.Name != o.Name {
+			panic(fmt.Sprintf("runtime: the rules %q (%s) and %q (%s) start their keys with %q, and a ledger would bill each key to both: give both one Name, or one of them a Prefix of its own (name= and prefix= in a directive)",
+				o.Name, o.Source, r.Name, r.Source, start))
+		}
 	}
 	if o := t.byName[r.Name]; o != nil && r.Name != "" {
 		mustAgree(r, o, "have one name", "overrides, logs and metrics could not tell them apart: give one of them a Name of its own (name= in a directive)")

@@ -34,7 +34,7 @@ type config struct {
 // inContext are the flags that a context may set, and their variables of the
 // environment. Passwords are no flags, so a context has none.
 var inContext = map[string]string{
-	"redis": "RATECTL_REDIS", "user": "RATECTL_USER", "namespace": "RATECTL_NAMESPACE", "overrides": "RATECTL_OVERRIDES", "rules": "RATECTL_RULES", "page": "RATECTL_PAGE",
+	"redis": "RATECTL_REDIS", "user": "RATECTL_USER", "namespace": "RATECTL_NAMESPACE", "overrides": "RATECTL_OVERRIDES", "rules": "RATECTL_RULES", "page": "RATECTL_PAGE", "postgres": "RATECTL_POSTGRES",
 	"cluster": "", "sentinel": "", "sentinel-user": "", "sentinel-password-file": "", "password-file": "", "refused-secret-file": "", "db": "", "timeout": "",
 	"tls": "", "tls-ca": "", "tls-cert": "", "tls-key": "", "tls-name": "",
 }

@@ -23,9 +23,12 @@ func commands() []command {
 	all = append(all, keyCommands()...)
 	return append(all,
 		&shadowCommand{}, &overrideSetCommand{}, &overrideListCommand{}, &overrideRemoveCommand{}, &historyCommand{}, &undoCommand{},
-		&memoryCommand{}, &fixExpiryCommand{}, &exportCommand{}, &importCommand{}, &doctorCommand{},
+		&memoryCommand{}, &fixExpiryCommand{}, &exportCommand{}, &importCommand{}, &ledgerListCommand{}, &ledgerRestoreCommand{}, &doctorCommand{},
 		&contextsCommand{}, &versionCommand{}, &completionCommand{}, &helpCommand{})
 }
+
+// groups are what the commands of two words do, by the first.
+var groups = map[string]string{"override": "list and change overrides", "ledger": "list and restore what was used"}
 
 // tree returns the commands as the library has them.
 func (p *program) tree() *cli.Command {
@@ -39,7 +42,7 @@ func (p *program) tree() *cli.Command {
 		if first, second, two := strings.Cut(leaf.Name, " "); two {
 			if into = root.Command(first); into == nil {
 				into = p.group(first)
-				into.Usage = "list and change overrides"
+				into.Usage = groups[first]
 				root.Commands = append(root.Commands, into)
 			}
 			leaf.Name = second

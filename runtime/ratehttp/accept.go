@@ -1,6 +1,7 @@
 package ratehttp
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/rategen/rategen/runtime/ratefield"
@@ -14,33 +15,43 @@ const maxAccept = 1024
 // client that accepts neither gets the document.
 func prefersText(accept []string) bool {
 	var document, text preference
-	read := 0
-	for _, line := range accept {
-		if read += len(line); read > maxAccept {
-			break
-		}
-		for _, part := range strings.Split(line, ",") {
-			mediaType, params, _ := strings.Cut(part, ";")
-			mediaType = strings.ToLower(strings.Trim(mediaType, " \t"))
-			quality := ratefield.Quality(params)
-			switch mediaType {
-			case "*/*":
-				document.offer(1, quality)
-				text.offer(1, quality)
-			case "application/*":
-				document.offer(2, quality)
-			case "text/*", "text/html":
-				text.offer(2, quality)
-			case "text/plain":
-				text.offer(4, quality)
-			case "application/json":
-				document.offer(3, quality)
-			case problemMediaType:
-				document.offer(4, quality)
-			}
+	for mediaType, params := range accepted(accept) {
+		quality := ratefield.Quality(params)
+		switch mediaType {
+		case "*/*":
+			document.offer(1, quality)
+			text.offer(1, quality)
+		case "application/*":
+			document.offer(2, quality)
+		case "text/*", "text/html":
+			text.offer(2, quality)
+		case "text/plain":
+			text.offer(4, quality)
+		case "application/json":
+			document.offer(3, quality)
+		case problemMediaType:
+			document.offer(4, quality)
 		}
 	}
 	return text.quality > document.quality
+}
+
+// accepted returns the media types of the lines of a header Accept, each with its parameters.
+func accepted(lines []string) iter.Seq2[string, string] {
+	return func(yield func(mediaType, params string) bool) {
+		read := 0
+		for _, line := range lines {
+			if read += len(line); read > maxAccept {
+				return
+			}
+			for part := range strings.SplitSeq(line, ",") {
+				mediaType, params, _ := strings.Cut(part, ";")
+				if !yield(strings.ToLower(strings.Trim(mediaType, " \t")), params) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // A preference is how much a client wants a media type, by the most specific range

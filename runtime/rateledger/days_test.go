@@ -26,7 +26,7 @@ func TestDays(t *testing.T) {
 			r := &rule.Rule{Name: zone + period.String(), Algorithm: rule.FixedWindow, Period: period, Zone: zone, Max: 1000, Ledger: rule.LedgerOn}
 			p := &plan.Plan{Key: plan.Key{Rule: r, Max: r.Max}, Declared: r, Numbers: plan.NumbersOf(r), Label: terms.Label{Name: r.Name, Start: r.Name + ":"}}
 			p.Complete(1)
-			l := &Ledger{sink: sink, book: &accounts.Book{Store: store}}
+			l := &Ledger{sink: sink, book: &accounts.Book{Store: store}, now: func() time.Time { return time.UnixMicro(now) }}
 			l.book.Add(p, "")
 			defer l.book.Open(time.Second)()
 			location, err := time.LoadLocation(zone)
@@ -52,6 +52,22 @@ func TestDays(t *testing.T) {
 			for _, d := range found {
 				if days[d.Date] != d.Used {
 					t.Errorf("%s: %d used on %v, want %d", r.Name, d.Used, d.Date, days[d.Date])
+				}
+			}
+			history, err := l.History(t.Context(), r.Name, "k", time.Time{}, time.Time{}, true)
+			ok(t, err)
+			for i, h := range history {
+				// As clocks show them. Where midnight is skipped a day begins later, on its date.
+				y, m, d := h.Start.Date()
+				before := h.Start.Add(-1)
+				if !found[i].Date.Equal(time.Date(y, m, d, 0, 0, 0, 0, time.UTC)) || found[i].Used != h.Used || before.Day() == d || h.End.Day() == d || h.End.Add(-1).Day() != d {
+					t.Errorf("%s: %v to %v used %d, want %v", r.Name, h.Start, h.End, h.Used, found[i])
+				}
+				// Each page begins where the one before has ended.
+				rest, err := l.History(t.Context(), r.Name, "k", h.End, time.Time{}, true)
+				ok(t, err)
+				if len(rest) != len(history)-i-1 || len(rest) > 0 && !rest[0].Start.Equal(history[i+1].Start) {
+					t.Errorf("%s: %d days after %v, want %d", r.Name, len(rest), h.End, len(history)-i-1)
 				}
 			}
 			totals, err := l.Totals(t.Context(), r.Name, "k", time.Time{}, time.Time{})

@@ -36,8 +36,8 @@ type process struct {
 }
 
 // begin begins a process on a Redis. Its ledger runs until end, which returns what Run does.
-func begin(t *testing.T, client redis.UniversalClient, sink Sink, all []*runtime.Rule) *process {
-	p := &process{store: runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))}
+func begin(t *testing.T, client redis.UniversalClient, sink Sink, all []*runtime.Rule, options ...runtime.RedisOption) *process {
+	p := &process{store: runtime.NewRedisStore(client, append([]runtime.RedisOption{runtime.WithTimeout(5 * time.Second)}, options...)...)}
 	p.limiter = runtime.New(p.store, runtime.WithNamespace("test"), runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithoutReports(), runtime.WithFailurePolicy(runtime.FailClosed))
 	p.limiter.Register(all...)
 	p.ledger = New(sink, p.store, WithInterval(50*time.Millisecond), WithLogger(slog.New(slog.DiscardHandler)))

@@ -20,15 +20,20 @@ const schemaVersion = "rategen ledger 1"
 var columns = map[string]string{
 	"ledger": `namespace text NOT NULL, rule text NOT NULL, key bytea NOT NULL, ends timestamptz NOT NULL, epoch bigint NOT NULL,
 begins timestamptz NOT NULL, version bigint NOT NULL, total bigint NOT NULL, base bigint NOT NULL, whole boolean NOT NULL,
-max bigint NOT NULL, day date NOT NULL, seen timestamptz NOT NULL, change bigint NOT NULL, tx xid8 NOT NULL`,
+max bigint NOT NULL, day date NOT NULL, seen timestamptz NOT NULL, change bigint NOT NULL, tx xid8 NOT NULL, frozen bigint NOT NULL`,
 	"ledger_day": `namespace text NOT NULL, rule text NOT NULL, key bytea NOT NULL, ends timestamptz NOT NULL, epoch bigint NOT NULL,
 day date NOT NULL, total bigint NOT NULL`,
+	"ledger_delta": `tx xid8 NOT NULL, change bigint NOT NULL, amount bigint NOT NULL, namespace text NOT NULL, rule text NOT NULL, key bytea NOT NULL,
+begins timestamptz NOT NULL, ends timestamptz NOT NULL, epoch bigint NOT NULL, version bigint NOT NULL, total bigint NOT NULL, base bigint NOT NULL,
+whole boolean NOT NULL, max bigint NOT NULL, day date NOT NULL`,
 }
 
 var schema = `CREATE SEQUENCE IF NOT EXISTS ledger_change;
 CREATE TABLE IF NOT EXISTS ledger (` + columns["ledger"] + `, PRIMARY KEY (namespace, rule, key, ends, epoch));
 CREATE INDEX IF NOT EXISTS ledger_tx ON ledger (tx, change);
-CREATE TABLE IF NOT EXISTS ledger_day (` + columns["ledger_day"] + `, PRIMARY KEY (namespace, rule, key, ends, epoch, day));
+CREATE TABLE IF NOT EXISTS ledger_day (` + columns["ledger_day"] + `, PRIMARY KEY (namespace, rule, key, ends, epoch, day),
+FOREIGN KEY (namespace, rule, key, ends, epoch) REFERENCES ledger ON DELETE CASCADE);
+CREATE TABLE IF NOT EXISTS ledger_delta (` + columns["ledger_delta"] + `, PRIMARY KEY (tx, change));
 COMMENT ON TABLE ledger IS '` + schemaVersion + `'`
 
 // A Postgres is a [Sink]. Its tables are in the first schema of the search path.
@@ -52,7 +57,7 @@ func NewPostgres(ctx context.Context, pool *pgxpool.Pool) (*Postgres, error) {
 		if *is != schemaVersion {
 			return fmt.Errorf("table ledger is %q and not %q: it is another program's, or of a newer version of this package: update the program, or set another search_path", *is, schemaVersion)
 		}
-		for _, name := range []string{"ledger", "ledger_day"} {
+		for _, name := range []string{"ledger", "ledger_day", "ledger_delta"} {
 			if err := checkColumns(ctx, tx, name); err != nil {
 				return err
 			}
@@ -101,7 +106,7 @@ const writeSQL = `WITH new AS MATERIALIZED (
 	ON CONFLICT (namespace, rule, key, ends, epoch, day) DO UPDATE SET total = excluded.total RETURNING 1
 )
 INSERT INTO ledger AS l
-SELECT new.*, now(), nextval('ledger_change'), pg_current_xact_id() FROM new, (SELECT count(*) FROM days) AS before ORDER BY namespace, rule, key, ends, epoch
+SELECT new.*, now(), nextval('ledger_change'), pg_current_xact_id(), 0 FROM new, (SELECT count(*) FROM days) AS before ORDER BY namespace, rule, key, ends, epoch
 ON CONFLICT (namespace, rule, key, ends, epoch) DO UPDATE SET version = excluded.version, total = excluded.total,
 	base = excluded.base, whole = excluded.whole, max = excluded.max, day = greatest(l.day, excluded.day), seen = excluded.seen,
 	change = excluded.change, tx = excluded.tx

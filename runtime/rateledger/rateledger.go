@@ -35,6 +35,10 @@ const (
 	scanEvery  = time.Hour
 	lastFlush  = 10 * time.Second // how long the last one may take
 	writeRows  = 500              // keys that are read and written at a time
+
+	// writtenFor is how long after a period its counts are still written. Keys may keep them for
+	// longer, of which rows may be deleted.
+	writtenFor = 36 * 24 * time.Hour
 )
 
 // A Ledger writes what is used to a [Sink], and reads it there. It is safe for concurrent use.
@@ -43,6 +47,7 @@ type Ledger struct {
 	book   *accounts.Book
 	every  time.Duration
 	logger *slog.Logger
+	now    func() time.Time
 
 	mu      sync.Mutex // held to flush
 	scanned int64      // what was over by then, in microseconds since 1970, is written
@@ -65,7 +70,7 @@ func WithInterval(d time.Duration) Option {
 func WithLogger(logger *slog.Logger) Option { return func(l *Ledger) { l.logger = logger } }
 
 // Open returns the ledger of the rules of all limiters on a store, in tables of a pool's database,
-// ledger and ledger_day, which it creates where they are missing. It fails if they are of a newer
+// ledger, ledger_day and ledger_delta, which it creates where they are missing. It fails if they are of a newer
 // version of this package, or were altered. The pool stays the caller's to close.
 func Open(ctx context.Context, pool *pgxpool.Pool, store *runtime.RedisStore, opts ...Option) (*Ledger, error) {
 	sink, err := NewPostgres(ctx, pool)
@@ -77,7 +82,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, store *runtime.RedisStore, op
 
 // New is [Open] for another sink.
 func New(sink Sink, store *runtime.RedisStore, opts ...Option) *Ledger {
-	l := &Ledger{sink: sink, book: bridge.AccountsOf(store).(*accounts.Book), every: flushEvery, logger: slog.Default()}
+	l := &Ledger{sink: sink, book: bridge.AccountsOf(store).(*accounts.Book), every: flushEvery, logger: slog.Default(), now: time.Now}
 	for _, opt := range opts {
 		opt(l)
 	}
@@ -184,7 +189,7 @@ func (l *Ledger) scan(ctx context.Context) error {
 // export writes the counts of keys, and those of periods that ended after a time. It returns the keys
 // of which that failed.
 func (l *Ledger) export(ctx context.Context, keys []accounts.Key, since int64) ([]accounts.Key, error) {
-	counts, failed, err := l.book.Read(ctx, keys, since)
+	counts, failed, err := l.book.Read(ctx, keys, max(since, l.now().Add(-writtenFor).UnixMicro()))
 	rows := make([]Row, 0, len(counts))
 	for i := range counts {
 		rows = append(rows, rowOf(&counts[i]))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/accounts"
 )
 
@@ -68,6 +69,36 @@ func (l *Ledger) Days(ctx context.Context, rule, key string, from, to time.Time)
 	}
 	slices.SortFunc(days, func(a, b Day) int { return a.Date.Compare(b.Date) })
 	return days, err
+}
+
+// History is [Ledger.Totals] or [Ledger.Days], of which each day begins and ends in the time zone of the
+// rule, as ratehttp.History takes them. A day or a period on which nothing was used may be missing.
+func (l *Ledger) History(ctx context.Context, rule, key string, from, to time.Time, days bool) ([]runtime.PastPeriod, error) {
+	var all []runtime.PastPeriod
+	if !days {
+		totals, err := l.Totals(ctx, rule, key, from, to)
+		for _, p := range totals {
+			all = append(all, runtime.PastPeriod{Start: p.Start, End: p.End, Used: p.Used})
+		}
+		return all, err
+	}
+	const margin = 48 * time.Hour // a day, and the offset of a zone
+	first, last := from, to
+	if !from.IsZero() {
+		first = from.Add(-margin)
+	}
+	if !to.IsZero() {
+		last = to.Add(margin)
+	}
+	found, err := l.Days(ctx, rule, key, first, last)
+	k, _ := l.book.Find(rule, []byte(key))
+	for _, d := range found {
+		p := runtime.PastPeriod{Used: d.Used}
+		if p.Start, p.End = k.Bounds(d.Date); p.End.After(from) && (to.IsZero() || p.Start.Before(to)) {
+			all = append(all, p)
+		}
+	}
+	return all, err
 }
 
 // read returns the rows of a key.

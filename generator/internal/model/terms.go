@@ -135,5 +135,8 @@ func (r *Rule) terms() []directive.Term {
 		*value("headroom") = cmp.Or(*value("headroom"), "a quarter of the burst")
 	}
 	*value("debt") = cmp.Or(*value("debt"), r.Plain().Debt)
+	if *value("ledger") != "" { // which bills a key by the name of its rule
+		terms = append(terms, directive.Term{Name: "name", Value: r.Name})
+	}
 	return terms
 }

@@ -42,7 +42,6 @@ var shownBlocks = []shown{
 	{page: "docs/grpc.md", has: "rpc Buy", file: "testdata/proto.txtar"},
 	{page: "docs/choosing.md", has: "AT-MOST", reason: "TestChoosing of cmd/ratectl compares it with what the commands print"},
 	{page: "docs/choosing.md", has: "DELAYED", reason: "TestChoosing of cmd/ratectl compares it with what the commands print"},
-	{page: "docs/choosing.md", has: "newly refused", reason: "TestChoosing of cmd/ratectl compares it with what the commands print"},
 	{page: "docs/operating.md", has: "WHEN", reason: operating},
 	{page: "docs/operating.md", has: "STATE", reason: operating},
 	{page: "docs/operating.md", has: "ENDLESS", reason: operating},

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/runtime/internal/calendar"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/server"
@@ -77,17 +79,36 @@ func (k Key) Day(at int64) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// Add adds the plan of a rule with a ledger, by which its keys are found, and has its charges told.
-func (b *Book) Add(p *plan.Plan, namespace string) {
-	a := &account{p, namespace}
-	p.Charged = func(key []byte) { b.note(a, key) }
-	if b.accounts.Keep(about{p.Declared, namespace}, a) {
-		b.mu.Lock()
-		if b.made.IsZero() {
-			b.made = time.Now()
-		}
-		b.mu.Unlock()
+// Bounds returns when a day begins and ends in the time zone of the key, of which it is handed the date.
+func (k Key) Bounds(date time.Time) (start, end time.Time) {
+	p := k.Numbers.Period
+	day, err := calendar.Load(spec.Day, p.Zone, 0)
+	if err != nil {
+		return date, date.AddDate(0, 0, 1)
 	}
+	noon := time.Date(date.Year(), date.Month(), date.Day(), 12, 0, 0, 0, p.Time(0).Location())
+	b := day.At(noon.UnixMicro())
+	return p.Time(b.Begin), p.Time(b.End)
+}
+
+// Add adds the plan of a rule with a ledger, by which its keys are found, and has its charges told. A
+// key is billed once: if a rule of another name has the same keys, Add returns that, to which they
+// are billed.
+func (b *Book) Add(p *plan.Plan, namespace string) (other string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := &account{p, namespace}
+	for _, first := range b.accounts.All() {
+		if first.Start == p.Start && first.Numbers.Tag() == p.Numbers.Tag() && first.Name != p.Name {
+			a, other = first, first.Name
+			break
+		}
+	}
+	p.Charged = func(key []byte) { b.note(a, key) }
+	if other == "" && b.accounts.Keep(about{p.Declared, namespace}, a) && b.made.IsZero() {
+		b.made = time.Now()
+	}
+	return other
 }
 
 // note notes that a key may have been charged.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/keytext"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -89,6 +90,9 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 		return err
 	}
 	charge.Key = c.Key(p, parts.Bytes())
+	if p.Rule.Ledger == rule.LedgerOn && p.Hashes(parts.Bytes()) {
+		return e.leaveKeyOut(ctx, c, p, errUnbilled)
+	}
 	if same := c.put(charge, e.sharedKey); same != nil {
 		return e.join(same, &charge)
 	}
@@ -128,13 +132,19 @@ func (e *Engine) sharedKey(shadow, other *plan.Plan) {
 // addInvalid reports whether a limit counts whose key is invalid. Otherwise it is left out, or
 // there is an error.
 func (e *Engine) addInvalid(ctx context.Context, c *Call, p *plan.Plan, err error) (bool, error) {
-	policy := rule.FailClosed
 	if p.Rule.Invalid == rule.InvalidShare && p.Max > 0 {
 		if !c.silent() {
 			e.Events.Log.InvalidKey(p.Declared, err)
 		}
 		return true, nil
 	}
+	return false, e.leaveKeyOut(ctx, c, p, err)
+}
+
+// leaveKeyOut leaves out a limit that counts no such key, in shadow mode or if its rule admits
+// invalid keys. Otherwise it returns an error.
+func (e *Engine) leaveKeyOut(ctx context.Context, c *Call, p *plan.Plan, err error) error {
+	policy := rule.FailClosed
 	if p.Rule.Invalid == rule.InvalidAdmit || p.Terms.Shadow {
 		policy = rule.FailOpen
 	}
@@ -142,10 +152,14 @@ func (e *Engine) addInvalid(ctx context.Context, c *Call, p *plan.Plan, err erro
 		e.failed(ctx, p, policy, err)
 	}
 	if policy == rule.FailOpen && c.Operation != Peek {
-		return false, nil
+		return nil
 	}
-	return false, fmt.Errorf("rule %q: %w", p.Name, err)
+	return fmt.Errorf("rule %q: %w", p.Name, err)
 }
+
+// errUnbilled is that of a key by which nobody could be billed.
+var errUnbilled = fmt.Errorf("%w: it has more than %d bytes, so redis has a hash of it, which a ledger cannot bill: shorten the key or the prefix, or declare ledger=hash",
+	keytext.ErrInvalid, terms.MaxKey)
 
 // join adds o to a charge on the same key. The charge then costs what both do, but no more
 // than the limit could ever admit, so that a call may name a key twice. The lower max holds.

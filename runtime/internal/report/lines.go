@@ -73,6 +73,8 @@ var (
 		"set maxmemory-policy noeviction and appendonly yes, have a ledger restore periods, or accept it")
 	LedgerBehind = finding(slog.LevelWarn, "ledger_behind", "what is used is not written to the ledger: it waits in redis, for 35 days",
 		"run the ledger of package rateledger in every process, and see what it logs")
+	LedgerShared = finding(slog.LevelError, "ledger_shared", "two rules start their keys alike, and the ledger bills their calls to the first",
+		"give both one name, or each a prefix of its own")
 	EmptyPart = finding(slog.LevelWarn, "empty_part",
 		"a part of a rate limit's key is empty: all callers that lack it share one limit",
 		"key by what every caller has, or leave others out by when=")

@@ -47,7 +47,7 @@ func TestMutations(t *testing.T) {
 	}
 	frozen := redistest.Start(t).FrozenTime()
 	t.Parallel()
-	mutations := slices.Concat(takeMutations, logMutations, counterMutations, windowMutations, blockMutations, permitMutations, reservedMutations, pastMutations)
+	mutations := slices.Concat(takeMutations, logMutations, counterMutations, windowMutations, blockMutations, permitMutations, reservedMutations, pastMutations, ledgerMutations)
 	texts := map[string]string{} // by algorithm
 	for i, m := range append(mutations, clockMutations...) {
 		harmless := frozen && i >= len(mutations)
@@ -91,7 +91,7 @@ func scriptsOf(algorithm string) (text string) {
 		algorithms = 1 << slices.Index(lua.Algorithms[:], algorithm)
 	}
 	for _, set := range []uint{lua.Several, lua.Settle, lua.Renew, lua.Several | lua.Block, lua.Settle | lua.Block, lua.Hold | lua.Block} {
-		text += lua.Take(set|algorithms) + lua.Take(set|algorithms|lua.Past)
+		text += lua.Take(set|algorithms) + lua.Take(set|algorithms|lua.Past) + lua.Take(set|algorithms|lua.Past|lua.Ledger)
 	}
 	return text
 }

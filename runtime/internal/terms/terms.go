@@ -128,13 +128,16 @@ const MaxKey = 200
 // imitated by a caller.
 func (l *Label) AppendKey(dst, parts []byte) []byte {
 	dst = append(dst, l.Start...)
-	if len(l.Start)+len(parts)+len(l.Tag) <= MaxKey {
-		dst = append(dst, parts...)
-	} else {
+	if l.Hashes(parts) {
 		dst = keytext.AppendHash(dst, parts)
+	} else {
+		dst = append(dst, parts...)
 	}
 	return append(dst, l.Tag...)
 }
+
+// Hashes reports whether a key has a hash in place of the given parts.
+func (l *Label) Hashes(parts []byte) bool { return len(l.Start)+len(parts)+len(l.Tag) > MaxKey }
 
 // ShortKey is the longest key that has a call on its caller's stack.
 const ShortKey = 144

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/rategen/rategen/internal/testkit/pgtest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateledger"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// TestLedger loses a Redis in mid-year, and wants an operator to have it count again, once.
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	postgres, err := pgtest.Launch()
+	if errors.Is(err, pgtest.ErrNone) && os.Getenv("RATEGEN_REQUIRE_POSTGRES") != "1" {
+		t.Skip(err)
+	}
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ok(err)
+	t.Cleanup(postgres.Stop)
+	url, err := postgres.Database()
+	ok(err)
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	b.run("ledger", "restore", "-yes").wants(t, 3, "", "ratectl: no rule has ledger=on: there is nothing to restore\n")
+	const rules = `{"file":"a.go","line":9,"interface":"Plans","key":["#tenant"],"window":"year","ledger":"on","max":"100","algorithm":"fixed-window","prefix":"rate_limit:plan:","name":"plan","mode":"enforce"}
+{"file":"a.go","line":10,"interface":"Plans","key":["#tenant"],"window":"year","ledger":"hash","max":"100","algorithm":"fixed-window","prefix":"rate_limit:secret:","name":"secret","mode":"enforce"}
+`
+	ok(os.WriteFile(b.env["RATECTL_RULES"], []byte(rules), 0o600))
+	b.run("ledger", "ls", "-postgres", "postgres://rategen:word@/x").wants(t, 2, "", "ratectl: -postgres has a password, .*")
+	b.env["RATECTL_POSTGRES"] = url
+	b.run("ledger", "restore", "-yes").wants(t, 3, "", "ratectl: there is no table ledger in this database: .*")
+
+	pool, err := pgxpool.New(t.Context(), url)
+	ok(err)
+	defer pool.Close()
+	store := runtime.NewRedisStore(b.client)
+	limiter := runtime.New(store, runtime.WithNamespace("orders"))
+	defer limiter.Close()
+	b.limiter = limiter
+	ledger, err := rateledger.Open(t.Context(), pool, store)
+	ok(err)
+	for _, name := range []string{"plan", "secret"} {
+		b.rules[name] = &runtime.Rule{Name: name, Prefix: "rate_limit:" + name + ":", Period: rule.Year, Max: 100, Algorithm: runtime.FixedWindow, Ledger: rule.LedgerOn}
+	}
+	b.rules["secret"].Ledger = rule.LedgerHash
+	limiter.Register(b.rules["plan"], b.rules["secret"])
+	b.take(t, 7, "plan", 0, "acme")
+	b.take(t, 5, "plan", 0, "other")
+	b.take(t, 3, "secret", 0, "acme")
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- ledger.Run(ctx) }() // it begins by a scan
+	for written := 0; written < 15; {
+		ok(pool.QueryRow(t.Context(), "SELECT coalesce(sum(total), 0)::int FROM ledger").Scan(&written))
+	}
+	cancel()
+	ok(<-ran)
+	b.run("ledger", "ls").wants(t, 0, `RULE +KEYS +TOTAL +WRITTEN-AGO\nplan +2 +12 +\d+s\nsecret +1 +3 +\d+s\n`, "")
+	ok(b.client.FlushDB(t.Context()).Err())
+	b.take(t, 1, "plan", 0, "acme") // a program goes on
+	b.run("ledger", "restore").wants(t, 4, "", ".*say -yes to restore what Redis has lost of 1 rules\n")
+	b.run("ledger", "restore", "-yes", "-m", "lost").wants(t, 0, "2 counts restored\n", "")
+	b.run("-o", "json", "ledger", "restore", "-yes").wants(t, 0, `{"restored":0}\n`, "")
+	b.run("usage", "plan", "acme").wants(t, 0, `LIMIT.*100 +8 +92 .*`, "")
+	b.run("usage", "plan", "other").wants(t, 0, `LIMIT.*100 +5 +95 .*`, "")
+	b.run("usage", "secret", "acme").wants(t, 0, `LIMIT.*100 +0 +100 .*`, "")
+	b.run("history").wants(t, 0, `.*ledger restore.*lost.*`, "")
+}
