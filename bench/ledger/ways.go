@@ -29,10 +29,8 @@ const (
 )
 
 var ways = []way{
-	{"none: the limit alone", "", "", func(_ context.Context, w *world) (load.Take, func() error, error) {
-		store, limiter, take := w.limiter(rule.LedgerOff)
-		return take, func() error { return errors.Join(limiter.Close(), store.Close()) }, nil
-	}},
+	{"none: the limit alone", "", "", unwritten(rule.LedgerOff)},
+	{"`ledger=on`, which nobody writes", "", "", unwritten(rule.LedgerOn)},
 	{"`ledger=on`", `SELECT coalesce(sum(total), 0)::bigint FROM ledger`, `SELECT last_value FROM ledger_change`, byLedger},
 	{"XADD for each call, and a consumer", sumUsed, allUsed, byStream},
 	{"INSERT for each call", sumUsed, allUsed, func(ctx context.Context, w *world) (load.Take, func() error, error) {
@@ -48,6 +46,13 @@ var ways = []way{
 			return load.Admitted
 		}, func() error { return errors.Join(limiter.Close(), store.Close()) }, err
 	}},
+}
+
+func unwritten(ledger rule.Ledger) func(context.Context, *world) (load.Take, func() error, error) {
+	return func(_ context.Context, w *world) (load.Take, func() error, error) {
+		store, limiter, take := w.limiter(ledger)
+		return take, func() error { return errors.Join(limiter.Close(), store.Close()) }, nil
+	}
 }
 
 func byLedger(ctx context.Context, w *world) (load.Take, func() error, error) {

@@ -5,7 +5,7 @@ var ledgerMutations = []scriptMutation{
 	{"ledger: an epoch for each change", "calendar", "epoch or start, begun > 0", "clock, begun > 0", byModel("ledger")},
 	{"ledger: the entry is taken for a period", "calendar", "if newest >= began then", "if false then", byModel("ledger")},
 	{"ledger: what is forgiven is owed", "calendar", "flags > 1 and -units or units", "units", byModel("ledger")},
-	{"ledger: past counts are no longer told", "calendar", "past = (ledger and", "past = (false and", byModel("ledger")},
+
 	{"ledger: a reset forgets what was used", "calendar", "clock, base - used, 1, 0, 1", "clock, base, 1, 0, 1", byModel("ledger")},
 	{"ledger: restored twice", "calendar", "elseif asked < 0 and whole == 0 and", "elseif asked < 0 and", byModel("ledger")},
 	{"ledger: restored in another epoch", "calendar", "whole == 0 and (epoch or 1) == expected", "whole == 0", byModel("ledger")},
