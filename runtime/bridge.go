@@ -63,7 +63,7 @@ func (l lent) Peer(ctx context.Context, limit Limit, of *peerstate.Limit, said p
 		return peerstate.State{} // the call has the error
 	}
 	var array [terms.ShortKey]byte
-	return l.peers.Say(ctx, p.AppendKey(array[:0], rule.PartsOf(&limit).Bytes()), of, said)
+	return l.peers.Say(ctx, p.AppendKey(array[:0], rule.Engine.PartsOf(&limit).Bytes()), of, said)
 }
 
 func (l lent) Waits(ctx context.Context, rule *Rule) (over func(admitted bool)) {
@@ -82,7 +82,7 @@ func (l lent) TooLate(ctx context.Context, limit Limit, waited, after time.Durat
 	if !on { // just now: what is in force had it wait
 		return l.refusalError(ctx, &LimitedError{Rule: limit.Rule.Name, Limit: limit.Max, RetryAfter: after})
 	}
-	charges := []decide.Charge{{Plan: p, Key: p.AppendKey(nil, rule.PartsOf(&limit).Bytes()), Cost: limit.Cost,
+	charges := []decide.Charge{{Plan: p, Key: p.AppendKey(nil, rule.Engine.PartsOf(&limit).Bytes()), Cost: limit.Cost,
 		Max: limit.Max, Limits: 1}}
 	tries := make([]terms.Charge, 1)
 	p.Charge(&tries[0], charges[0].Key, limit.Cost)
@@ -151,10 +151,10 @@ func (l lent) Tenants(ctx context.Context, limit Limit, most int) ([]bridge.Tena
 }
 
 func (l lent) RedisKey(limit Limit) string {
-	if rule.CheckPrefix(limit.Rule) != nil {
+	if rule.Engine.CheckPrefix(limit.Rule) != nil {
 		return ""
 	}
-	return string(l.plans.Label(&limit).AppendKey(nil, rule.PartsOf(&limit).Bytes()))
+	return string(l.plans.Label(&limit).AppendKey(nil, rule.Engine.PartsOf(&limit).Bytes()))
 }
 
 func (l lent) Permits() map[string]int64 { return l.ledger.Permits.InFlight() }

@@ -78,7 +78,7 @@ func TestKey(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
 			limit := new(Rule).Limit(&f.key)
-			if err := rule.PartsOf(&limit).Err(); errors.Is(err, ErrInvalidKey) != f.invalid {
+			if err := rule.Engine.PartsOf(&limit).Err(); errors.Is(err, ErrInvalidKey) != f.invalid {
 				t.Errorf("invalid is %v: got %v", f.invalid, err)
 			}
 		}

@@ -103,7 +103,7 @@ func (l *Limiter) takeInto(ctx context.Context, limits []Limit, d *Decision) (er
 // plainPlan returns the plan for a limit as most are: one that is decided at once, at a cost that
 // can be, and on a key of ordinary length. It returns nil for others.
 func (l *Limiter) plainPlan(limit *Limit) *plan.Plan {
-	parts, plain := rule.PartsOf(limit).Plain()
+	parts, plain := rule.Engine.PartsOf(limit).Plain()
 	if !plain || limit.Rule == nil || limit.Cost <= 0 {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, pai
 	var key [terms.ShortKey]byte
 	var charges [1]decide.Charge
 	var tries [1]terms.Charge // set in place, since a copy waits for what was just written
-	parts, _ := rule.PartsOf(limit).Plain()
+	parts, _ := rule.Engine.PartsOf(limit).Plain()
 	whole := p.KeyIn(&key, parts)
 	charges[0].Plan, charges[0].Key, charges[0].Limits = p, whole, 1
 	charges[0].Cost, charges[0].Max = limit.Cost, limit.Max
@@ -153,7 +153,7 @@ func (l *Limiter) askOne(ctx context.Context, limits []Limit, p *plan.Plan, try 
 	d *Decision) error {
 	c, limit := decide.NewCall(decide.Take), &limits[0]
 	defer c.Free()
-	c.Adopt(p, rule.PartsOf(limit).Bytes(), limit.Cost, limit.Max, try, rechecks)
+	c.Adopt(p, rule.Engine.PartsOf(limit).Bytes(), limit.Cost, limit.Max, try, rechecks)
 	return l.finish(ctx, c, limits, l.engine.Ask(ctx, c), d)
 }
 

@@ -169,14 +169,14 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 // Reset forgets everything about the key of one limit, in the store and in this process: its
 // next call finds the limit whole.
 func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
-	if err := rule.CheckPrefix(limit.Rule); err != nil {
+	if err := rule.Engine.CheckPrefix(limit.Rule); err != nil {
 		return err
 	}
 	if err := keyError(&limit); err != nil {
 		return err
 	}
 	p := l.plans.Label(&limit)
-	key := p.AppendKey(nil, rule.PartsOf(&limit).Bytes())
+	key := p.AppendKey(nil, rule.Engine.PartsOf(&limit).Bytes())
 	defer l.ledger.Lines.Wake(key, 1)
 	err := l.engine.Reset(ctx, p, key)
 	if p.Rule.Hold && err == nil {
@@ -210,7 +210,7 @@ func keyError(l *Limit) error {
 	if l.Rule != nil && l.Rule.Invalid == rule.InvalidShare {
 		return nil
 	}
-	return rule.PartsOf(l).Err()
+	return rule.Engine.PartsOf(l).Err()
 }
 
 func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error {
@@ -224,7 +224,7 @@ func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error 
 	if !p.Rule.Hold {
 		return fmt.Errorf("%w: rule %q has no Hold", ErrInvalidLimit, p.Name)
 	}
-	key := p.AppendKey(nil, rule.PartsOf(&limit).Bytes())
+	key := p.AppendKey(nil, rule.Engine.PartsOf(&limit).Bytes())
 	err = l.engine.Hold(ctx, p, key, d)
 	if d == 0 && err == nil {
 		err = l.peers.Forget(ctx, key)

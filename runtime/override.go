@@ -69,7 +69,7 @@ func (o Overrides) Check(rules ...*Rule) error {
 	}
 	s := plan.NewOverrideSet(numbers, nil)
 	for _, r := range rules {
-		if err := rule.CheckPrefix(r); err != nil {
+		if err := rule.Engine.CheckPrefix(r); err != nil {
 			return fmt.Errorf("check overrides: %w", err)
 		}
 		if _, err := s.Apply(r); err != nil {

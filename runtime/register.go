@@ -57,7 +57,7 @@ type termTable struct {
 
 // add adds a rule. It panics if there is one with which that cannot go together.
 func (t *termTable) add(r *Rule, namespace string) {
-	if rule.CheckCall(r, r.Max, 1) != nil {
+	if rule.Engine.CheckCall(r, r.Max, 1) != nil {
 		return // it admits nobody
 	}
 	t.mu.Lock()

@@ -112,7 +112,7 @@ func (d *Decision) charged(i int) (limit Limit, made ledger.Made, ok bool) {
 		parts.Fail(c.Invalid)
 	}
 	made.Cost, made.Charged, made.At, made.Mark = c.Cost, c.Charged, c.At, c.Mark
-	return rule.MakeLimit(c.Rule, parts, c.Cost, c.Max, c.Period), made, true
+	return rule.Engine.MakeLimit(c.Rule, parts, c.Cost, c.Max, c.Period), made, true
 }
 
 // settlement fills in what is to be settled of a decision, which then counts as settled. If
@@ -175,14 +175,14 @@ func (l *Limiter) correct(b *ledger.Settlement, limit *Limit, made ledger.Made, 
 	if err != nil {
 		return false, err
 	}
-	err = b.Correct(p, rule.PartsOf(limit), made, cost)
+	err = b.Correct(p, rule.Engine.PartsOf(limit), made, cost)
 	if err == nil {
 		if cost == 0 && !p.Terms.Is(algorithm.Lends) && p.Sample != nil && p.Sample.Return() {
 			l.events.Log.Find(report.AllRefunded, p.Name, "")
 		}
 		return true, nil
 	}
-	return p.Terms.Reserve > 0, rule.Invalid(p.Rule, err)
+	return p.Terms.Reserve > 0, rule.Engine.Invalid(p.Rule, err)
 }
 
 // settleContext returns a context with the values of ctx that does not end with it.

@@ -87,7 +87,7 @@ func (p *Plan) Change(s record.RuleState, max int64) (*runtime.Rule, int64, bool
 		if o.Window != nil {
 			r.Window = *o.Window
 		}
-		rule.FitHeadroom(r)
+		rule.Engine.FitHeadroom(r)
 		if o.Mode != nil {
 			r.Mode = *o.Mode
 		}

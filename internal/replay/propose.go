@@ -109,7 +109,7 @@ func (s *search) at(ctx context.Context, max int64) (*Rule, error) {
 			if s.algorithm != nil {
 				CountBy(&with, *s.algorithm)
 			}
-			rule.FitHeadroom(&with)
+			rule.Engine.FitHeadroom(&with)
 			made[r] = &with
 		}
 		return made[r], max, true

@@ -56,7 +56,7 @@ func newLimit(l *PeerLimit) (*limit, error) {
 		// The peer may receive the burst and what drains in the margin at once.
 		r.Burst = max(1, cmp.Or(r.Burst, r.Max)-int64(math.Ceil(float64(r.Max)*margin.Seconds()/l.Rule.Window.Seconds())))
 	}
-	rule.FitHeadroom(&r)
+	rule.Engine.FitHeadroom(&r)
 	ready.rule = r
 	ready.pace = runtime.Rule{
 		Name: r.Name + " after a hold", Algorithm: runtime.TokenBucket, Window: r.Window, Max: r.Max,

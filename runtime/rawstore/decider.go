@@ -46,7 +46,7 @@ type Terms struct{ plan *plan.Plan }
 // NewTerms returns the terms of a rule at a max. Start begins its keys: rules with one start share
 // their counts. The error says what is wrong with the rule.
 func NewTerms(r *runtime.Rule, max int64, start string) (Terms, error) {
-	if err := rule.CheckCall(r, max, 1); err != nil {
+	if err := rule.Engine.CheckCall(r, max, 1); err != nil {
 		return Terms{}, err
 	}
 	p := &plan.Plan{Key: plan.Key{Rule: r, Max: max}, Label: terms.Label{Name: r.Name, Start: start}, Declared: r,

@@ -26,9 +26,9 @@ const minWait = time.Microsecond
 // runtime.Limiter.Register.
 func (r *Rule) Check() error {
 	if r == nil {
-		return CheckPrefix(r)
+		return Engine.CheckPrefix(r)
 	}
-	return CheckCall(r, r.Max, 1)
+	return Engine.CheckCall(r, r.Max, 1)
 }
 
 // fits returns which field has no effect beside the algorithm, or nil.
@@ -69,7 +69,7 @@ func (r *Rule) check(p *calendar.Period, max, cost int64) error {
 		return fmt.Errorf("burst: a %v admits max in a window and no more at once: leave burst out, or count with a %v or a %v", r.Algorithm, TokenBucket, LeakyBucket)
 	case r.Wait < 0 || r.Wait > 0 && r.Wait < minWait:
 		return fmt.Errorf("wait %v is below %v, in which no turn comes", r.Wait, minWait)
-	case max > 0 && p == nil && drains && float64(Capacity(r, max))*float64(window.Microseconds()) > spec.MaxDrain*float64(max):
+	case max > 0 && p == nil && drains && float64(Engine.Capacity(r, max))*float64(window.Microseconds()) > spec.MaxDrain*float64(max):
 		return fmt.Errorf("a burst of %d would take more than 142 years to drain at %d in %v", r.Burst, max, window)
 	case r.Buckets.coarse < 0:
 		return fmt.Errorf("buckets are not between 1 and %d", MaxBuckets)
@@ -91,7 +91,7 @@ func (r *Rule) check(p *calendar.Period, max, cost int64) error {
 
 // checkHeadroom returns what is wrong with the headroom of a bucket.
 func (r *Rule) checkHeadroom() error {
-	least, most := max(1, r.Headroom), spec.MostHeadroom(Capacity(r, r.Max), r.Max)
+	least, most := max(1, r.Headroom), spec.MostHeadroom(Engine.Capacity(r, r.Max), r.Max)
 	if r.Headroom == 0 || r.Max <= 0 || least <= most {
 		return nil
 	}

@@ -7,12 +7,16 @@ import (
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/calendar"
+	"github.com/rategen/rategen/runtime/internal/keytext"
 )
 
-// The functions of this file are for package runtime. Programs have no use for them.
+// Engine is how package runtime reads rules and limits. Programs have no use for it.
+var Engine engine
+
+type engine struct{}
 
 // CalendarOf returns the period of a rule, nil if it has none, or what is wrong with it.
-func CalendarOf(r *Rule) (*calendar.Period, error) {
+func (engine) CalendarOf(r *Rule) (*calendar.Period, error) {
 	if r.Period == NoPeriod && (r.Zone != "" || r.Anchor != 0) {
 		return nil, errors.New("a zone and an anchor are those of a period: set Period, or leave them out")
 	}
@@ -27,7 +31,7 @@ func CalendarOf(r *Rule) (*calendar.Period, error) {
 
 // Layers returns how many coarse buckets there are, 0 for adaptive ones, and of how many fine
 // ones each is, 0 for equal ones.
-func Layers(b Buckets) (coarse, fine int64) {
+func (engine) Layers(b Buckets) (coarse, fine int64) {
 	b = b.orDefault()
 	return int64(b.coarse), int64(b.fine)
 }
@@ -35,7 +39,7 @@ func Layers(b Buckets) (coarse, fine int64) {
 // Capacity returns the largest cost that a bucket or a queue admits at a max: the burst of a
 // bucket, less what drains in a lease. Where that would leave nothing there are no leases, and
 // it is all of the burst.
-func Capacity(r *Rule, max int64) int64 {
+func (engine) Capacity(r *Rule, max int64) int64 {
 	burst := r.burst(max)
 	if drains := r.drained(max); drains < burst && !r.isQueue() {
 		return burst - drains
@@ -45,14 +49,14 @@ func Capacity(r *Rule, max int64) int64 {
 
 // FitHeadroom lowers the headroom of a rule whose max or burst was lowered. A bucket for one event is
 // not divided.
-func FitHeadroom(r *Rule) {
-	if most := spec.MostHeadroom(Capacity(r, r.Max), r.Max); r.Headroom > most || most == 0 && r.Max > 0 {
+func (engine) FitHeadroom(r *Rule) {
+	if most := spec.MostHeadroom(Engine.Capacity(r, r.Max), r.Max); r.Headroom > most || most == 0 && r.Max > 0 {
 		r.Headroom = most
 	}
 }
 
 // CheckPrefix returns an [ErrInvalidLimit] if a rule has no keys of its own.
-func CheckPrefix(r *Rule) error {
+func (engine) CheckPrefix(r *Rule) error {
 	if r == nil {
 		return fmt.Errorf("%w: no rule", ErrInvalidLimit)
 	}
@@ -64,27 +68,38 @@ func CheckPrefix(r *Rule) error {
 
 // CheckCall returns an [ErrInvalidLimit] if the numbers of a rule, or the max and cost of a
 // call, are out of bounds.
-func CheckCall(r *Rule, max, cost int64) error {
-	if err := CheckPrefix(r); err != nil {
+func (engine) CheckCall(r *Rule, max, cost int64) error {
+	if err := Engine.CheckPrefix(r); err != nil {
 		return err
 	}
 	if int(r.Algorithm) >= len(algorithm.Names) || r.Storage > StoragePacked || r.Mode > ModeSoft || r.Fail > FailLocal || r.Invalid > InvalidAdmit {
 		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode, failure policy or policy for invalid keys", ErrInvalidLimit, r.Name)
 	}
-	p, err := CalendarOf(r)
+	p, err := Engine.CalendarOf(r)
 	if err == nil {
 		err = r.fits()
 	}
 	if err == nil {
 		err = r.check(p, max, cost)
 	}
-	return Invalid(r, err)
+	return Engine.Invalid(r, err)
 }
 
 // Invalid returns an [ErrInvalidLimit] that says why a rule cannot be counted, or nil.
-func Invalid(r *Rule, err error) error {
+func (engine) Invalid(r *Rule, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%w: rule %q: %w", ErrInvalidLimit, r.Name, err)
+}
+
+// PartsOf returns the parts of a limit's key.
+func (engine) PartsOf(l *Limit) *keytext.Parts { return &l.Key.parts }
+
+// PeriodOf returns the period of a limit that brings one of its own, or nil.
+func (engine) PeriodOf(l *Limit) *calendar.Period { return l.period }
+
+// MakeLimit returns a limit whose key has parts, and that brings a period or nil.
+func (engine) MakeLimit(r *Rule, parts keytext.Parts, cost, max int64, p *calendar.Period) Limit {
+	return Limit{Rule: r, Cost: cost, Max: max, period: p, Key: Key{parts}}
 }

@@ -65,7 +65,7 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 			return nil
 		}
 	}
-	parts := rule.PartsOf(limit)
+	parts := rule.Engine.PartsOf(limit)
 	if err := parts.Err(); err != nil {
 		if counted, err := e.addInvalid(ctx, c, p, err); !counted {
 			return err
@@ -101,16 +101,16 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 
 // addTenancy fills in for whom a limit is charged that is divided.
 func (c *Call) addTenancy(o *Charge, limit *rule.Limit) error {
-	name, weight := rule.PartsOf(limit).Tenant()
+	name, weight := rule.Engine.PartsOf(limit).Tenant()
 	divided := limit.Rule.Headroom != 0
 	switch {
 	case !divided && weight == 0:
 	case !divided:
-		return rule.Invalid(limit.Rule, errors.New("the limit has a share, and its rule divides nothing: give the rule a Headroom, or leave WithShare out"))
+		return rule.Engine.Invalid(limit.Rule, errors.New("the limit has a share, and its rule divides nothing: give the rule a Headroom, or leave WithShare out"))
 	case weight == 0:
-		return rule.Invalid(limit.Rule, errors.New("the rule has a Headroom, and the limit is of no share: say by WithShare whose it is"))
+		return rule.Engine.Invalid(limit.Rule, errors.New("the rule has a Headroom, and the limit is of no share: say by WithShare whose it is"))
 	case weight > rule.MaxWeight:
-		return rule.Invalid(limit.Rule, fmt.Errorf("the weight of a share is not between 1 and %d", rule.MaxWeight))
+		return rule.Engine.Invalid(limit.Rule, fmt.Errorf("the weight of a share is not between 1 and %d", rule.MaxWeight))
 	case o.Plan.Divided():
 		o.Tenancy = c.tenancy(name, weight)
 	}

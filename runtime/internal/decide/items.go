@@ -12,10 +12,10 @@ func (c *Call) Items(limits []rule.Limit) *ledger.Item {
 	items := c.arena.Items(len(limits))
 	for i := range limits {
 		o, l := &items[i], &limits[i]
-		parts := rule.PartsOf(l)
+		parts := rule.Engine.PartsOf(l)
 		tenant, weight := parts.Tenant()
 		o.Parts, o.Tenant, o.Weight = c.arena.Parts(parts.Bytes()), c.arena.Parts(tenant), weight
-		o.Rule, o.Cost, o.Max, o.Period, o.Invalid = l.Rule, l.Cost, l.Max, rule.PeriodOf(l), parts.Err()
+		o.Rule, o.Cost, o.Max, o.Period, o.Invalid = l.Rule, l.Cost, l.Max, rule.Engine.PeriodOf(l), parts.Err()
 	}
 	for i := range c.Tries {
 		t := &c.Tries[i]

@@ -46,7 +46,7 @@ func (e *Engine) beginTurn(ctx context.Context, c *Call, limits []rule.Limit, si
 		limit := &limits[firstLimit(o)]
 		p, on, err := e.Plans.Plan(limit)
 		if on = on && e.Switch.Enabled(); on && err == nil && o.Limits&(o.Limits-1) == 0 { // of several limits the lowest max holds that did
-			o.Plan, o.Key = p, c.Key(p, rule.PartsOf(limit).Bytes())
+			o.Plan, o.Key = p, c.Key(p, rule.Engine.PartsOf(limit).Bytes())
 		}
 		*t = terms.Charge{}
 		o.begin(t)

@@ -22,7 +22,7 @@ type Numbers struct {
 
 // NumbersOf returns those of calls that bring no period of their own.
 func NumbersOf(r *rule.Rule) Numbers {
-	p, _ := rule.CalendarOf(r) // a rule without one is refused for that
+	p, _ := rule.Engine.CalendarOf(r) // a rule without one is refused for that
 	return Numbers{r, p}
 }
 
@@ -33,7 +33,7 @@ func (n Numbers) Counted() algorithm.Algorithm {
 	if r.Storage == rule.StoragePacked {
 		has |= algorithm.Packing
 	}
-	if _, fine := rule.Layers(r.Buckets); fine > 0 {
+	if _, fine := rule.Engine.Layers(r.Buckets); fine > 0 {
 		has |= algorithm.Layers
 	}
 	if r.Wait > 0 {
@@ -77,7 +77,7 @@ func (n Numbers) Queues() bool { return n.Counted().Is(algorithm.Queues) }
 // Leases reports whether the rule has leases at a max.
 func (n Numbers) Leases(max int64) bool {
 	r := n.Rule
-	return r.Lease != 0 && (!n.drains() || rule.Capacity(r, max) < cmp.Or(r.Burst, max))
+	return r.Lease != 0 && (!n.drains() || rule.Engine.Capacity(r, max) < cmp.Or(r.Burst, max))
 }
 
 // Window returns the time that a max refers to, or for a period one that none is longer than.
@@ -118,7 +118,7 @@ func (n Numbers) Capacity(max int64) int64 {
 	if !n.drains() {
 		return max
 	}
-	return rule.Capacity(n.Rule, max)
+	return rule.Engine.Capacity(n.Rule, max)
 }
 
 // drains reports whether the rule has a burst.
@@ -254,14 +254,14 @@ func (n Numbers) params(max int64) (param, more int64) {
 		return n.buckets()
 	}
 	if row.Is(algorithm.Queues) {
-		return rule.Capacity(n.Rule, max), 0
+		return rule.Engine.Capacity(n.Rule, max), 0
 	}
 	if row.Is(algorithm.Divides) {
-		burst := rule.Capacity(n.Rule, max)
+		burst := rule.Engine.Capacity(n.Rule, max)
 		return burst, spec.Headroom(n.Rule.Headroom, burst, max)
 	}
 	if row.Is(algorithm.Drains) {
-		return rule.Capacity(n.Rule, max), -1
+		return rule.Engine.Capacity(n.Rule, max), -1
 	}
 	return 0, 0
 }
@@ -269,7 +269,7 @@ func (n Numbers) params(max int64) (param, more int64) {
 // buckets returns the width of the finest bucket, rounded up so that the buckets cover the
 // window, and 0 for adaptive ones; and of how many fine ones a coarse one is.
 func (n Numbers) buckets() (width, fine int64) {
-	coarse, fine := rule.Layers(n.Rule.Buckets)
+	coarse, fine := rule.Engine.Layers(n.Rule.Buckets)
 	if coarse == 0 {
 		return 0, fine
 	}

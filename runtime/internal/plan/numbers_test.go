@@ -58,7 +58,7 @@ func TestNumbers(t *testing.T) {
 		if c, m, tag, l := n.Capacity(test.max), n.MostCost(), n.Tag(), n.Leases(test.max); c != test.capacity || m != test.most || tag != test.tag || l != test.leases {
 			t.Errorf("%s: capacity %d, most %d, tag %q, leases %t", name, c, m, tag, l)
 		}
-		if err := rule.CheckCall(&r, test.max, 1); err != nil {
+		if err := rule.Engine.CheckCall(&r, test.max, 1); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestCheck(t *testing.T) {
 	} {
 		r := test.rule
 		r.Name, r.Window = "r", r.Window+10*time.Second
-		if err := rule.CheckCall(&r, test.max, test.cost); (err == nil) != (test.want == "") || err != nil && !strings.Contains(strings.ToLower(err.Error()), test.want) {
+		if err := rule.Engine.CheckCall(&r, test.max, test.cost); (err == nil) != (test.want == "") || err != nil && !strings.Contains(strings.ToLower(err.Error()), test.want) {
 			t.Errorf("%+v at %d for %d: got %v, want %q", r, test.max, test.cost, err, test.want)
 		}
 	}

@@ -236,7 +236,7 @@ func (s *OverrideSet) applyKeys(e *Effective, keys *KeyOverrides) error {
 		if c.Max != Unset {
 			one.Max, max = c.Max, c.Max
 		}
-		if err := rule.CheckCall(one.Rule, max, 1); err != nil {
+		if err := rule.Engine.CheckCall(one.Rule, max, 1); err != nil {
 			return private.Errorf("override of key %.80q: %w", private.Text(keys.Pattern(uint32(i))), err)
 		}
 		e.keys.effects[i] = one
@@ -249,7 +249,7 @@ func applyChange(r *rule.Rule, c Change) *rule.Rule {
 	changed := *r
 	if c.Max != Unset {
 		changed.Max = c.Max
-		rule.FitHeadroom(&changed)
+		rule.Engine.FitHeadroom(&changed)
 	}
 	if c.Mode != Unset {
 		changed.Mode = rule.Mode(c.Mode)

@@ -129,7 +129,7 @@ func (p *Plan) Complete(replicas int64) *Plan {
 			less := *r
 			less.Burst = max(1, r.Burst/replicas)
 			less.Max = max(1, r.Max/replicas)
-			rule.FitHeadroom(&less)
+			rule.Engine.FitHeadroom(&less)
 			share.Numbers.Rule = &less
 		}
 		p.Share = share.WithMax(max(1, p.Max/replicas))
@@ -141,6 +141,6 @@ func (p *Plan) Complete(replicas int64) *Plan {
 func (p *Plan) WithMax(max int64) *Plan {
 	q := &Plan{Key: Key{p.Rule, max, p.Period}, Label: p.Label, Declared: p.Declared, Numbers: p.Numbers,
 		Adapts: p.Adapts, Fail: p.Fail, Sample: p.Sample}
-	q.Err = rule.CheckCall(q.Numbers.Rule, max, 1)
+	q.Err = rule.Engine.CheckCall(q.Numbers.Rule, max, 1)
 	return q.Complete(1)
 }

@@ -38,7 +38,7 @@ type Plans struct {
 // [rule.ErrInvalidLimit]. A plan that comes with an error names the rule that is wrong.
 func (s *Plans) Plan(limit *rule.Limit) (p *Plan, on bool, err error) {
 	if r := limit.Rule; s.overrides.Load() == nil && r != nil && r.Adaptive == nil { // which change nothing
-		k := Key{r, limit.Max, rule.PeriodOf(limit)}
+		k := Key{r, limit.Max, rule.Engine.PeriodOf(limit)}
 		if p = s.table.Find(k, k.Hash()); p != nil && p.takes(limit.Cost) {
 			return p, true, nil
 		}
@@ -87,8 +87,8 @@ func (s *Plans) Charged(limit *rule.Limit) (*Plan, error) {
 	p, err := s.planFor(limit, r, max)
 	if err != nil && r != nil && r.Lapses() {
 		// The call's own max may be invalid, which an override has replaced before.
-		if err = rule.CheckCall(r, 1, limit.Cost); err == nil {
-			return s.find(limit.Rule, Key{r, limit.Cost, rule.PeriodOf(limit)}), nil
+		if err = rule.Engine.CheckCall(r, 1, limit.Cost); err == nil {
+			return s.find(limit.Rule, Key{r, limit.Cost, rule.Engine.PeriodOf(limit)}), nil
 		}
 	}
 	if err == nil && p.Max == 0 && !p.Numbers.plain().Is(algorithm.Resets) {
@@ -117,7 +117,7 @@ func (s *Plans) applyOverrides(limit *rule.Limit) (r *rule.Rule, max int64, on b
 	}
 	e := overrides.Effective(limit.Rule)
 	if e.Keys() > 0 {
-		e = e.Lookup(rule.PartsOf(limit).Bytes())
+		e = e.Lookup(rule.Engine.PartsOf(limit).Bytes())
 	}
 	if e.Max == Unset {
 		return e.Rule, limit.Max, !e.Off
@@ -128,11 +128,11 @@ func (s *Plans) applyOverrides(limit *rule.Limit) (r *rule.Rule, max int64, on b
 // planFor returns the plan for a limit whose rule and max are those with the overrides in force.
 func (s *Plans) planFor(limit *rule.Limit, r *rule.Rule, max int64) (p *Plan, err error) {
 	if r == nil {
-		return nil, rule.CheckPrefix(r)
+		return nil, rule.Engine.CheckPrefix(r)
 	}
-	p = s.find(limit.Rule, Key{r, max, rule.PeriodOf(limit)})
+	p = s.find(limit.Rule, Key{r, max, rule.Engine.PeriodOf(limit)})
 	if p.Err != nil || limit.Cost < 0 {
-		return p, rule.CheckCall(r, max, limit.Cost)
+		return p, rule.Engine.CheckCall(r, max, limit.Cost)
 	}
 	if p.Adapts && max > 0 {
 		if factor := s.Factors.Follow(limit.Rule); factor != 1 {
@@ -140,7 +140,7 @@ func (s *Plans) planFor(limit *rule.Limit, r *rule.Rule, max int64) (p *Plan, er
 		}
 	}
 	if limit.Cost > p.Most && limit.Cost <= p.Capacity {
-		return p, rule.Invalid(r, p.Numbers.CheckCost(p.Max, limit.Cost))
+		return p, rule.Engine.Invalid(r, p.Numbers.CheckCost(p.Max, limit.Cost))
 	}
 	return p, nil
 }
@@ -150,7 +150,7 @@ func (s *Plans) find(declared *rule.Rule, k Key) *Plan {
 	if p := s.table.Find(k, k.Hash()); p != nil {
 		return p
 	}
-	p := &Plan{Key: k, Declared: declared, Numbers: NumbersOf(k.Rule), Err: rule.CheckCall(k.Rule, k.Max, 1),
+	p := &Plan{Key: k, Declared: declared, Numbers: NumbersOf(k.Rule), Err: rule.Engine.CheckCall(k.Rule, k.Max, 1),
 		Adapts: Adapts(k.Rule), Fail: s.policy(k.Rule), Sample: s.Samples.Made(declared)}
 	if k.Period != nil {
 		p.Numbers.Period = k.Period
