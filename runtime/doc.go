@@ -13,8 +13,8 @@
 //
 // The error is nil if and only if the call may go on. A refused call returns a
 // [*LimitedError]. [Limiter.Settle] corrects the charge when the real cost of the call is
-// known, and [Limiter.Refund] cancels it. [Limiter.Usage] tells what is left. Most callers
-// need no other method.
+// known, and [Limiter.Refund] cancels it, after an error say. [Limiter.Usage] tells what is left.
+// Most callers need no other method.
 //
 // # Guarantees of every algorithm and store
 //
@@ -36,8 +36,8 @@
 //
 // # Failures
 //
-// When the store gives no answer in time, the rule's [FailurePolicy] decides. By default the
-// call goes on. The Source of a [Decision] says who decided, and the log says why. After
+// When Redis is down or gives no answer in time, the rule's [FailurePolicy] decides. By default the
+// call goes on, see [FailOpen]. The Source of a [Decision] says who decided, and the log says why. After
 // repeated failures a circuit breaker opens, and calls no longer wait for the store.
 //
 // [WithReplicas] divides a limit among processes that decide alone. [WithProcessCap] bounds how
@@ -52,13 +52,13 @@
 //
 // # Other packages
 //
-//   - A limit for each plan: [rule.Limit.WithMax] applies a rule at the max of a caller's plan. Package
-//     runtime/rule has all words of rules.
-//   - Tests: package runtime/ratetest has limiters that a test moves in time and questions. A
-//     [MemoryStore] needs no server.
+//   - A limit for each plan: perUser.Limit(key).WithMax(plan.Max) applies a rule at the max of a caller's
+//     plan, see [rule.Limit]. Package runtime/rule has all fields and methods of rules, keys and limits.
+//   - Tests: package runtime/ratetest has limiters whose time a test moves, whose answers it sets, and whose
+//     decisions it checks. A [MemoryStore] needs no server.
 //   - Who is refused: [WithObserver] takes an [observe.Observer], whose KeyRefused has the keys.
 //     Packages runtime/rateprom and runtime/rateotel make metrics of it, runtime/ratepage a page, and
 //     the command ratectl asks Redis. The log has a line a second for each rule.
 //   - Answers of a server to refused requests: packages runtime/ratehttp, rategrpc and rateconnect.
-//     Package runtime/wrapper says what an adapter for another framework needs.
+//     Package runtime/wrapper says how to write an adapter for another framework.
 package runtime

@@ -53,7 +53,7 @@ func (r *rule) decided(ev *observe.DecisionEvent) {
 	if ev.Cost > 1 {
 		r.extra[v].Add(uint64(ev.Cost - 1))
 	}
-	// Limit and Remaining are at most runtime.MaxAmount.
+	// Limit and Remaining are at most rule.MaxAmount.
 	if 5*ev.Remaining <= ev.Limit && ev.Limit > 0 && ev.Source != rules.SourceNone {
 		r.near.Add(1)
 	}

@@ -210,8 +210,8 @@ func WithNetworks(n *Networks) ClientOption { return func(c *clients) { c.networ
 
 // WithForcedRefusals answers a request that a limit has refused with 429 or 503 whatever error its handler
 // answers. By default that is so for 500 and for no answer, and another status is the program's own
-// choice. An answer that has begun stays, and so do 429, 503 and what is no error. The limiter reports a refusal that its client is not told of
-// by a WARN for each route, and by [runtime.Observer.Hidden].
+// choice. An answer that has begun stays, and so do 429, 503 and what is no error. The limiter reports a
+// refusal that its client is not told of by a WARN for each route, and by [observe.Observer].
 //
 // An error that has another reason than the refusal is overruled as well, of a handler
 // that goes on after a refusal. Its clients are told to come back, at the worst.

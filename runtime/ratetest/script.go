@@ -35,7 +35,7 @@ func Unavailable() Answer { return Answer{text: "Unavailable()", unavailable: tr
 func Slow(d time.Duration) Answer { return Answer{text: fmt.Sprintf("Slow(%v)", d), slow: d} }
 
 // errUnavailable is the store's error that Unavailable stands for. It is of
-// [runtime.ClassTimeout].
+// [observe.ClassTimeout].
 var errUnavailable = fmt.Errorf("ratetest: the script of the rule says unavailable: %w", os.ErrDeadlineExceeded)
 
 // A script is the answers that a rule is to give.

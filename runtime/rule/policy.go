@@ -13,7 +13,7 @@ const (
 	// another slot of a cluster than theirs the call may wait a millisecond longer for it.
 	//
 	// It counts and judges the calls that the other limits admit. Of a call that these refuse it
-	// says nothing but runtime.VerdictNotCharged.
+	// says nothing but observe.VerdictNotCharged.
 	ModeShadow
 	// ModeSoft is [ModeShadow] but for one thing: a call that the limit has no room for knows
 	// it, by runtime.Exceeded, and may do less than others.
@@ -26,7 +26,8 @@ func (m Mode) Refuses() bool { return m != ModeShadow && m != ModeSoft }
 // String returns the mode as the directive spells it.
 func (m Mode) String() string { return spelled("Mode", uint8(m), "enforce", "shadow", "soft") }
 
-// A FailurePolicy decides calls that the store does not.
+// A FailurePolicy decides calls that the store does not, since Redis is down, say: [FailOpen],
+// [FailClosed] or [FailLocal].
 type FailurePolicy uint8
 
 const (

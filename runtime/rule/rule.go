@@ -1,9 +1,7 @@
 // Package rule has the words of rules: what a limit is, how it counts, whom it refuses, and what
-// changes it. Programs write them as those of package runtime, which has each of them by the
-// same name: runtime.Rule is [Rule]. A [Rule] applied to a [Key] is a [Limit], which
-// runtime.Limiter.Take decides.
+// changes it. A [Rule] applied to a [Key] is a [Limit], which runtime.Limiter.Take decides.
 //
-// The package imports no engine, so that all of it may know rules.
+// Package runtime has those that most programs need by the same names: runtime.Rule is [Rule].
 package rule
 
 import (

@@ -1,8 +1,17 @@
 // Package wrapper: code that rategen generates and adapters import it. You need not.
 //
-// An adapter of a framework learns of refusals by observe.WithRefusalRecorder, and reports those
-// that its client is not told of by observe.RefusedCall. One of a Redis client returns
-// [NewRedisStore].
+// # Adapters
+//
+// An adapter for a framework of HTTP hands a net/http request to ratehttp.Middleware, which does all of
+// what follows, and answers a handler's error by ratehttp.Error. One for another transport
+//
+//   - calls the handler with the context of observe.WithRefusalRecorder, and keeps the refusals;
+//   - answers a request that was refused, and whose handler says nothing better, by the error of the refusal
+//     that still stands: its message, its RetryAfter, and 429, or 503 for runtime.ErrUnavailable. Package
+//     ratefield has the fields and messages of such an answer;
+//   - says what the client was told in place of a refusal: observe.RefusedCall.
+//
+// An adapter for a Redis client returns [NewRedisStore].
 package wrapper
 
 import (
