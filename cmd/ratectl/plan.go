@@ -91,7 +91,7 @@ func (c *planCommand) print(r *replay.Result) error {
 					limit += " (about)"
 				}
 			}
-			rows = append(rows, []string{of.Name, limit, n(counts.Admitted), n(counts.Refused), n(counts.Over), n(counts.Others), n(counts.Delayed),
+			rows = append(rows, []string{of.Name, limit, n(counts.Admitted), n(counts.Refused), n(counts.ShadowRefused), n(counts.Others), n(counts.Delayed),
 				operate.ShortDuration(counts.Longest), fmt.Sprintf("%d of %d", hit, of.Callers)})
 		}
 		for _, s := range of.Sides[:min(5, len(of.Sides))] {
@@ -102,7 +102,7 @@ func (c *planCommand) print(r *replay.Result) error {
 			sides = append(sides, []string{of.Name, s.Caller, n(s.Calls), n(s.Was), n(s.Now), first})
 		}
 	}
-	err := c.printTable("RULE LIMIT ADMITTED REFUSED OVER OTHERS DELAYED LONGEST CALLERS", rows)
+	err := c.printTable("RULE LIMIT ADMITTED REFUSED SHADOW-REFUSED OTHERS DELAYED LONGEST CALLERS", rows)
 	if err == nil && len(sides) > 0 {
 		fmt.Fprintln(c.out)
 		err = c.printTable("RULE CALLER CALLS BEFORE AFTER SINCE", sides)

@@ -30,14 +30,14 @@ func (o Override) MarshalJSON() ([]byte, error) {
 		Max     *int64               `json:"max,omitempty"`
 		Window  string               `json:"window,omitempty"`
 		Mode    string               `json:"mode,omitempty"`
-		Until   time.Time            `json:"until,omitzero"` // when all of it ends
-		Ends    map[string]time.Time `json:"ends,omitempty"` // of fields, if not all have the same
-		Over    bool                 `json:"over,omitempty"` // it has no effect any more
+		Until   time.Time            `json:"until,omitzero"`  // when all of it ends
+		Ends    map[string]time.Time `json:"ends,omitempty"`  // of fields, if not all have the same
+		Ended   bool                 `json:"ended,omitempty"` // it has no effect any more
 		Says    json.RawMessage      `json:"says"`
 		Who     string               `json:"who,omitempty"` // has made it, if the history knows
 		Why     string               `json:"why,omitempty"`
 		At      time.Time            `json:"at,omitzero"`
-	}{Rule: o.Rule, Pattern: patternOf(o.Target), Block: o.Block, Allow: o.Allow, Enabled: o.Enabled, Max: o.Max, Until: o.Until, Ends: o.Ends, Over: o.Over(), Says: json.RawMessage(o.Change.String())}
+	}{Rule: o.Rule, Pattern: patternOf(o.Target), Block: o.Block, Allow: o.Allow, Enabled: o.Enabled, Max: o.Max, Until: o.Until, Ends: o.Ends, Ended: o.Ended(), Says: json.RawMessage(o.Change.String())}
 	if o.Window != nil {
 		v.Window = o.Window.String()
 	}
@@ -50,8 +50,8 @@ func (o Override) MarshalJSON() ([]byte, error) {
 	return encoded(v)
 }
 
-// Over reports whether all of it has ended.
-func (o Override) Over() bool { return o.At(time.Now()) == rule.KeyOverride{} }
+// Ended reports whether all of it has ended.
+func (o Override) Ended() bool { return o.At(time.Now()) == rule.KeyOverride{} }
 
 // String returns what the override says, for what, and who has made it, when and why.
 func (o Override) String() string {

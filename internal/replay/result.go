@@ -54,11 +54,11 @@ type Result struct {
 
 // Counts are how many calls had which outcome at a rule.
 type Counts struct {
-	Admitted int64 `json:"admitted"`
-	Refused  int64 `json:"refused"`
-	Over     int64 `json:"over_in_shadow"`
-	Others   int64 `json:"refused_by_others"`
-	Delayed  int64 `json:"delayed"`
+	Admitted      int64 `json:"admitted"`
+	Refused       int64 `json:"refused"`
+	ShadowRefused int64 `json:"shadow_refused"`
+	Others        int64 `json:"refused_by_others"`
+	Delayed       int64 `json:"delayed"`
 	// Longest is the longest delay, and Delays the sum of all.
 	Longest time.Duration `json:"longest_delay_ns"`
 	Delays  time.Duration `json:"delays_ns"`
@@ -198,7 +198,7 @@ func (c *Counts) count(o *outcome, i int) int64 {
 		c.Refused++
 		return 1
 	case v == observe.VerdictShadowRefused:
-		c.Over++
+		c.ShadowRefused++
 	default:
 		c.Admitted++
 		if o.delayed > 0 {

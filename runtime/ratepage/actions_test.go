@@ -268,7 +268,7 @@ func TestOverrides(t *testing.T) {
 		ends := end.Format(time.RFC3339Nano)
 		want := []map[string]any{
 			{"rule": "r", "pattern": keys.shown, "block": true, "until": ends, "says": map[string]any{"block": true, "until": end.UTC().Format(time.RFC3339Nano)}},
-			{"rule": "r", "pattern": nil, "max": 7.0, "over": true, "until": time.Unix(1e9, 0).Format(time.RFC3339Nano), "says": map[string]any{"max": 7.0, "until": "2001-09-09T01:46:40Z"}},
+			{"rule": "r", "pattern": nil, "max": 7.0, "ended": true, "until": time.Unix(1e9, 0).Format(time.RFC3339Nano), "says": map[string]any{"max": 7.0, "until": "2001-09-09T01:46:40Z"}},
 		}
 		if diff := cmp.Diff(want, v.Entries); diff != "" {
 			t.Error(diff)

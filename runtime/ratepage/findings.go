@@ -6,14 +6,14 @@ import (
 	"github.com/rategen/rategen/internal/bridge"
 )
 
-// maxFindings is how many findings are shown, each of a code of its own, and how many that are over.
+// maxFindings is how many findings are shown, each of a code of its own, and how many that have ended.
 const maxFindings = 10
 
 // A findingsView is what is declared and does not hold.
 type findingsView struct {
-	Findings []bridge.FindingGroup `json:"findings"`       // the worst first
-	Over     []bridge.FindingGroup `json:"over,omitempty"` // the last one first
-	More     int                   `json:"more,omitempty"` // codes that are left out
+	Findings []bridge.FindingGroup `json:"findings"`        // the worst first
+	Ended    []bridge.FindingGroup `json:"ended,omitempty"` // the last one first
+	More     int                   `json:"more,omitempty"`  // codes that are left out
 }
 
 // findings returns what the limiters have found, which touches calls of rules. What belongs to none is in
@@ -37,11 +37,11 @@ func (p *Page) findings(calls map[string]int64) (v findingsView) {
 		}
 	}
 	groups := bridge.GroupFindings(all, calls)
-	over := slices.IndexFunc(groups, func(g bridge.FindingGroup) bool { return !g.Until.IsZero() })
-	if over < 0 {
-		over = len(groups)
+	ended := slices.IndexFunc(groups, func(g bridge.FindingGroup) bool { return !g.Until.IsZero() })
+	if ended < 0 {
+		ended = len(groups)
 	}
-	v.Findings = groups[:min(over, maxFindings)]
-	v.More, v.Over = over-len(v.Findings), groups[over:min(len(groups), over+maxFindings)]
+	v.Findings = groups[:min(ended, maxFindings)]
+	v.More, v.Ended = ended-len(v.Findings), groups[ended:min(len(groups), ended+maxFindings)]
 	return v
 }

@@ -171,10 +171,10 @@ func (p *Page) limits(ctx context.Context, found []namedRule, key *runtime.Key) 
 
 // A hotKeyView is a key that was refused often.
 type hotKeyView struct {
-	Rule  string `json:"rule"`
-	Key   string `json:"key"`
-	Count uint64 `json:"count"`
-	Over  uint64 `json:"over"` // by how much count may be too high
+	Rule   string `json:"rule"`
+	Key    string `json:"key"`
+	Count  uint64 `json:"count"`
+	Margin uint64 `json:"margin"` // by how much count may be too high
 }
 
 // A hotKeysView is the keys that are refused most.
@@ -189,7 +189,7 @@ func (p *Page) refusedKeys(now time.Time) hotKeysView {
 		return v
 	}
 	for _, k := range p.keys.top(maxRefused, now) {
-		v.Keys = append(v.Keys, hotKeyView{k.Rule, p.shownKey(keyText(k.Key)), k.Count, k.Over})
+		v.Keys = append(v.Keys, hotKeyView{k.Rule, p.shownKey(keyText(k.Key)), k.Count, k.Margin})
 	}
 	return v
 }

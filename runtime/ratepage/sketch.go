@@ -52,7 +52,7 @@ func (s *sketch) top(n int, now time.Time) []callers.Caller {
 	for _, r := range append(at.before.All(), at.current.All()...) {
 		name := [2]string{r.Rule, r.Key}
 		sum := sums[name]
-		sums[name] = callers.Caller{Rule: r.Rule, Key: r.Key, Count: sum.Count + r.Count, Over: sum.Over + r.Over}
+		sums[name] = callers.Caller{Rule: r.Rule, Key: r.Key, Count: sum.Count + r.Count, Margin: sum.Margin + r.Margin}
 	}
 	all := make([]callers.Caller, 0, len(sums))
 	for _, sum := range sums {

@@ -135,7 +135,7 @@ func TestStream(t *testing.T) {
 					sum[i] += r.N[i]
 				}
 			}
-			listed = listed || strings.Contains(string(f.Refused), `{"rule":"r","key":"ann","count":3,"over":0}`)
+			listed = listed || strings.Contains(string(f.Refused), `{"rule":"r","key":"ann","count":3,"margin":0}`)
 			return sum == [columns]uint64{admitted: 2, refused: 3} && listed
 		})
 		limiter.Register(&runtime.Rule{Name: "s", Max: 2, Window: time.Hour})

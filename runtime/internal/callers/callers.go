@@ -20,8 +20,8 @@ type Caller struct {
 	// Max is that of the last of the calls, if calls bring their own, or else below 0: [Shadowed], if the
 	// limit was in shadow mode and refused nobody.
 	Max int64
-	// Count is at most by Over too high.
-	Count, Over uint64
+	// Count is too high by Margin at most.
+	Count, Margin uint64
 }
 
 // Shadowed is the Max of a caller whom a limit in shadow mode would have refused.
@@ -94,7 +94,7 @@ func (c *Counter) Take() []Caller {
 func (c *Counter) Return(all []Caller) {
 	s := c.sketch.Load()
 	for _, r := range all {
-		if sure := r.Count - r.Over; sure > 0 {
+		if sure := r.Count - r.Margin; sure > 0 {
 			s.Add(r.Rule, []byte(r.Key), r.Max, sure)
 		}
 	}
@@ -122,7 +122,7 @@ func Most(all []Caller, n int) (most []Caller, others uint64) {
 	}
 	slices.SortStableFunc(list, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
 	for i, r := range list {
-		sure := r.Count - r.Over
+		sure := r.Count - r.Margin
 		told := i < n && sure > 0
 		if told {
 			most = append(most, Caller{Rule: r.Rule, Key: r.Key, Max: r.Max, Count: sure})
@@ -131,7 +131,7 @@ func Most(all []Caller, n int) (most []Caller, others uint64) {
 			continue
 		}
 		if told {
-			others += r.Over
+			others += r.Margin
 		} else {
 			others += r.Count
 		}
@@ -141,6 +141,6 @@ func Most(all []Caller, n int) (most []Caller, others uint64) {
 
 // Compare orders refusals: who is refused most, for certain, is first.
 func Compare(a, b Caller) int {
-	return cmp.Or(cmp.Compare(b.Count-b.Over, a.Count-a.Over), cmp.Compare(b.Count, a.Count),
+	return cmp.Or(cmp.Compare(b.Count-b.Margin, a.Count-a.Margin), cmp.Compare(b.Count, a.Count),
 		cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
 }

@@ -27,7 +27,7 @@ func TestSketch(t *testing.T) {
 	all := s.All()
 	for _, k := range all {
 		total += k.Count
-		if is := exact[k.Key]; k.Rule != "rule" || k.Count < is || k.Count-k.Over > is {
+		if is := exact[k.Key]; k.Rule != "rule" || k.Count < is || k.Count-k.Margin > is {
 			t.Errorf("%+v, in truth %d", k, is)
 		}
 	}

@@ -65,6 +65,6 @@ func (c *Calls) Take() (n [Outcomes]int64, keys []Caller) {
 	}
 	keys = c.keys.Swap(NewSketch()).All()
 	// Those that are equal are in no order, so that all processes together tell each of them.
-	slices.SortStableFunc(keys, func(a, b Caller) int { return cmp.Compare(b.Count-b.Over, a.Count-a.Over) })
+	slices.SortStableFunc(keys, func(a, b Caller) int { return cmp.Compare(b.Count-b.Margin, a.Count-a.Margin) })
 	return n, keys
 }

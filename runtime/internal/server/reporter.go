@@ -243,7 +243,7 @@ func (r *Reporter) tellCalls() string {
 	told.Asked, told.Rules = n[callers.Asked], r.takeRules()
 	if r.calls.Refused != nil {
 		for _, c := range keys[:min(len(keys), mostAsked)] {
-			if sure := c.Count - c.Over; sure > 0 {
+			if sure := c.Count - c.Margin; sure > 0 {
 				told.Keys = append(told.Keys, bridge.KeyCalls{Rule: c.Rule, Key: r.Hidden(c.Key), Count: int64(sure)})
 			}
 		}

@@ -1,4 +1,4 @@
-// What is declared and does not hold, the worst first, with what to do; and what is over.
+// What is declared and does not hold, the worst first, with what to do; and what has ended.
 
 import { $, clock, count, el, setText } from "./dom.js";
 
@@ -15,23 +15,23 @@ export function set(v) {
   view = v;
   if (JSON.stringify(v) === drawn) return;
   drawn = JSON.stringify(v);
-  const over = v.over ?? [];
-  $("findings").hidden = v.findings.length + over.length === 0;
+  const ended = v.ended ?? [];
+  $("findings").hidden = v.findings.length + ended.length === 0;
   setText($("findings-more"), v.more ? `and ${v.more} more kinds` : "");
   const all = () => [...document.querySelectorAll("#findings details")];
   const open = new Set(all().filter((d) => d.open).map((d) => d.dataset.code));
   const focused = all().find((d) => d.contains(document.activeElement))?.dataset.code;
   $("findings-list").replaceChildren(...v.findings.map((f) => row(f, open)));
   if (v.findings.length === 0) $("findings-list").append(el("li", {}, "All that is declared is in force."));
-  if (over.length > 0) {
-    $("findings-list").append(el("li", {}, el("details", { "data-code": "over", open: open.has("over") },
-      el("summary", {}, el("span", {}, `Over: ${over.map((f) => f.code).join(", ")}`)), el("ul", { class: "list" }, ...over.map((f) => row(f, open))))));
+  if (ended.length > 0) {
+    $("findings-list").append(el("li", {}, el("details", { "data-code": "ended", open: open.has("ended") },
+      el("summary", {}, el("span", {}, `Ended: ${ended.map((f) => f.code).join(", ")}`)), el("ul", { class: "list" }, ...ended.map((f) => row(f, open))))));
   }
   all().find((d) => d.dataset.code === focused)?.querySelector("summary").focus();
 }
 
 function row(f, open) {
-  const code = f.until ? `${f.code} over` : f.code;
+  const code = f.until ? `${f.code} ended` : f.code;
   const about = f.first ? ` ${f.first.slice(0, 3).join(", ")}${f.count > 3 ? ` and ${count(f.count - 3)} more` : ""}` : "";
   const share = f.share ? `${f.share < 0.01 ? "< 1" : Math.round(100 * f.share)} % of calls` : "";
   return el("li", {}, el("details", { "data-code": code, open: open.has(code) },

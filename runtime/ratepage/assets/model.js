@@ -31,7 +31,7 @@ export function limitText(rule) {
 
 // endsOf returns in words when what overrides a rule itself ends.
 export function endsOf(rule) {
-  return entries.filter((e) => e.rule === rule && e.pattern === null && !e.over).map(ends).find(Boolean) ?? null;
+  return entries.filter((e) => e.rule === rule && e.pattern === null && !e.ended).map(ends).find(Boolean) ?? null;
 }
 
 // ends returns in words when an override ends, or nothing.

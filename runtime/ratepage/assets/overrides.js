@@ -52,7 +52,7 @@ function failed(why) {
 
 function draw() {
   $("entries-box").hidden = false;
-  const entries = says.entries.filter((e) => !e.over);
+  const entries = says.entries.filter((e) => !e.ended);
   $("entries").replaceChildren(...(entries.length === 0 ? [el("li", {}, "There are none.")] : entries.map((e) => el("li", {},
     el("div", {}, el("code", {}, breakable(e.rule)), e.pattern !== null && el("span", { class: "key" }, " ", el("code", {}, e.pattern || "(no key)"))),
     el("span", { class: "says" }, el("code", {}, written(e.says)), el("span", { class: "quiet" }, ends(e) && ` ${ends(e)}`, e.at && `, by ${e.who || "somebody"}${e.why ? `: ${e.why}` : ""}`))))));

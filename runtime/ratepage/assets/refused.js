@@ -22,7 +22,7 @@ function draw() {
     return;
   }
   setText($("refused-span"), `In the last ${duration(now.span_ms)} to ${duration(2 * now.span_ms)}`);
-  list(now.keys.slice(0, 10), (k) => (k.over > 0 ? `≤ ${count(k.count)}` : count(k.count)), () => null);
+  list(now.keys.slice(0, 10), (k) => (k.margin > 0 ? `≤ ${count(k.count)}` : count(k.count)), () => null);
 }
 
 // load shows what all processes have told Redis of the span that was chosen.
