@@ -42,13 +42,14 @@ type batcher struct {
 	gathering   bool // a caller is about to send a batch of all who wait
 	lastCallers int  // in the last batch
 
-	crowded  atomic.Int32 // above 0 if several callers were in one of the last batches
-	lastTrip atomic.Int64 // how long the last batch took; 0: it failed
-	slow     atomic.Int32 // how many batches in a row took longer than linger
-	shared   atomic.Int32 // what keys the check for sharding was told of
-	fit      atomic.Bool  // the server has shown that it can count
-	warmedAt atomic.Int64 // when connections were last made ahead of need
-	clock    clock.Remote // the server's
+	crowded  atomic.Int32  // above 0 if several callers were in one of the last batches
+	shortest time.Duration // of all batches that were answered; 0: none was
+	lastTrip atomic.Int64  // how long the last batch took; 0: it failed
+	slow     atomic.Int32  // how many batches in a row took longer than linger
+	shared   atomic.Int32  // what keys the check for sharding was told of
+	fit      atomic.Bool   // the server has shown that it can count
+	warmedAt atomic.Int64  // when connections were last made ahead of need
+	clock    clock.Remote  // the server's
 }
 
 // Do has a waiter's calls executed. It returns when that is done, when the
@@ -282,9 +283,6 @@ func (b *batcher) release(batch *batch, how outcome, took time.Duration) (kept, 
 	if len(batch.keys) > 0 {
 		b.vacate(batch)
 	}
-	if len(b.heavy) > 0 {
-		b.admitHeavy()
-	}
 	b.lastCallers = batch.callers
 	crowded := b.crowded.Load()
 	if batch.callers >= crowd {
@@ -297,9 +295,15 @@ func (b *batcher) release(batch *batch, how outcome, took time.Duration) (kept, 
 	if !batch.overdue && how == answered {
 		b.failing = false
 		b.lastTrip.Store(int64(took))
+		if b.shortest == 0 || took < b.shortest {
+			b.shortest = took
+		}
 	} else if !batch.overdue && how == failed {
 		b.failing = true
 		b.lastTrip.Store(0)
+	}
+	if len(b.heavy) > 0 {
+		b.admitHeavy()
 	}
 	if batch.yielded {
 		batch.yielded = false

@@ -2,7 +2,9 @@ package redis
 
 import (
 	"slices"
+	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -13,10 +15,10 @@ const heavyFrom = 4 * terms.Work
 
 // heavyMost returns how much work of heavy waiters may be queued and under way: as much as two
 // batches are, which keeps a Redis that is near busy, and of a distant one what it does in a tenth
-// of the timeout.
+// of the timeout. One whose answers take long since it is busy is not distant.
 func (b *batcher) heavyMost() int64 {
 	most := b.cfg.Timeout.Microseconds() * 4 / 10
-	if b.far() {
+	if b.shortest == 0 || b.shortest > b.linger {
 		return most
 	}
 	return min(most, baseInFlight*terms.MaxWork)
@@ -56,21 +58,30 @@ func (b *batcher) postpone(w *waiter) bool {
 	return true
 }
 
-// admitHeavy queues heavy waiters in the order of their arrival, as many as there is room for.
+// admitHeavy queues heavy waiters in the order of their arrival, as many as there is room for. It leaves
+// those behind whose time would be over before the answer comes, as the last one took: else, if there
+// are more than Redis does in the timeout, it would be busy with those alone.
 func (b *batcher) admitHeavy() {
-	work, most, n := b.heavyWork(), b.heavyMost(), 0
-	for _, w := range b.heavy {
+	work, most := b.heavyWork(), b.heavyMost()
+	answered := clock.Now() + time.Duration(b.lastTrip.Load())
+	stay := b.heavy[:0]
+	for i, w := range b.heavy {
 		if work > 0 && work+w.work > most {
+			stay = append(stay, b.heavy[i:]...)
 			break
 		}
-		n++
+		if w.due < answered {
+			stay = append(stay, w)
+			continue
+		}
 		b.markHeavy(w, false)
 		if w.state.Load() == pending { // its caller has not given up
 			work += w.work
 			b.insert(w)
 		}
 	}
-	b.heavy = slices.Delete(b.heavy, 0, n)
+	clear(b.heavy[len(stay):])
+	b.heavy = stay
 	b.letGo() // what waits for their keys
 	b.startBase()
 }
