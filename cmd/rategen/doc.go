@@ -338,6 +338,10 @@ not meant, and ends in a code:
     130 bytes for each, and about 20 for each of up to 128. Write storage=packed, or
     storage=zset if you mean that.
 
+  - dear_call: A call costs 30 or more of a log in a sorted set, which stores an event for
+    each. Redis then takes as long as for eight calls or more. Write storage=packed, or
+    storage=zset if you mean that. There is no warning about a cost that is no constant.
+
   - metered_log: Messages may cost more than a sliding-log stores at once, 250 events. A
     dearer one is charged in parts, with a request to Redis for each. Write
     algorithm=token-bucket, or algorithm=sliding-log if you mean that.

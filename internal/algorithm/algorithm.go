@@ -58,7 +58,7 @@ type Row struct {
 	// hexadecimal digits, so no caller can imitate it.
 	Suffix string
 	Traits Trait
-	// EventWork is the work for Redis of each further event that a charge writes or removes, and
+	// EventWork is the work for Redis, see [Work], of each further event that a charge writes or removes, and
 	// EventBytes the memory of one, of up to [Few] of them and of more.
 	EventWork  int64
 	EventBytes [2]int64
@@ -163,6 +163,13 @@ func (r *Row) Choose(has Need) Algorithm {
 
 // Meets reports whether a row of the name has some needs.
 func (r *Row) Meets(all Need) bool { return r.Choose(all).Row().Need&all == all }
+
+// Work is that of a charge for Redis, in quarters of a microsecond on an idle machine, and rather too
+// many of them.
+const Work = 32
+
+// WorkOf returns the work of a charge at a cost.
+func (r *Row) WorkOf(cost int64) int64 { return Work + r.EventWork*(cost-1) }
 
 // Stores reports whether every event is stored, so that a cost is work.
 func (r *Row) Stores() bool { return r.MostCost < r.Most }

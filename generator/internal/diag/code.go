@@ -16,6 +16,7 @@ func code(name Code) Code {
 var (
 	SharedName     = code("shared_name")
 	LargeLog       = code("large_log")
+	DearCall       = code("dear_call")
 	MeteredLog     = code("metered_log")
 	NoKey          = code("no_key")
 	NilableKey     = code("nilable_key")

@@ -33,6 +33,7 @@ func (b *Builder) Warn(files []*File) {
 				b.warnLease(w, r)
 				b.warnLapse(r)
 			}
+			b.warnDear(w)
 			b.warnMeter(w)
 			b.warnNilable(f, w)
 			b.warnWait(f, w)
@@ -61,6 +62,31 @@ func (b *Builder) warnLog(r *Rule) {
 	b.Report.Warn(diag.LargeLog, v.Pos, "max: a log of %d events takes about %s of Redis memory for each key, %d bytes an event where up to %d events take %d: add storage=packed, or storage=zset if that is meant",
 		n, byteSize(n*bytes[1]), bytes[1], algorithm.Few, bytes[0]).
 		Mark(v.Tail(0)).Replace(r.End, 0, " storage=packed", "add storage=packed")
+}
+
+// dear is from which cost on a call is dear: Redis could decide eight others meanwhile.
+const dear = 30
+
+// warnDear warns of calls that store many events in a sorted set, unless it was asked for.
+func (b *Builder) warnDear(w *Wrapper) {
+	warned := map[*Rule]bool{}
+	for _, m := range w.Methods {
+		for _, l := range m.Limits {
+			r := l.Rule
+			if l.Cost == nil || warned[r] || !r.Plain().Takes("storage") || r.Storage() != "" {
+				continue
+			}
+			n, exact := int64Of(l.Cost.Const)
+			if !exact || n < dear || n > spec.MaxLogCost {
+				continue
+			}
+			warned[r] = true
+			packed := algorithm.Rows[algorithm.LogPacked]
+			b.Report.Warn(diag.DearCall, r.Place("cost"), "cost: a call that stores %d events takes Redis as long as %d of cost 1: add storage=packed, by which it is as long as %d, or storage=zset if that is meant",
+				n, r.Plain().WorkOf(n)/algorithm.Work, packed.WorkOf(n)/algorithm.Work).
+				Mark(r.Expr("cost").Tail(0)).Replace(r.End, 0, " storage=packed", "add storage=packed")
+		}
+	}
 }
 
 // warnMeter warns of a log that stores each unit of messages that may cost more than it takes

@@ -106,7 +106,7 @@ type Tenancy struct {
 // machine, and rather too many of them.
 const (
 	// Work is that of a charge, and of every script of a batch after the first.
-	Work = 32
+	Work = algorithm.Work
 	// MaxWork is that of a batch, during which nobody else can use Redis: a
 	// millisecond, or 128 charges.
 	MaxWork = 128 * Work
