@@ -23,7 +23,11 @@ func explainWait(s *Settings) string {
 	if s.Row().Is(algorithm.Queues) {
 		return "A call waits for its turn, at which other limits count it. It is refused at once if that comes later than " + spec.DurationText(wait) + ", or than the deadline of its context."
 	}
-	return "Before that it waits for room, in order of arrival in its process, for up to " + spec.DurationText(wait) + " and no longer than its context."
+	text := "Before that it waits for room, in order of arrival in its process, for up to " + spec.DurationText(wait) + " and no longer than its context."
+	if s.Row().Is(algorithm.Lends) {
+		text += " Processes whose calls wait take turns."
+	}
+	return text
 }
 
 func explainBlock(s *Settings) string {
