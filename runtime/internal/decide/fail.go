@@ -120,7 +120,7 @@ func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
 			share := c.Charges[i].Plan.Share
 			var one terms.Charge
 			share.Charge(&one, t.Key, min(t.Cost, share.Capacity))
-			one.Wait, one.Tenancy = t.Wait, t.Tenancy
+			one.Wait, one.Tenancy, one.Deferred = t.Wait, t.Tenancy, t.Deferred
 			if share.Queues() {
 				one.More = t.Wait.Microseconds()
 			}

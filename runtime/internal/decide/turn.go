@@ -28,7 +28,7 @@ func (c *tried) isDue() bool {
 func (c *Call) Due(i int) bool { return isDue(&c.Charges[i], &c.Tries[i]) }
 
 func isDue(o *Charge, t *terms.Charge) bool {
-	return (t.Deferred || o.atTurn) && t.At == 0 && t.Cost > 0 && t.Source == rule.SourceStore
+	return (t.Deferred || o.atTurn) && t.At == 0 && t.Cost > 0 && (t.Source == rule.SourceStore || t.Source == rule.SourceLocal)
 }
 
 // beginTurn begins a try of the charges that are due, by what holds now, and reports whether there

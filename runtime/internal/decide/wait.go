@@ -29,12 +29,38 @@ func (e *Engine) joins(ctx context.Context, c *Call) bool {
 		if t.Is(algorithm.Queues) || t.Deferred || t.Shadow || t.Wait <= 0 || t.Cost == 0 {
 			continue
 		}
-		if c.place = e.Lines.JoinExisting(o.Key, o.Max, t.Cost, t.Wait); c.place != nil {
-			c.waitEnd = c.Arrived + t.Wait
-			return true
+		c.place = e.Lines.JoinExisting(o.Key, o.Max, t.Cost, t.Wait)
+		if c.place == nil {
+			continue
 		}
+		c.waitEnd = c.Arrived + t.Wait
+		if e.storeRefuses(ctx, c) {
+			c.place.Leave(false)
+			c.place = nil
+			return false
+		}
+		return true
 	}
 	return false
+}
+
+// storeRefuses reports whether another limit than the one whose line a call has joined refuses it for
+// longer than it may wait, of which this process may know nothing: the store is asked, once for each wait.
+func (e *Engine) storeRefuses(ctx context.Context, c *Call) bool {
+	if len(c.Charges) == 1 || e.InProcess != nil || e.Store == nil {
+		return false
+	}
+	calls := []terms.Call{{Charges: c.Tries, Arrived: c.Arrived}}
+	return e.Store.Peek(ctx, calls) == nil && calls[0].Err == nil && c.lacksForLong()
+}
+
+// lacksForLong reports whether a limit refuses a call for longer than it may wait.
+func (c *Call) lacksForLong() bool {
+	if terms.Admitted(c.Tries) {
+		return false
+	}
+	_, waits := (*tried)(c).lack()
+	return !waits
 }
 
 // knownToRefuse reports whether this process knows that a limit refuses a call for longer than it may
@@ -46,11 +72,7 @@ func (e *Engine) knownToRefuse(ctx context.Context, c *Call) (known bool) {
 	} else if e.InProcess != nil {
 		known = e.InProcess.Peek(ctx, calls) == nil && calls[0].Err == nil
 	}
-	if !known || terms.Admitted(c.Tries) {
-		return false
-	}
-	_, waits := (*tried)(c).lack()
-	return !waits
+	return known && c.lacksForLong()
 }
 
 // join has a refused call join the line for what it lacks. It returns false if that is full.
