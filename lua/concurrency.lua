@@ -17,7 +17,8 @@
 --        behind that one; or 0.
 -- MORE   how many permits that process has. Its max less, which is below 0, lets it pass the
 --        others in line if there are fewer permits than processes.
--- AT     the number of the charge's last permit.
+-- AT     the number of the charge's last permit. To give back at 0 says that no call of the
+--        process waits any more.
 -- CALLS  look: ZRANGE for these and the permit that lapses first; ZREVRANGE
 --        for the one that lapses last, and ZCOUNT, if there are permits; ZREVRANGE
 --        for a refusal. While a process waits ZRANGEBYSCORE and ZRANGE. After a step of
@@ -27,7 +28,7 @@
 --        the same stretch of slack, see prelude.lua.
 --        refusal of a call that may wait: ZADD, 20 times a second at most for a process,
 --        and ZREM of who waits no longer.
---        refund, which gives permits back: ZSCORE ZREM ZADD.
+--        refund, which gives permits back: ZSCORE ZREM ZADD; or a place, ZRANGEBYSCORE ZREM.
 --        renew: ZRANGE, ZREVRANGE, ZADD, and PEXPIRE as for a charge; a reset,
 --        which is a renewal at no cost: ZRANGE UNLINK ZADD PEXPIRE.
 --
@@ -222,9 +223,16 @@ if newest < stop - stop % slack then
 end
 at, reset = last, math.max(stop, newest) - clock
 --- refund
---- reads at call clock cost format key text
+--- reads at call clock cost format key param sub text
 --- sets mean
-local mean = call('ZSCORE', key, 'mean')
+if at == 0 then
+  for _, name in ipairs(call('ZRANGEBYSCORE', key, '(17592186044416', text(clock / 2))) do
+    if sub(name, 17, 31) + 0 == param then
+      call('ZREM', key, name)
+    end
+  end
+end
+local mean = at > 0 and call('ZSCORE', key, 'mean')
 if mean then
   local removed = 0
   for i = at - cost + 1, at, 4000 do

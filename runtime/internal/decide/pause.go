@@ -9,6 +9,7 @@ import (
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // How long a call waits before it asks the store again whether another process has given
@@ -24,8 +25,18 @@ type tried Call
 
 // leave takes the call out of its line.
 func (w *waiting) leave() {
+	o, t := w.inLine()
 	w.place.Leave(false)
 	w.place, w.permitPause = nil, 0
+	w.leaveStore(o, t)
+}
+
+// leaveStore has the store know that no call of this process waits for a charge any more, whose call
+// was in line for it. The charge may be nil.
+func (w *waiting) leaveStore(o *Charge, t *terms.Charge) {
+	if o != nil && t.Is(algorithm.Lends) && t.Source != rule.SourceLocal && w.engine.Lines.Empty(o.Key) {
+		w.engine.Permits.Leave(o.Plan, o.Key)
+	}
 }
 
 // pass takes a call that was decided, or failed to be, out of its line, and lets the next one ask.
@@ -35,8 +46,10 @@ func (w *waiting) pass(failed bool) {
 	case w.place == nil:
 	case failed || o == nil || t.Shadow:
 		w.place.Pass() // it needs no room
+		w.leaveStore(o, t)
 	case !terms.Admitted(w.Tries):
 		w.place.Leave(!t.Allowed)
+		w.leaveStore(o, t)
 	default:
 		w.place.Admitted(t.Remaining, clock.Now()+w.nextRoom(o, t))
 	}

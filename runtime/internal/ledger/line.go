@@ -80,6 +80,16 @@ func (l *Lines) Count() (lines, calls int) {
 	return lines, int(l.waiting.Load())
 }
 
+// Empty reports whether no call of this process waits for room of a key.
+func (l *Lines) Empty(key []byte) bool {
+	if !l.Waiting() {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.byKey[string(key)]) == 0
+}
+
 // InLine reports whether a turn, which may be nil, is in the line for a key and a max.
 func (t *Turn) InLine(key []byte, max int64) bool { return t != nil && t.line.matches(key, max) }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -196,3 +197,21 @@ func (p *Permits) execute(store terms.Store, do func(context.Context, terms.Stor
 	defer p.ledger.Contain()
 	return do(ctx, store)
 }
+
+// Leave has the store know that no call of this process waits for permits of a key any more, so that
+// others need not wait until it has not asked for long. Nobody needs to hear whether the store has.
+func (p *Permits) Leave(by *plan.Plan, key []byte) {
+	l := p.ledger
+	c := by.Correction(key, 1, 1, 0, 0)
+	c.Param = l.Lines.Process
+	if l.Returner != nil {
+		l.Returner.Return(&c, unheard{})
+	} else if l.InMemory {
+		_ = l.Stores[0].Settle(context.Background(), []terms.Charge{c})
+	}
+}
+
+// unheard is told of what nobody needs to hear.
+type unheard struct{}
+
+func (unheard) Done(error) {}

@@ -120,6 +120,12 @@ func (p *permits) remove(c *terms.Charge) (removed int64) {
 }
 
 func (p *permits) refund(clock int64, c *terms.Charge) {
+	if c.At == 0 { // no call of the process waits any more
+		if mine := p.place(c); mine >= 0 {
+			p.list = slices.Delete(p.list, mine, mine+placeSize)
+		}
+		return
+	}
 	if p.remove(c) == 0 {
 		return
 	}

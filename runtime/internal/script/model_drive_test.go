@@ -195,6 +195,9 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 					rapid.Int64Range(c.Cost, c.Cost+20),
 					rapid.Int64Range(c.Cost, c.Cost+rule.MaxLogCost),
 				).Draw(t, "settled")
+				if op == "settle" && base.Algorithm == runtime.Concurrency && rapid.IntRange(0, 3).Draw(t, "leaves") == 0 {
+					c.At, c.Settled, c.Process = 0, 0, rapid.Int64Range(1, 3).Draw(t, "process")<<40
+				}
 				if base.Reserve > 0 {
 					c.Mark = rapid.Int64Range(0, 2).Draw(t, "mark")
 				}

@@ -130,6 +130,9 @@ var permitMutations = []scriptMutation{
 	{"permits: nobody stands in line", "permits", "if waiting and param ~= 0 then", "if false then", byModel("permits")},
 	{"permits: no place for who waits behind", "permits", "if param < 0 and others > 0 then", "if false then", byModel("permits")},
 	{"permits: no part", "permits", "part - held", "0 - held", byModel("permits")},
+	{"permits: a place for ever", "permits", "elseif math.abs(clock - last_asked) <= 200000 then", "elseif true then", byModel("permits")},
+	{"permits: who asks for more than a part may be passed", "permits", "if wanted > math.max(1, part) then", "if false then", byModel("permits")},
+	{"permits: nobody leaves the line", "permits", "if at == 0 then", "if false then", byModel("permits")},
 	{"permits: foreign members are its own", "permits", "if found[1] ~= 'last' or found[5] ~= 'mean' then", "if false then", "^TestForeignValue$"},
 }
 
