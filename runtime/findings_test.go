@@ -2,12 +2,15 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
@@ -289,6 +292,21 @@ func TestRulesThatCannotHold(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+}
+
+// TestTwoStores makes two stores on one client: the second one is told, unless nobody uses the first.
+func TestTwoStores(t *testing.T) {
+	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: "127.0.0.1:1"}))
+	defer client.Close()
+	open := func(store *runtime.RedisStore) *runtime.Limiter { return runtime.New(store, quiet) }
+	store := runtime.NewRedisStore(client)
+	first, also := open(store), open(store)
+	same(t, "one store", nil, append(codes(first), codes(also)...))
+	second := open(runtime.NewRedisStore(client))
+	same(t, "two stores", []string{"two_stores"}, codes(second))
+	ok(t, errors.Join(first.Close(), also.Close()))
+	third := open(runtime.NewRedisStore(client))
+	same(t, "the first is not used", nil, codes(third))
 }
 
 // TestManyLimiters makes a limiter for each request: on one store, and on stores of their own. All

@@ -2,8 +2,11 @@ package runtime
 
 import (
 	"fmt"
+	goruntime "runtime"
+	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/redis/go-redis/v9"
 
@@ -155,10 +158,46 @@ func newShardingCheck(s *RedisStore) *server.Sharding {
 // attach makes the store report to e what happens, until e is removed from the listeners.
 func (s *RedisStore) attach(e *report.Events) {
 	first := s.listeners.Add(e)
+	if first && s.isSecond() {
+		e.Log.Find(report.TwoStores, "", "")
+	}
 	if set, now := s.client.Advice(); set != "" {
 		e.Log.ReadsTooLong(first, set, now)
 	}
 	s.watch.Begin()
+}
+
+// firstStores are the first stores with limiters on each client of go-redis in this process.
+var firstStores struct {
+	mu       sync.Mutex
+	byClient map[any]weak.Pointer[RedisStore] // by goredis.Weak
+}
+
+// isSecond reports whether the store's client has another store with limiters.
+func (s *RedisStore) isSecond() bool {
+	client, all := goredis.Weak(s.client), &firstStores
+	if client == nil {
+		return false
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	other := all.byClient[client].Value()
+	if other != nil && other != s && other.listeners.Any() {
+		return true
+	}
+	if all.byClient == nil {
+		all.byClient = make(map[any]weak.Pointer[RedisStore])
+	}
+	mine := weak.Make(s)
+	all.byClient[client] = mine
+	goruntime.AddCleanup(s, func(client any) {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		if all.byClient[client] == mine {
+			delete(all.byClient, client)
+		}
+	}, client)
+	return false
 }
 
 // events returns those that reach the limiters on the store.

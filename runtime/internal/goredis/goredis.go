@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"time"
+	"weak"
 
 	"github.com/redis/go-redis/v9"
 
@@ -27,6 +28,20 @@ func New(client redis.UniversalClient) rediswire.Client {
 		return ring{c}
 	}
 	return &other{client}
+}
+
+// Weak returns what is equal for all values of [New] for one client, which it does not keep in memory. It
+// returns nil for a client of a type that go-redis does not have.
+func Weak(client rediswire.Client) any {
+	switch c := client.(type) {
+	case node:
+		return weak.Make(c.Client)
+	case cluster:
+		return weak.Make(c.ClusterClient)
+	case ring:
+		return weak.Make(c.Ring)
+	}
+	return nil
 }
 
 // A node is a client of a single server, or of one of a cluster.

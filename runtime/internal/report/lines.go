@@ -121,6 +121,9 @@ var (
 	ManyLimiters = fading(slog.LevelWarn, "many_limiters",
 		"a hundred limiters have one store, or one rule in memories of their own, as if each request had made one",
 		"make one limiter when the program starts, and close what is not needed any more")
+	TwoStores = finding(slog.LevelWarn, "two_stores",
+		"two stores of this process have one client: what calls on one give back the next call on the other finds a millisecond later, and may be refused",
+		"make one store for all limiters of the program")
 	Namespaces = finding(slog.LevelWarn, "two_namespaces",
 		"limiters on one store have namespaces whose names are alike: a rule counts in each of them by itself",
 		"write runtime.WithNamespace alike everywhere")

@@ -31,6 +31,9 @@ func (l *Listeners) Add(e *Events) (first bool) {
 // Remove removes the events of a limiter.
 func (l *Listeners) Remove(e *Events) { l.group.Remove(e, joinEvents) }
 
+// Any reports whether there are any.
+func (l *Listeners) Any() bool { return l.group.Len() > 0 }
+
 // joinEvents returns events that report to several limiters: to the list of each, once to each of
 // their loggers, and once to each of their observers.
 func joinEvents(each []*Events) *Events {
@@ -81,6 +84,13 @@ func (g *Group[M]) Remove(member M, join func(each []M) M) {
 		g.members = slices.Delete(g.members, i, i+1)
 		g.union.Store(new(join(g.members)))
 	}
+}
+
+// Len returns how many members there are.
+func (g *Group[M]) Len() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.members)
 }
 
 // Distinct removes repeated values from s.
