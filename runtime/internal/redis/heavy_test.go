@@ -136,7 +136,8 @@ func judgeHeavy(t *testing.T, away time.Duration, cost int64, heavy, processes i
 					began := time.Now()
 					err := take(b, fmt.Sprint(i), 1)
 					mu.Lock()
-					if took = append(took, time.Since(began)-away); err != nil {
+					took = append(took, time.Since(began)-away)
+					if err != nil {
 						undecided++
 					}
 					mu.Unlock()
