@@ -241,6 +241,29 @@ func TestLoadBalancer(t *testing.T) {
 	b.quiet("both processes")
 }
 
+// TestSums wants the rates of a rule in all processes beside those of the one that serves the page.
+func TestSums(t *testing.T) {
+	t.Parallel()
+	b := withHands(t)
+	p := start(t)
+	other := runtime.New(runtime.NewRedisStore(p.client, runtime.WithTimeout(5*time.Second)), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	t.Cleanup(func() { _ = other.Close() })
+	other.Register(rules...)
+	ctx, stop := context.WithCancel(t.Context())
+	var calls sync.WaitGroup
+	t.Cleanup(func() { stop(); calls.Wait() })
+	calls.Go(func() {
+		for tick := time.NewTicker(20 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+			_, _ = other.Take(ctx, get.Limit(nil))
+		}
+	})
+	b.visit(p.url, len(rules))
+	row := fmt.Sprintf(`[...document.querySelectorAll("#rule-rows > tr")].find((e) => e.innerText.includes(%q))`, get.Name)
+	b.wait("the rate of the other process", `/^all [1-9]/.test(`+row+`.querySelector("td.number small").innerText) && `+row+`.querySelector("td.number span").innerText === "0"`)
+	b.wait("what all decide", text("[data-column=admitted]")+`.includes("all 2 processes")`)
+	b.quiet("the sums")
+}
+
 // TestHidden wants a page that is hidden to hold no connection, and to be live when it is seen again.
 func TestHidden(t *testing.T) {
 	t.Parallel()

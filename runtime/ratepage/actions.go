@@ -49,21 +49,41 @@ const (
 	Undo Kind = "undo"
 )
 
-// kinds are all of them.
-var kinds = []Kind{Reset, Release, Change, Restore, Block, Unblock, Allow, Unallow, ChangeKey, RestoreKey, ShadowOn, ShadowOff, Undo}
+// A kindRow is what an action of a kind does.
+type kindRow struct {
+	kind        Kind
+	ofKey, ends bool          // it is for one key; what it sets may have an end
+	edit        override.Edit // but for what the viewer says
+	did         string        // in a few words
+	absent      string        // what there was not, if it takes something back
+}
 
-// ofKey reports whether the action is for one key.
-func (k Kind) ofKey() bool {
-	return k == Reset || k == Release || k == Block || k == Unblock || k == Allow || k == Unallow || k == ChangeKey || k == RestoreKey
+var kindRows = []kindRow{
+	{kind: Reset, ofKey: true, did: "a key was reset"},
+	{kind: Release, ofKey: true, did: "the hold of a key was released"},
+	{kind: Change, ends: true, did: "overridden"},
+	{kind: Restore, edit: override.Edit{Remove: true}, did: "the override was removed", absent: "the rule has no override of its own"},
+	{kind: Block, ofKey: true, ends: true, edit: override.Edit{Block: true}, did: "a key was blocked"},
+	{kind: Unblock, ofKey: true, edit: override.Edit{Clear: []string{"block"}}, did: "the block of a key was removed", absent: "the key is not blocked by an override of its own; a block by the rule itself ends with a reset"},
+	{kind: Allow, ofKey: true, ends: true, edit: override.Edit{Allow: true}, did: "the limit was removed from a key"},
+	{kind: Unallow, ofKey: true, edit: override.Edit{Clear: []string{"allow"}}, did: "a key has its limit again", absent: "the limit was not removed from the key"},
+	{kind: ChangeKey, ofKey: true, ends: true, did: "a key was overridden"},
+	{kind: RestoreKey, ofKey: true, edit: override.Edit{Remove: true}, did: "the override of a key was removed", absent: "the key has no override of its own"},
+	{kind: ShadowOn, ends: true, edit: override.Edit{Set: rule.KeyOverride{Mode: new(runtime.ModeShadow)}}, did: "shadow mode was switched on"},
+	{kind: ShadowOff, ends: true, edit: override.Edit{Set: rule.KeyOverride{Mode: new(runtime.ModeEnforce)}}, did: "shadow mode was switched off"},
+	{kind: Undo, did: "undone"},
+}
+
+// row returns what an action of the kind does. There is none of an unknown kind.
+func (k Kind) row() (r kindRow) {
+	if i := slices.IndexFunc(kindRows, func(r kindRow) bool { return r.kind == k }); i >= 0 {
+		r = kindRows[i]
+	}
+	return r
 }
 
 // changes reports whether the action has a max or a window.
 func (k Kind) changes() bool { return k == Change || k == ChangeKey }
-
-// ends reports whether what the action sets may have an end.
-func (k Kind) ends() bool {
-	return k.changes() || k == Block || k == Allow || k == ShadowOn || k == ShadowOff
-}
 
 // edits reports whether the action changes overrides.
 func (k Kind) edits() bool { return k != Reset && k != Release }
@@ -145,9 +165,9 @@ func (a *actions) names() []string {
 	if a == nil {
 		return names
 	}
-	for _, k := range kinds {
-		if !k.edits() || a.editor != nil {
-			names = append(names, string(k))
+	for _, r := range kindRows {
+		if !r.kind.edits() || a.editor != nil {
+			names = append(names, string(r.kind))
 		}
 	}
 	return names
@@ -188,34 +208,20 @@ func (a *actions) do(ctx context.Context, act Action, key *runtime.Key, who stri
 	e.Who, e.Why = who, act.Why
 	_, err := core.Edit(ctx, e)
 	if err == operate.ErrNothing {
-		return failure{http.StatusConflict, fmt.Sprintf("%v: %s", err, act.absent())}
+		return failure{http.StatusConflict, fmt.Sprintf("%v: %s", err, act.Kind.row().absent)}
 	}
 	return err
 }
 
 // edit returns what an action changes about the overrides.
 func (act *Action) edit(key *runtime.Key) override.Edit {
-	e := override.Edit{Target: override.Target{Rule: act.Rule}, For: act.For, Endless: act.Endless}
-	if act.Kind.ofKey() {
+	e := act.Kind.row().edit
+	e.Rule, e.For, e.Endless = act.Rule, act.For, act.Endless
+	if act.Kind.row().ofKey {
 		e.Pattern, e.Keys = key.Pattern(), true
 	}
-	switch act.Kind {
-	case Change, ChangeKey:
+	if act.Kind.changes() {
 		e.Set = rule.KeyOverride{Max: act.Max, Window: act.Window}
-	case Block:
-		e.Block = true
-	case Unblock:
-		e.Clear = []string{"block"}
-	case Allow:
-		e.Allow = true
-	case Unallow:
-		e.Clear = []string{"allow"}
-	case ShadowOn:
-		e.Set.Mode = new(runtime.ModeShadow)
-	case ShadowOff:
-		e.Set.Mode = new(runtime.ModeEnforce)
-	case Restore, RestoreKey:
-		e.Remove = true
 	}
 	return e
 }

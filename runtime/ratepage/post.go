@@ -125,21 +125,21 @@ func (a *actions) read(w http.ResponseWriter, r *http.Request) (act Action, key 
 
 // fill checks what the body asks for, and adds to the action what is no text.
 func (a *actions) fill(act *Action, body *actionRequest) (err error) {
-	names, found := a.names(), a.page.named(act.Rule)
+	names, found, of := a.names(), a.page.named(act.Rule), act.Kind.row()
 	switch {
 	case !slices.Contains(names, string(act.Kind)):
 		return badRequest("unknown action %.80q: the page offers %s", act.Kind, strings.Join(names, ", "))
 	case len(found) == 0:
 		return unknownRule(act.Rule)
-	case act.Kind.ofKey() && body.Key == nil:
+	case of.ofKey && body.Key == nil:
 		return badRequest("%s needs a key; that of a rule without a key option is empty", act.Kind)
-	case !act.Kind.ofKey() && body.Key != nil:
+	case !of.ofKey && body.Key != nil:
 		return badRequest("%s is for a whole rule, so it has no key", act.Kind)
 	case !act.Kind.changes() && (body.Max != nil || body.WindowMS != nil):
 		return badRequest("%s has neither max nor window_ms", act.Kind)
 	case act.Kind.changes() && body.Max == nil && body.WindowMS == nil:
 		return badRequest("%s needs max or window_ms", act.Kind)
-	case !act.Kind.ends() && (body.ForMS != nil || body.Endless):
+	case !of.ends && (body.ForMS != nil || body.Endless):
 		return badRequest("%s has neither for_ms nor endless", act.Kind)
 	case body.ForMS != nil && body.Endless:
 		return badRequest("for_ms and endless both say when it ends: leave one out")
@@ -195,26 +195,19 @@ func (a *actions) fits(r *runtime.Rule, act Action) error {
 
 // note says in a few words what the action does.
 func (a *Action) note() string {
-	note := map[Kind]string{
-		Reset: "a key was reset", Release: "the hold of a key was released", Block: "a key was blocked", Unblock: "the block of a key was removed",
-		Allow: "the limit was removed from a key", Unallow: "a key has its limit again", Restore: "the override was removed", RestoreKey: "the override of a key was removed",
-		ShadowOn: "shadow mode was switched on", ShadowOff: "shadow mode was switched off",
-	}[a.Kind]
-	switch a.Kind {
-	case Undo:
+	note := a.Kind.row().did
+	if a.Kind == Undo {
 		return fmt.Sprintf("change %d was undone", a.Change)
-	case Change, ChangeKey:
-		var says []string
-		if a.Max != nil {
-			says = append(says, fmt.Sprintf("max %d", *a.Max))
-		}
-		if a.Window != nil {
-			says = append(says, "window "+shortDuration(*a.Window))
-		}
-		note = "overridden: " + strings.Join(says, ", ")
-		if a.Kind == ChangeKey {
-			note = "a key was " + note
-		}
+	}
+	var says []string
+	if a.Max != nil {
+		says = append(says, fmt.Sprintf("max %d", *a.Max))
+	}
+	if a.Window != nil {
+		says = append(says, "window "+shortDuration(*a.Window))
+	}
+	if len(says) > 0 {
+		note += ": " + strings.Join(says, ", ")
 	}
 	if a.For > 0 {
 		note += ", for " + shortDuration(a.For)
@@ -222,19 +215,6 @@ func (a *Action) note() string {
 		note += ", without an expiry"
 	}
 	return note
-}
-
-// absent says what there was not, for an action that takes something back.
-func (a *Action) absent() string {
-	switch a.Kind {
-	case Unblock:
-		return "the key is not blocked by an override of its own; a block by the rule itself ends with a reset"
-	case Unallow:
-		return "the limit was not removed from the key"
-	case RestoreKey:
-		return "the key has no override of its own"
-	}
-	return "the rule has no override of its own"
 }
 
 // log writes who asked for what. The line has a hash of the key in place of the key:
@@ -248,7 +228,7 @@ func (a *actions) log(r *http.Request, level slog.Level, msg string, act Action,
 		slog.String("who", who), slog.String("from", r.RemoteAddr),
 		slog.String("action", string(act.Kind)), slog.String("rule", act.Rule),
 	}
-	if act.Kind.ofKey() {
+	if act.Kind.row().ofKey {
 		sum := sha256.Sum256([]byte(act.Key))
 		attrs = append(attrs, slog.String("key_sha256", hex.EncodeToString(sum[:8])))
 	}
