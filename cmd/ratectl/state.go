@@ -9,22 +9,15 @@ import (
 
 // because says what a key is kept out by, other than its count, and what ends that.
 func because(s operate.State) string {
-	if s.State == operate.Broken {
-		return ", since another program has written this key: ratectl reset removes it"
-	}
-	if s.State == operate.Held {
-		return ", since the peer of these calls has asked for it: ratectl release ends that"
-	}
 	if s.State == operate.Blocked && s.RetryMS == nil {
 		return ", by an override: ratectl unblock or undo ends that"
 	}
-	if s.State == operate.Blocked {
-		return ", by the rule itself: ratectl reset ends that"
-	}
-	if s.State == operate.Unknown {
-		return ": each call brings its max"
-	}
-	return ""
+	return map[string]string{
+		operate.Broken:  ", since another program has written this key: ratectl reset removes it",
+		operate.Held:    ", since the peer of these calls has asked for it: ratectl release ends that",
+		operate.Blocked: ", by the rule itself: ratectl reset ends that",
+		operate.Unknown: ": each call brings its max",
+	}[s.State]
 }
 
 // stateRow returns a state as cells of a table.

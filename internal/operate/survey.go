@@ -28,6 +28,11 @@ type Terms struct {
 // to read reports, none is known.
 func (c *Core) Compare(ctx context.Context) {
 	processes, _ := c.Processes(ctx) // what holds now is known without
+	c.CompareIn(processes)
+}
+
+// CompareIn is Compare for what processes report.
+func (c *Core) CompareIn(processes []bridge.Process) {
 	c.differs = make(map[string]Difference)
 	for _, d := range SurveyOf(processes, nil).Differ {
 		c.differs[d.Rule] = d

@@ -144,10 +144,12 @@ func (f *namedRule) overrides(s operate.State) bool {
 
 // limits returns what is left for a key by each of some rules. The error is the first of those that they say.
 func (p *Page) limits(ctx context.Context, found []namedRule, key *runtime.Key) ([]limitView, error) {
+	processes, _ := p.reports(ctx) // without the right to read that, nobody is named
 	asked := map[*operate.Core]bool{}
 	for _, f := range found {
 		if !asked[f.core] {
 			f.core.AskedBefore(ctx)
+			f.core.CompareIn(processes)
 		}
 		asked[f.core] = true
 	}
@@ -160,11 +162,8 @@ func (p *Page) limits(ctx context.Context, found []namedRule, key *runtime.Key) 
 		}
 		return err
 	})
-	if slices.ContainsFunc(all, func(l limitView) bool { return l.Permits && l.Used > 0 }) {
-		processes, _ := p.reports(ctx) // without the right to read that, nobody is named
-		for i, f := range found {
-			all[i].Holders = operate.HoldersOf(processes, f.Rule.Name, key.String(), f.core.Hidden(key.String()))
-		}
+	for i, f := range found {
+		all[i].Holders = operate.HoldersOf(processes, f.Rule.Name, key.String(), f.core.Hidden(key.String()))
 	}
 	return all, cmp.Or(errs...)
 }

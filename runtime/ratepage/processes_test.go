@@ -82,6 +82,19 @@ func TestProcesses(t *testing.T) {
 	if v := look(); v.InForce != 0 || v.Follow != 2 {
 		t.Errorf("%+v", v)
 	}
+	for digest, most := range map[string]string{"x": "5", "y": "6"} { // two versions at once
+		text, err := json.Marshal(bridge.Process{Name: "version-" + digest, At: time.Now(), Digest: digest})
+		limittest.OK(t, errors.Join(err, client.HSet(t.Context(), "rate_limit:{processes}:0", "version-"+digest, text).Err(),
+			client.Set(t.Context(), "rate_limit:{processes}:rules:"+digest, `[{"name":"r","terms":"`+most+` in 1m0s, sliding-log"}]`, time.Minute).Err(),
+			client.ZAdd(t.Context(), "rate_limit:{processes}:alive", redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: "version-" + digest}).Err()))
+	}
+	if v := look(); len(v.Differ) != 1 || v.Differ[0].Limits != "5 or 6 in 1m0s" {
+		t.Errorf("%+v", v.Differ)
+	}
+	if v := decoded[keyView](t, ask(page, "GET", "/api/keys?rule=r&key=x", "")); v.Limits[0].Differs != "5 or 6 in 1m0s" {
+		t.Errorf("%+v", v)
+	}
+	limittest.OK(t, client.HDel(t.Context(), "rate_limit:{processes}:0", "version-x", "version-y").Err())
 	for i := range 60 {
 		report(fmt.Sprint("p-", i), "", "")
 	}

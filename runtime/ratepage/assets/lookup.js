@@ -88,6 +88,7 @@ function resultOf(limit, { rule, key }) {
     limit.state !== "held" && fact("Used", `${count(limit.used)}${known ? ` of ${count(limit.limit)}` : ""} in ${/^\d/.test(limit.window) ? limit.window : `a ${limit.window}`}`),
     limit.past && fact(`Used in the last ${limit.past.length === 1 ? limit.window : `${limit.past.length} ${limit.window}s`}`, limit.past.map((p) => count(p.used)).join(", ")),
     known && fact("Remaining", count(limit.remaining)),
+    limit.differs && fact("Processes have", limit.differs),
     !limit.permits && fact("Resets", limit.reset_after_ms > 0 ? `in ${duration(limit.reset_after_ms)}` : "nothing used"),
     ...(limit.held_by ?? []).map((h) => fact("Permits held", `${count(h.permits)} by ${h.process}${h.build ? ` ${h.build}` : ""} since ${clock(h.since)}${h.silent ? ", which gives no sign of life: they lapse" : ""}`)),
     ...(limit.shares ?? []).map((s) => fact(`Share ${s.name}`, `${s.used_by_weight.toPrecision(3)} used by weight${s.blocked_for_ms ? `, blocked for ${duration(s.blocked_for_ms)}` : ""}`)),
