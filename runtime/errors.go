@@ -12,6 +12,7 @@ import (
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/keytext"
+	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/recording"
 	"github.com/rategen/rategen/runtime/internal/report"
@@ -57,7 +58,7 @@ var (
 
 	// ErrSettled is the error of [Limiter.Settle] and [Limiter.Refund] for a decision that was
 	// settled or refunded before. Nothing has changed.
-	ErrSettled = errors.New("the decision was settled or refunded before")
+	ErrSettled = ledger.ErrSettled
 )
 
 // Never is the RetryAfter of a call that can never be admitted.

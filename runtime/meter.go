@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/ledger"
-	"github.com/rategen/rategen/runtime/internal/plan"
-	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Meter charges a call while it runs: a stream, message by message, until its limits have no
@@ -20,11 +17,7 @@ import (
 // store: what the call uses in about a second, and no more than an eighth of what is left of
 // the limit. Units that nobody has used after a second are given back, and so is the rest by
 // [Meter.Close]. It is safe for concurrent use.
-type Meter struct {
-	meter   ledger.Meter
-	limiter *Limiter
-	limits  []Limit
-}
+type Meter struct{ meter ledger.LimitMeter }
 
 // Meter returns a meter of a call that [Limiter.Take] of the same Limiter has admitted. It
 // takes the decision over, which nobody else can settle then. What Take has charged counts as
@@ -37,32 +30,14 @@ type Meter struct {
 // The context is the call's. Where a Charge need not wait for its turn, its trip goes on when
 // the context has ended, so that what it takes is known, and given back.
 func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
-	m := &Meter{limiter: l}
-	m.meter.Charger, m.meter.Ctx, m.meter.Closed = (*metered)(m), ctx, ErrSettled
+	m := new(Meter)
+	k, err := d.kept(l)
 	if d.owner == nil { // no limits
-		return m
-	}
-	if d.owner != l {
+		l.ledger.Measure(ctx, &m.meter, nil, nil, l.takeMore)
+	} else if err == nil && d.owner == l {
+		l.ledger.Measure(ctx, &m.meter, &k, used, l.takeMore)
+	} else {
 		m.meter.Err = ErrOtherLimiter
-		return m
-	}
-	if d.flags != nil && !d.flags.Set(d.flag) {
-		m.meter.Err = ErrSettled
-		return m
-	}
-	var keys [rule.MaxLimits]string // without the namespace
-	for limit, made, ok := d.charged(0); ok; limit, made, ok = d.charged(len(m.limits)) {
-		i, advance := len(m.limits), int64(0)
-		if made.At != 0 && i < len(used) && used[i] >= 0 && algorithm.RowOf(limit.Rule.Algorithm).Lacks["meter"] == "" {
-			advance = max(0, limit.Cost-used[i])
-		}
-		keys[i] = plan.Start("", limit.Rule) + limit.Key.String()
-		if j := slices.Index(keys[:i], keys[i]); j >= 0 {
-			m.meter.Err = fmt.Errorf("%w: rules %q and %q of a metered call have the same prefix and key: give them prefixes of their own",
-				ErrInvalidLimit, m.limits[j].Rule.Name, limit.Rule.Name)
-		}
-		m.limits = append(m.limits, limit)
-		m.meter.Begin(ledger.Metered{Made: made, Lapses: limit.Rule.Reserve > 0}, advance)
 	}
 	return m
 }
@@ -106,86 +81,15 @@ func (m *Meter) Reader(r io.Reader, cost func(n int) []int64) io.ReadCloser {
 	}}
 }
 
-// metered is what a meter charges by.
-type metered Meter
-
-func (m *metered) Most(i int) (most int64, free bool) {
-	p, _, _ := m.limiter.plans.Plan(&m.limits[i])
-	if p == nil { // it is switched off
-		return 0, false
-	}
-	if p.Terms.Block == 0 && !p.Queues() {
-		most = p.Most
-	}
-	return most, p.Terms.Shadow
-}
-
-// Take takes what is wanted. Of a limit that takes no more at once it takes one part after the
-// other, and gives them all back if one of them has no room.
-func (m *metered) Take(wants []ledger.Want, try bool) (err error) {
-	part, later := m.divide(wants)
-	if len(later) == 0 {
-		return m.takePart(wants, try)
-	}
-	var made []ledger.Settled
-	for {
-		if err = m.takePart(part, try); err == nil {
-			for i := range part {
-				w := &wants[slices.IndexFunc(wants, func(w ledger.Want) bool { return w.Limit == part[i].Limit })]
-				cost := w.Cost // all of it is used, so that nobody settles a part of it
-				w.Metered, w.Room = part[i].Metered, part[i].Room
-				if w.At != 0 {
-					made = append(made, ledger.Settled{Limit: w.Limit, Metered: w.Metered})
-				}
-				w.Cost = cost
-			}
-			if len(later) == 0 {
-				return nil
-			}
-			err = m.meter.Ctx.Err()
-		}
-		if err != nil {
-			m.SettleNow(made)
-			return err
-		}
-		part, later = m.divide(later)
-	}
-}
-
-// divide returns what can be taken at once of what is wanted, and what is left of that.
-func (m *metered) divide(wants []ledger.Want) (part, later []ledger.Want) {
-	for i := range wants {
-		w := &wants[i]
-		limit := m.limits[w.Limit].WithCost(w.Cost) // a max that follows the load is no less
-		p, _, _ := m.limiter.plans.Plan(&limit)
-		if p == nil || w.Cost <= p.Most || p.Unsatisfiable(w.Cost) {
-			continue
-		}
-		if part == nil {
-			part = slices.Clone(wants)
-		}
-		part[i].Cost = p.Most
-		rest := *w
-		rest.Cost -= p.Most
-		later = append(later, rest)
-	}
-	if part == nil {
-		part = wants
-	}
-	return part, later
-}
-
-// takePart is takeAll for more of a call that the cap of the process has admitted.
-func (m *metered) takePart(wants []ledger.Want, try bool) (err error) {
-	l, ctx := m.limiter, context.WithValue(m.meter.Ctx, exceededKey{}, nil) // it was told with its first charge
+// takeMore implements [ledger.TakeMore], for a call that the cap of the process has admitted.
+func (l *Limiter) takeMore(call context.Context, limits []Limit, wants []ledger.Want, try bool) (err error) {
 	if !l.Enabled() {
 		return nil
 	}
-	limits, waits := make([]Limit, len(wants)), false
-	for i := range wants {
-		limits[i] = m.limits[wants[i].Limit].WithCost(wants[i].Cost)
+	ctx, waits := context.WithValue(call, exceededKey{}, nil), false // it was told with its first charge
+	for i := range limits {
 		if algorithm.RowOf(limits[i].Rule.Algorithm).Lacks["meter"] != "" {
-			return l.refusalError(m.meter.Ctx, fmt.Errorf("%w: rule %q: the permits of a call cannot grow", ErrInvalidLimit,
+			return l.refusalError(call, fmt.Errorf("%w: rule %q: the permits of a call cannot grow", ErrInvalidLimit,
 				limits[i].Rule.Name))
 		}
 		p, _, _ := l.plans.Plan(&limits[i])
@@ -210,15 +114,16 @@ func (m *metered) takePart(wants []ledger.Want, try bool) (err error) {
 		return err // nobody was refused
 	}
 	if err != nil {
-		return l.refusalError(m.meter.Ctx, err)
+		return l.refusalError(call, err)
 	}
 	for i := range c.Tries { // each of one limit
 		wants[bits.TrailingZeros8(c.Charges[i].Limits)].Room = c.Tries[i].Remaining
 	}
+	k, _ := d.kept(l)
 	for i := range wants {
 		w := &wants[i]
 		cost := w.Cost
-		_, w.Made, _ = d.charged(i)
+		_, w.Made, _ = k.Charge(i)
 		w.Cost, w.Lapses = cost, limits[i].Rule.Reserve > 0
 	}
 	return nil
@@ -233,36 +138,4 @@ func (l *Limiter) meterContext(ctx context.Context) (context.Context, context.Ca
 	trip, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(SettleTimeout, cancel) })
 	return trip, func() { stop(); cancel() }
-}
-
-// SettleNow implements [ledger.Charger].
-func (m *metered) SettleNow(settled []ledger.Settled) {
-	m.settle(settled, func(b *ledger.Settlement) {
-		m.limiter.ledger.SettleNow(m.meter.Ctx, b)
-		m.limiter.ledger.Report(m.meter.Ctx, b)
-	})
-}
-
-// SettleLater implements [ledger.Charger].
-func (m *metered) SettleLater(settled []ledger.Settled) {
-	m.settle(settled, func(b *ledger.Settlement) { m.limiter.ledger.SettleLater(m.meter.Ctx, b) })
-}
-
-// settle settles what this process has charged, and what the store has, each by itself.
-func (m *metered) settle(settled []ledger.Settled, settle func(*ledger.Settlement)) {
-	for _, local := range [...]bool{false, true} {
-		b := ledger.NewSettlement()
-		b.Local = local
-		for _, s := range settled {
-			if s.Local != local {
-				continue
-			}
-			limit := m.limits[s.Limit].WithCost(s.Cost)
-			if _, err := m.limiter.correct(b, &limit, s.Made, s.Final); err != nil {
-				m.limiter.events.Unsettled(m.meter.Ctx, limit.Rule, ClassOf(err), err)
-			}
-		}
-		settle(b)
-		b.Free()
-	}
 }

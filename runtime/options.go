@@ -160,6 +160,7 @@ func (l *Limiter) build() {
 		e.Refusals = l.redis.cfg.Refusals
 	}
 	c := ledger.Config{
+		Plans:  &l.plans,
 		Stores: [2]terms.Store{e.Store, e.Alone}, InMemory: l.store.memory != nil, Leases: l.store.leases,
 		Bound: l.settleContext,
 		Contain: func() {
@@ -167,8 +168,9 @@ func (l *Limiter) build() {
 				l.events.Log.Panic("store", value)
 			}
 		},
-		Unsettled:  func(ctx context.Context, p *plan.Plan, err error) { l.events.Unsettled(ctx, p.Rule, ClassOf(err), err) },
-		NotRenewed: l.events.Log.NotRenewed,
+		Unsettled:   func(ctx context.Context, r *Rule, err error) { l.events.Unsettled(ctx, r, ClassOf(err), err) },
+		AllRefunded: func(rule string) { l.events.Log.Find(report.AllRefunded, rule, "") },
+		NotRenewed:  l.events.Log.NotRenewed,
 	}
 	if l.events.Settled {
 		c.Settling = e.TellSettling

@@ -20,10 +20,13 @@ import (
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Config is what a [Ledger] works with.
 type Config struct {
+	// Plans say what limits mean now.
+	Plans *plan.Plans
 	// Stores have made the charges: the limiter's, and the one by which this process alone
 	// counts.
 	Stores [2]terms.Store
@@ -41,8 +44,10 @@ type Config struct {
 	Contain func()
 	// Settling is told of charges that are about to be settled. It may be nil.
 	Settling func(context.Context, *Settlement)
-	// Unsettled is told of a charge that was not settled, and that nobody waits for.
-	Unsettled func(ctx context.Context, p *plan.Plan, err error)
+	// Unsettled is told of a charge by a rule that was not settled, and that nobody waits for.
+	Unsettled func(ctx context.Context, r *rule.Rule, err error)
+	// AllRefunded is told of a rule that gives all charges back.
+	AllRefunded func(rule string)
 	// NotRenewed is told of a rule whose permits were not renewed.
 	NotRenewed func(rule string, err error)
 }
@@ -97,30 +102,79 @@ func storeIndex(local bool) int {
 
 var errStorePanicked = private.New("the store panicked")
 
-// An alarm calls a function at an instant. Its owner locks it.
-type alarm struct {
-	action  func()
-	timer   *time.Timer
-	dueTime time.Duration // the instant for which timer is set; 0: it is not
-}
-
-// set has the action called at an instant, unless it is to be called before.
-func (a *alarm) set(due time.Duration) {
-	if a.dueTime != 0 && a.dueTime <= due {
-		return
+// prepare tells Settling of a settlement, and puts units of leases back into their leases. Other charges
+// stay, and so do those that cost more than was charged, or whose grant is over.
+func (l *Ledger) prepare(ctx context.Context, b *Settlement) {
+	if l.Settling != nil {
+		l.Settling(ctx, b)
 	}
-	a.dueTime = due
-	wait := max(0, due-clock.Now())
-	if a.timer == nil {
-		a.timer = time.AfterFunc(wait, a.action)
-	} else {
-		a.timer.Reset(wait)
+	if l.Leases != nil && !b.Local {
+		b.Filter(func(p *plan.Plan, c *terms.Charge) bool {
+			if p.Lease == 0 || c.Cost >= 0 || !l.Leases.Put(c, -c.Cost) {
+				return true
+			}
+			l.wake(c)
+			return false
+		})
 	}
 }
 
-// stop has nothing called any more.
-func (a *alarm) stop() {
-	if a.timer != nil {
-		a.timer.Stop()
+// SettleNow settles charges. Each that was not settled has an error.
+func (l *Ledger) SettleNow(ctx context.Context, b *Settlement) {
+	l.prepare(ctx, b)
+	if len(b.Charges) > 0 {
+		l.settleNow(ctx, b)
+	}
+}
+
+// settleNow is SettleNow for charges that no lease takes back.
+func (l *Ledger) settleNow(ctx context.Context, b *Settlement) {
+	b.permits = b.permits[:0]
+	for i := range b.Charges {
+		var w withdrawal
+		if c := &b.Charges[i]; c.Lapses() {
+			w = l.Permits.withdraw(b.Plans[i], c, b.Local)
+		}
+		b.permits = append(b.permits, w)
+	}
+	l.settle(ctx, b.Local, b.Charges)
+	for i, w := range b.permits {
+		if w != (withdrawal{}) {
+			l.Permits.recordReturn(w, b.Charges[i].Err)
+		}
+		if b.Charges[i].Err == nil {
+			l.wake(&b.Charges[i])
+		}
+	}
+}
+
+// wake has calls of this process ask that wait for room which a settled charge gives back.
+func (l *Ledger) wake(c *terms.Charge) {
+	if c.Cost < 0 && l.Lines.waiting.Load() > 0 {
+		l.Lines.Wake(c.Key, -c.Cost)
+	}
+}
+
+// settle has a store settle charges, and sets the error of each.
+func (l *Ledger) settle(ctx context.Context, local bool, charges []terms.Charge) {
+	ctx, cancel := l.Bound(ctx)
+	defer cancel()
+	err := l.Stores[storeIndex(local)].Settle(ctx, charges)
+	for i := range charges {
+		c := &charges[i]
+		if err != nil {
+			c.Err = private.Hide(err)
+		} else if c.Err != nil {
+			c.Err = private.Hide(c.Err)
+		}
+	}
+}
+
+// Report tells Unsettled of charges that were not settled.
+func (l *Ledger) Report(ctx context.Context, b *Settlement) {
+	for i := range b.Charges {
+		if err := b.Charges[i].Err; err != nil {
+			l.Unsettled(ctx, b.Plans[i].Rule, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"github.com/rategen/rategen/runtime/internal/calendar"
+	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -15,6 +16,19 @@ type Made struct {
 	Local bool
 	// Left says that the call has left a queue before its turn.
 	Left bool
+}
+
+// A Kept is what a decision keeps of a call, to settle it.
+type Kept struct {
+	// Made is what was charged for the Limit of a call with one. Its Local and Left are those of
+	// every limit.
+	Made
+	Limit rule.Limit
+	// Items are the limits of any other call, the first of them.
+	Items *Item
+	// Flag is the number of the decision's in Flags, which is nil if nothing was charged.
+	Flag  uint16
+	Flags *terms.Flags
 }
 
 // An Item is one limit of a decision, and what was charged to it. The items of a decision are

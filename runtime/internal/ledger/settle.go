@@ -2,13 +2,15 @@ package ledger
 
 import (
 	"bytes"
-	"context"
+	"cmp"
+	"errors"
 	"sync"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/keytext"
 	"github.com/rategen/rategen/runtime/internal/plan"
-	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A Settlement is charges that are to be settled together, with their plans and the memory for both.
@@ -137,79 +139,95 @@ func (s *Settlement) cut(n int) {
 	s.Charges, s.Plans = s.Charges[:n], s.Plans[:n]
 }
 
-// prepare tells Settling of a settlement, and puts units of leases back into their leases. Other charges
-// stay, and so do those that cost more than was charged, or whose grant is over.
-func (l *Ledger) prepare(ctx context.Context, b *Settlement) {
-	if l.Settling != nil {
-		l.Settling(ctx, b)
+// Charge returns the i-th limit of the decision, and what was charged to it: nothing if its At
+// is 0. It reports false if there are fewer.
+func (k *Kept) Charge(i int) (limit rule.Limit, made Made, ok bool) {
+	made = k.Made
+	if k.Items == nil {
+		return k.Limit, made, i == 0
 	}
-	if l.Leases != nil && !b.Local {
-		b.Filter(func(p *plan.Plan, c *terms.Charge) bool {
-			if p.Lease == 0 || c.Cost >= 0 || !l.Leases.Put(c, -c.Cost) {
-				return true
+	c := k.Items
+	for ; i > 0 && c != nil; i-- {
+		c = c.Next
+	}
+	if c == nil {
+		return rule.Limit{}, made, false
+	}
+	parts := keytext.ParsedParts(string(c.Parts))
+	if c.Weight != 0 {
+		tenant := keytext.ParsedParts(string(c.Tenant))
+		parts.SetTenant(&tenant, c.Weight)
+	}
+	if c.Invalid != nil {
+		parts.Fail(c.Invalid)
+	}
+	made.Cost, made.Charged, made.At, made.Mark = c.Cost, c.Charged, c.At, c.Mark
+	return rule.MakeLimit(c.Rule, parts, c.Cost, c.Max, c.Period), made, true
+}
+
+// ErrSettled is runtime.ErrSettled, which says what it means.
+var ErrSettled = errors.New("the decision was settled or refunded before")
+
+// Fill fills in what is to be settled of a decision that was charged, which then counts as settled.
+// If there is an error it is permits only, or nothing.
+func (l *Ledger) Fill(b *Settlement, k *Kept, costs []int64) error {
+	b.Local = k.Local
+	var found bool
+	var err error
+	for i := 0; ; i++ {
+		limit, made, ok := k.Charge(i)
+		if !ok {
+			break
+		}
+		cost := int64(-1)
+		if i < len(costs) {
+			cost = costs[i]
+		}
+		settles, invalid := l.correct(b, &limit, made, cost)
+		found, err = found || settles, cmp.Or(err, invalid)
+	}
+	if err != nil {
+		// The call's permits and reservations would be renewed for as long as the process runs.
+		b.Filter(func(_ *plan.Plan, c *terms.Charge) bool {
+			if c.Reserve > 0 {
+				c.Cost = 0
 			}
-			l.wake(c)
-			return false
+			return c.Lapses()
 		})
+		found = len(b.Charges) > 0
 	}
+	if found && !k.Flags.Set(k.Flag) {
+		b.Filter(func(*plan.Plan, *terms.Charge) bool { return false })
+		return ErrSettled
+	}
+	return err
 }
 
-// SettleNow settles charges. Each that was not settled has an error.
-func (l *Ledger) SettleNow(ctx context.Context, b *Settlement) {
-	l.prepare(ctx, b)
-	if len(b.Charges) > 0 {
-		l.settleNow(ctx, b)
+// correct adds what is to be settled of a limit whose charge was made. A cost below 0 leaves
+// it. It reports whether the limit is settled, if only at the cost that was reserved. The
+// error says why it cannot be settled at the cost.
+func (l *Ledger) correct(b *Settlement, limit *rule.Limit, made Made, cost int64) (settles bool, err error) {
+	reserved := limit.Rule.Reserve > 0
+	if made.At == 0 || limit.Cost == 0 {
+		return false, nil
 	}
-}
-
-// settleNow is SettleNow for charges that no lease takes back.
-func (l *Ledger) settleNow(ctx context.Context, b *Settlement) {
-	b.permits = b.permits[:0]
-	for i := range b.Charges {
-		var w withdrawal
-		if c := &b.Charges[i]; c.Lapses() {
-			w = l.Permits.withdraw(b.Plans[i], c, b.Local)
+	if algorithm.RowOf(limit.Rule.Algorithm).Is(algorithm.Lends) {
+		cost = 0
+	} else if cost < 0 && reserved {
+		cost = limit.Cost
+	} else if cost < 0 {
+		return false, nil
+	}
+	p, err := l.Plans.Charged(limit)
+	if err != nil {
+		return false, err
+	}
+	err = b.Correct(p, rule.PartsOf(limit), made, cost)
+	if err == nil {
+		if cost == 0 && !p.Terms.Is(algorithm.Lends) && p.Sample != nil && p.Sample.Return() {
+			l.AllRefunded(p.Name)
 		}
-		b.permits = append(b.permits, w)
+		return true, nil
 	}
-	l.settle(ctx, b.Local, b.Charges)
-	for i, w := range b.permits {
-		if w != (withdrawal{}) {
-			l.Permits.recordReturn(w, b.Charges[i].Err)
-		}
-		if b.Charges[i].Err == nil {
-			l.wake(&b.Charges[i])
-		}
-	}
-}
-
-// wake has calls of this process ask that wait for room which a settled charge gives back.
-func (l *Ledger) wake(c *terms.Charge) {
-	if c.Cost < 0 && l.Lines.waiting.Load() > 0 {
-		l.Lines.Wake(c.Key, -c.Cost)
-	}
-}
-
-// settle has a store settle charges, and sets the error of each.
-func (l *Ledger) settle(ctx context.Context, local bool, charges []terms.Charge) {
-	ctx, cancel := l.Bound(ctx)
-	defer cancel()
-	err := l.Stores[storeIndex(local)].Settle(ctx, charges)
-	for i := range charges {
-		c := &charges[i]
-		if err != nil {
-			c.Err = private.Hide(err)
-		} else if c.Err != nil {
-			c.Err = private.Hide(c.Err)
-		}
-	}
-}
-
-// Report tells Unsettled of charges that were not settled.
-func (l *Ledger) Report(ctx context.Context, b *Settlement) {
-	for i := range b.Charges {
-		if err := b.Charges[i].Err; err != nil {
-			l.Unsettled(ctx, b.Plans[i], err)
-		}
-	}
+	return p.Terms.Reserve > 0, rule.Invalid(p.Rule, err)
 }

@@ -156,7 +156,7 @@ func (l *Ledger) settleQueued(all []*pendingCharge) {
 				r.recordReturn(r.charge.Err)
 			}
 			if r.charge.Err != nil {
-				l.Unsettled(r.ctx, r.plan, r.charge.Err)
+				l.Unsettled(r.ctx, r.plan.Rule, r.charge.Err)
 			}
 			l.end(r)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A request is what a store was asked to settle together.
@@ -60,7 +61,7 @@ func TestLater(t *testing.T) {
 				s := New(Config{
 					Stores:    [2]terms.Store{store, store},
 					Bound:     func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} },
-					Unsettled: func(_ context.Context, _ *plan.Plan, err error) { t.Error(err) },
+					Unsettled: func(_ context.Context, _ *rule.Rule, err error) { t.Error(err) },
 					Contain:   func() {},
 				})
 				var calls sync.WaitGroup
