@@ -3,6 +3,7 @@ package decide
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/internal/algorithm"
@@ -56,7 +57,7 @@ func (e *Engine) Tell(ctx context.Context, charges []Charge, tries []terms.Charg
 func (e *Engine) TellUndecided(ctx context.Context, c *Call) {
 	e.tellDecided(ctx, c.Charges, c.Tries, Answer{Arrived: c.Arrived, Waited: c.Waited()}, observe.VerdictUnavailable)
 	for i := 0; i < len(c.Charges) && e.Calls != nil; i++ {
-		e.Calls.Count(callers.Undecided, false)
+		countOne(&e.Calls.Decided[callers.Undecided], false)
 	}
 }
 
@@ -171,10 +172,17 @@ func (e *Engine) tellShadow(ctx context.Context, c *Charge, t *terms.Charge, by 
 	}
 }
 
+// The first exact calls of an outcome since the last report are counted one by one. Of later calls one
+// in sampled is counted, for so many.
+const (
+	exact   = 1_024
+	sampled = 64
+)
+
 // count counts the limits of a call, and draws keys that Redis was asked about. Instants are as good as
 // random numbers, since many calls differ by nanoseconds.
 func (e *Engine) count(charges []Charge, tries []terms.Charge, a Answer) {
-	drawn := uint64(a.Arrived)*0x9e3779b97f4a7c15>>32%callers.Sampled == 0
+	drawn := uint64(a.Arrived)*0x9e3779b97f4a7c15>>32%sampled == 0
 	for i := range tries {
 		t, p, o := &tries[i], charges[i].Plan, callers.Admitted
 		switch {
@@ -187,16 +195,29 @@ func (e *Engine) count(charges []Charge, tries []terms.Charge, a Answer) {
 		case !a.Admitted: // by another limit
 			continue
 		}
-		if n := e.Calls.Count(o, drawn); n > 0 && p.Sample != nil {
+		if n := countOne(&e.Calls.Decided[o], drawn); n > 0 && p.Sample != nil {
 			p.Sample.Calls[o].Add(n)
 		}
 		if t.Source == rule.SourceStore {
-			e.Calls.Count(callers.Asked, drawn)
+			countOne(&e.Calls.Decided[callers.Asked], drawn)
 			if drawn {
-				e.Calls.Draw(p.Name, p.Parts(charges[i].Key))
+				e.Calls.Keys.Load().Add(p.Name, p.Parts(charges[i].Key), -1, sampled)
 			}
 		}
 	}
+}
+
+// countOne counts a limit of a call, and returns for how many it stands: perhaps for none.
+func countOne(calls *atomic.Int64, drawn bool) (n int64) {
+	if calls.Load() < exact {
+		n = 1
+	} else if drawn {
+		n = sampled
+	} else {
+		return 0
+	}
+	calls.Add(n)
+	return n
 }
 
 // countRefused counts the keys of all limits that had no room for a call: of those in shadow mode also

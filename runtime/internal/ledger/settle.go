@@ -162,7 +162,7 @@ func (k *Kept) Charge(i int) (limit rule.Limit, made Made, ok bool) {
 		parts.Fail(c.Invalid)
 	}
 	made.Cost, made.Charged, made.At, made.Mark = c.Cost, c.Charged, c.At, c.Mark
-	return rule.MakeLimit(c.Rule, parts, c.Cost, c.Max, c.Period), made, true
+	return rule.Engine.MakeLimit(c.Rule, parts, c.Cost, c.Max, c.Period), made, true
 }
 
 // ErrSettled is runtime.ErrSettled, which says what it means.
@@ -211,7 +211,7 @@ func (l *Ledger) correct(b *Settlement, limit *rule.Limit, made Made, cost int64
 	if made.At == 0 || limit.Cost == 0 {
 		return false, nil
 	}
-	if algorithm.RowOf(limit.Rule.Algorithm).Is(algorithm.Lends) {
+	if limit.Rule.Algorithm == rule.Concurrency {
 		cost = 0
 	} else if cost < 0 && reserved {
 		cost = limit.Cost
@@ -222,12 +222,12 @@ func (l *Ledger) correct(b *Settlement, limit *rule.Limit, made Made, cost int64
 	if err != nil {
 		return false, err
 	}
-	err = b.Correct(p, rule.PartsOf(limit), made, cost)
+	err = b.Correct(p, rule.Engine.PartsOf(limit), made, cost)
 	if err == nil {
 		if cost == 0 && !p.Terms.Is(algorithm.Lends) && p.Sample != nil && p.Sample.Return() {
 			l.AllRefunded(p.Name)
 		}
 		return true, nil
 	}
-	return p.Terms.Reserve > 0, rule.Invalid(p.Rule, err)
+	return p.Terms.Reserve > 0, rule.Engine.Invalid(p.Rule, err)
 }

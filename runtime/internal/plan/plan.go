@@ -81,7 +81,7 @@ func (p *Plan) RefusesAll() bool {
 func (p *Plan) Queues() bool { return p.Terms.Is(algorithm.Queues) }
 
 // Divided reports whether tenants share each key.
-func (p *Plan) Divided() bool { return p.Terms.Algorithm.Is(algorithm.Divides) }
+func (p *Plan) Divided() bool { return p.Terms.Is(algorithm.Divides) }
 
 // Charge fills in what a store is asked about a call with a key and a cost. The charge
 // is new, and set in place: a copy would wait for what was just written.

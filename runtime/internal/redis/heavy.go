@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
-	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -129,6 +128,3 @@ func (b *batcher) heavyLater(hash, place uint64) (n int) {
 	}
 	return n
 }
-
-// occupies reports whether what is asked about a waiter's keys later has to wait for it.
-func (w *waiter) occupies() bool { return w.returned != nil || w.op == script.Renew }

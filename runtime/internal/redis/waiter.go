@@ -182,3 +182,6 @@ func (w *waiter) wait(ctx context.Context, b *breaker) error {
 	}
 	return err
 }
+
+// occupies reports whether what is asked about a waiter's keys later has to wait for it.
+func (w *waiter) occupies() bool { return w.returned != nil || w.op == script.Renew }
