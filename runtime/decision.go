@@ -96,7 +96,8 @@ func (l *Limiter) Settle(ctx context.Context, d Decision, costs ...int64) error 
 	}
 	b := ledger.NewSettlement()
 	defer b.Free()
-	if err = l.ledger.Fill(b, &k, costs); len(b.Charges) == 0 {
+	err = l.ledger.Fill(b, &k, costs)
+	if len(b.Charges) == 0 {
 		return err
 	}
 	l.ledger.SettleNow(ctx, b)
