@@ -108,9 +108,9 @@ func WithRefusalMemory(d time.Duration) RedisOption {
 
 // NewRedisStore returns a store on client, which stays the caller's to close. Make one for all
 // limiters of a program: what calls on one store give back the next call on it finds at once, and
-// one on another store about a millisecond later. It takes a client
-// that is no [redis.ClusterClient] or [redis.Ring] for one of a single server, so a cluster's
-// must not be wrapped in a type of another name.
+// one on another store about a millisecond later. A second store on a client with limiters is a
+// finding of these. It takes a client that is no [redis.ClusterClient] or [redis.Ring] for one of a
+// single server, so a cluster's must not be wrapped in a type of another name.
 func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStore {
 	return newRedisStore(goredis.New(client), opts...)
 }
