@@ -140,17 +140,19 @@ version, epoch, base, whole, entry = start and version or 0, nil, 0, 0, ''
 --- write (ledger)
 --- reads base begun bytes call clock entry epoch key ledger life lifetime param
 --- reads past set slack start stop told used version whole window
---- sets begun behind entry epoch is version
-local is = entry ~= ''
+--- sets begun entry epoch version
 if ledger then
   version, epoch, begun = math.max(version + 1, clock), epoch or start, begun > 0 and begun or stop == param and param - window or start
-  entry = bytes('>I7I7I1I7', version, epoch, whole + (base < 0 and 2 or 0), math.abs(base))
 end
-local behind = ledger and bytes('>I7I7', told, begun) .. entry or told > 0 and bytes('>I7', told) or ''
-if set > clock - slack and (is or not ledger) then
-  call('SETRANGE', key, '29', bytes('>I8', used) .. behind)
+if set > clock - slack and ledger and entry ~= '' then
+  call('SETRANGE', key, '29', bytes('>I8I7I7I7', used, told, begun, version)) -- the rest of the entry stays
+elseif set > clock - slack and not ledger then
+  call('SETRANGE', key, '29', bytes('>I8', used) .. (told > 0 and bytes('>I7', told) or ''))
 else
-  behind = begun > 0 and bytes('>I7I7', told, begun) .. entry .. past or behind
+  if ledger then
+    entry = bytes('>I7I7I1I7', version, epoch, whole + (base < 0 and 2 or 0), math.abs(base))
+  end
+  local behind = begun > 0 and bytes('>I7I7', told, begun) .. entry .. past or told > 0 and bytes('>I7', told) or ''
   call('SET', key, '\4\0\0\0\0\0\0\0' .. bytes('>I7I7I7I8', start, stop, clock, used) .. behind, 'PX', lifetime(stop + life))
 end
 --- recall entry (ledger)

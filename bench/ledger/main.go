@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -65,6 +66,7 @@ type world struct {
 type measure struct {
 	rate     float64       // decisions a second
 	commands float64       // of Redis, those that scripts call among them, a decision
+	cpu      float64       // of Redis, microseconds a decision
 	writes   float64       // rows a decision
 	behind   time.Duration // after the last call until all was written
 }
@@ -132,7 +134,7 @@ func (w *world) measure(ctx context.Context, way *way, round time.Duration) (m m
 	for i := range c.Keys {
 		c.Keys[i] = fmt.Sprint("customer-", i)
 	}
-	before, err := w.commands(ctx)
+	before, cpuBefore, err := w.commands(ctx)
 	if err != nil {
 		return m, err
 	}
@@ -142,7 +144,7 @@ func (w *world) measure(ctx context.Context, way *way, round time.Duration) (m m
 		return m, err
 	}
 	m.behind = time.Since(ended)
-	after, err := w.commands(ctx)
+	after, cpu, err := w.commands(ctx)
 	if err != nil {
 		return m, err
 	}
@@ -160,37 +162,48 @@ func (w *world) measure(ctx context.Context, way *way, round time.Duration) (m m
 	if err == nil && way.total != "" && total != sample.Decisions() {
 		err = fmt.Errorf("%d calls, and %d in Postgres", sample.Decisions(), total)
 	}
-	m.rate, m.commands, m.writes = n/sample.Elapsed.Seconds(), float64(after-before)/n, float64(rows)/n
+	m.rate, m.commands, m.writes, m.cpu = n/sample.Elapsed.Seconds(), float64(after-before)/n, float64(rows)/n, 1e6*(cpu-cpuBefore)/n
 	return m, err
 }
 
-// commands returns how many commands Redis has executed.
-func (w *world) commands(ctx context.Context) (n int64, err error) {
-	stats, err := w.client.InfoMap(ctx, "commandstats").Result()
-	for _, of := range stats {
+// commands returns how many commands Redis has executed, and for how many seconds it has computed.
+func (w *world) commands(ctx context.Context) (n int64, cpu float64, err error) {
+	stats, err := w.client.InfoMap(ctx, "commandstats", "cpu").Result()
+	for section, of := range stats {
+		if section == "CPU" {
+			for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
+				seconds, err := strconv.ParseFloat(of[name], 64)
+				if err != nil {
+					return 0, 0, err
+				}
+				cpu += seconds
+			}
+			continue
+		}
 		for _, line := range of {
 			var calls int64
 			if _, err := fmt.Sscanf(line, "calls=%d,", &calls); err != nil {
-				return 0, err
+				return 0, 0, err
 			}
 			n += calls
 		}
 	}
-	return n, err
+	return n, cpu, err
 }
 
 func table(product string, round time.Duration, found [][]measure) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "\n%d callers charge %d keys on %s, %d times for %v each way in turn; the medians.\n\n", callers, keys, product, len(found[0]), round)
-	fmt.Fprintln(&out, "| way | decisions a second | of those without | commands of Redis a decision | rows written for 1,000 decisions | written after the last call |")
-	fmt.Fprintln(&out, "|---|---:|---:|---:|---:|---:|")
+	fmt.Fprintln(&out, "| way | decisions a second | of those without | commands of Redis a decision | its CPU a decision | rows written for 1,000 decisions | written after the last call |")
+	fmt.Fprintln(&out, "|---|---:|---:|---:|---:|---:|---:|")
 	for i := range ways {
 		of := make([]float64, len(found[i]))
 		for n, m := range found[i] {
 			of[n] = m.rate / found[0][n].rate
 		}
-		fmt.Fprintf(&out, "| %s | %.0f | %.0f %% | %.2f | %.1f | %v |\n", ways[i].name, median(found[i], func(m measure) float64 { return m.rate }), 100*median(of, func(f float64) float64 { return f }),
-			median(found[i], func(m measure) float64 { return m.commands }), 1000*median(found[i], func(m measure) float64 { return m.writes }),
+		fmt.Fprintf(&out, "| %s | %.0f | %.0f %% | %.2f | %.2f µs | %.1f | %v |\n", ways[i].name, median(found[i], func(m measure) float64 { return m.rate }), 100*median(of, func(f float64) float64 { return f }),
+			median(found[i], func(m measure) float64 { return m.commands }), median(found[i], func(m measure) float64 { return m.cpu }),
+			1000*median(found[i], func(m measure) float64 { return m.writes }),
 			median(found[i], func(m measure) time.Duration { return m.behind }).Round(10*time.Millisecond))
 	}
 	fmt.Fprintln(&out)
