@@ -24,8 +24,7 @@ func sharing(store runtime.Store) replicas {
 
 // everywhere is what limiters promise on every kind of store.
 var everywhere = map[string]func(*testing.T, replicas){
-	"hold": testHold, "verdicts of shadows": testShadowVerdicts, "keys of refusals": testKeyRefused, "one key twice": testSameKey,
-	"scaled max": testScaledMax, "rules without prefix": testRulesWithoutPrefix, "late refunds": testRefundAfterTheCaller, "room": testRoom, "queue and window": testQueueAndWindow,
+	"rules without prefix": testRulesWithoutPrefix, "late refunds": testRefundAfterTheCaller, "room": testRoom, "queue and window": testQueueAndWindow,
 	"thresholds": testThresholds, "thresholds in a burst": testThresholdsInABurst,
 	"reservations of many callers": testReservationsOfManyCallers,
 }

@@ -3,8 +3,6 @@ package runtime_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,50 +59,6 @@ func TestParseKeyRefuses(t *testing.T) {
 			t.Errorf("ParseKey(%.20q): %v, want ErrInvalidKey with %q", text, err, want)
 		}
 	}
-}
-
-// testKeyRefused refuses calls on each way that a call can take, and looks each reported key up.
-func testKeyRefused(t *testing.T, replica replicas) {
-	long := strings.Repeat("long ", 90)
-	var got []string
-	limiter := replica(observing(observe.Observer{
-		KeyRefused: func(_ context.Context, ev observe.KeyRefusedEvent) {
-			got = append(got, strings.TrimSuffix(fmt.Sprintf("%s %s shadow %v", ev.Rule, ev.Key, ev.Shadow), " shadow false"))
-		},
-	}))
-	own := &runtime.Rule{Name: "a:b.Own", Max: 1, Window: time.Hour}
-	prefixed := &runtime.Rule{Name: "Prefixed", Prefix: "p:", Max: 1, Window: time.Hour, Algorithm: runtime.TokenBucket, Block: time.Hour}
-	shadow := &runtime.Rule{Name: "Shadow", Max: 1, Window: time.Hour, Mode: runtime.ModeShadow}
-	never := &runtime.Rule{Name: "Never", Max: 0, Window: time.Hour}
-	for _, limits := range [][]runtime.Limit{
-		{own.Limit(runtime.NewKey().AddString("ann:1").AddInt(2))},
-		{prefixed.Limit(key(long))},
-		{shadow.Limit(key("bob"))},
-		{own.Limit(nil), prefixed.Limit(key("cy"))},
-		{never.Limit(key("dee"))},
-	} {
-		for range 3 { // admitted, refused by the store, and from memory
-			_, _ = limiter.Take(t.Context(), limits...)
-		}
-		limiter.TakeEach(t.Context(), limits...)
-	}
-	slices.Sort(got)
-	i := slices.IndexFunc(got, func(s string) bool { return strings.HasPrefix(s, "Prefixed %sha256-") })
-	if i < 0 {
-		t.Fatalf("no hash in %q", got)
-	}
-	hash := got[i]
-	want := slices.Concat(
-		slices.Repeat([]string{"Never dee"}, 4),
-		slices.Repeat([]string{hash}, 3), slices.Repeat([]string{"Prefixed cy"}, 3),
-		slices.Repeat([]string{"Shadow bob shadow true"}, 3),
-		slices.Repeat([]string{"a:b.Own "}, 3), slices.Repeat([]string{"a:b.Own ann%3A1:2"}, 3),
-	)
-	slices.Sort(want)
-	same(t, "refused keys", want, got)
-	parsed, err := rule.ParseKey(strings.TrimPrefix(hash, "Prefixed "))
-	ok(t, err)
-	blockedBy(t, limiter, prefixed.Limit(parsed))
 }
 
 // An empty part of a key is counted with every decision, and logged once for each rule.
@@ -172,41 +126,18 @@ func testRulesWithoutPrefix(t *testing.T, replica replicas) {
 	}
 }
 
-// testSameKey has a call name one key twice, as key=#from and key=#to do under one prefix
-// when both are equal. It costs both, in every algorithm and store, whatever else it
-// costs, and gives back both.
-func testSameKey(t *testing.T, replica replicas) {
-	limiter := replica()
-	for name, rule := range serverRules(time.Hour, 20) {
-		if rule.Block > 0 || rule.Wait > 0 || rule.Lease > 0 {
-			continue
-		}
-		from, to := *rule, *rule
-		from.Prefix, to.Prefix, to.Name = name+":", name+":", rule.Name+" 2"
-		t.Run(name, func(t *testing.T) {
-			other := from.Limit(key("other"))
-			limits := []runtime.Limit{from.Limit(key("k")), other, to.Limit(key("k")).WithCost(3)}
-			d := taken(t, limiter, limits...)
-			if n, o := left(t, limiter, limits[0]), left(t, limiter, other); n != 16 || o != 19 {
-				t.Errorf("left %d and %d", n, o)
-			}
-			refunded(t, limiter, d)
-			wantLeft(t, limiter, limits[0], 20)
-			// The lower max holds.
-			low := []runtime.Limit{from.Limit(key("low")), to.Limit(key("low")).WithMax(4)}
-			first, second := taken(t, limiter, low...), taken(t, limiter, low...)
-			if d, _ := refused(t, limiter, low...); d.Limit != 4 && rule.Burst == 0 {
-				t.Errorf("got %+v", d)
-			}
-			settled(t, limiter, first)
-			settled(t, limiter, second)
-			// A key that is named twice makes no call impossible, and one that costs too
-			// much stays so.
-			one := []runtime.Limit{from.Limit(key("one")).WithMax(1), to.Limit(key("one")).WithMax(1)}
-			d = taken(t, limiter, one...)
-			refunded(t, limiter, d)
-			wantLeft(t, limiter, one[0], 1)
-			refusedAs(t, limiter, runtime.ErrCostExceedsLimit, from.Limit(key("one")), to.Limit(key("one")).WithCost(21))
-		})
+// A key with a part that is too long for Redis is told as a hash, by which it is found.
+func TestLongKeyRefused(t *testing.T) {
+	t.Parallel()
+	var told string
+	limiter := inMemory(observing(observe.Observer{KeyRefused: func(_ context.Context, ev observe.KeyRefusedEvent) { told = string(ev.Key) }}))
+	r := perHour(1)
+	for range 2 {
+		_, _ = limiter.Take(t.Context(), r.Limit(key(strings.Repeat("long ", 90))))
 	}
+	parsed, err := rule.ParseKey(told)
+	if err != nil || !strings.HasPrefix(told, "%sha256-") {
+		t.Fatalf("%q is read as %v", told, err)
+	}
+	refused(t, limiter, r.Limit(parsed))
 }

@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -63,36 +62,6 @@ func testLeases(t *testing.T, replica replicas) {
 			})
 		}
 	}
-}
-
-// A refusal is one by Redis, and says when there is room, whatever was leased before.
-func TestLeaseRefusalOnRedis(t *testing.T) {
-	t.Parallel()
-	r := &runtime.Rule{Name: "r", Window: time.Hour, Lease: time.Minute, Max: 2000, Algorithm: runtime.SlidingCounter}
-	limiter, limit := onRedis(redistest.Start(t).Client(t)), r.Limit(key("k"))
-	defer limiter.Close()
-	admitted, leased := 0, 0
-	eventually(t, "all of the limit is used", func() bool { // a call may be refused while the last units are on their way
-		for {
-			d, err := limiter.Take(t.Context(), limit)
-			limited := new(runtime.LimitedError)
-			if errors.As(err, &limited) {
-				if limited.RetryAfter < r.Window-time.Minute || limited.RetryAfter > r.Window+r.Window/50+r.Lease || d.Source != rule.SourceStore && d.Source != rule.SourceRecalled {
-					t.Errorf("refused: got %+v, %+v", d, limited)
-				}
-				return admitted >= 2000
-			}
-			ok(t, err)
-			admitted++
-			if d.Source == rule.SourceLease {
-				leased++
-			}
-		}
-	})
-	if admitted != 2000 || leased < admitted/2 {
-		t.Errorf("%d admitted, %d of them by leases", admitted, leased)
-	}
-	refusedBy(t, limiter, rule.SourceRecalled, limit)
 }
 
 // Versions of a rule with a lease and without share their counts.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,50 +12,12 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// A limit whose numbers cannot be is an error that says why, whatever the failure policy,
-// and nothing is charged for a call with one. Package spec has the bounds of each option.
-func TestInvalidLimit(t *testing.T) {
-	t.Parallel()
-	good := &runtime.Rule{Name: "good", Prefix: "good:", Window: time.Hour, Max: 5}
-	many := make([]runtime.Limit, rule.MaxLimits+1)
-	for i := range many {
-		many[i] = good.Limit(runtime.NewKey().AddInt(int64(i)))
-	}
-	longer, sliced := *good, *good
-	longer.Window, sliced.Resolution = 2*time.Hour, time.Second
-	tests := map[string][]runtime.Limit{
-		"the maximum is 8":     many,
-		"same prefix and key":  {good.Limit(key("k")), longer.Limit(key("k"))},
-		"same prefix and key ": {good.Limit(key("k")), sliced.Limit(key("k"))},
-		"no rule":              {good.Limit(key("k")), {}},
-		"give it a Name":       {good.Limit(key("k")), (&runtime.Rule{Window: time.Hour, Max: 1}).Limit(nil)},
-	}
-	for text, limits := range tests {
-		for _, policy := range []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal} {
-			limiter := inMemory(runtime.WithFailurePolicy(policy))
-			d, err := limiter.Take(t.Context(), limits...)
-			if !errors.Is(err, runtime.ErrInvalidLimit) || d.Allowed || !strings.Contains(err.Error(), strings.TrimSpace(text)) {
-				t.Errorf("%s, %v: got %+v, %v", text, policy, d, err)
-			}
-			_, err = limiter.Peek(t.Context(), limits...)
-			wantError(t, text+": peek", err, runtime.ErrInvalidLimit)
-			if len(limits) == 2 && !strings.HasPrefix(text, "same") {
-				wantError(t, text+": take each", limiter.TakeEach(t.Context(), limits[1])[0].Err, runtime.ErrInvalidLimit)
-			}
-			wantLeft(t, limiter, good.Limit(key("k")), 5)
-		}
-	}
-	for _, nameless := range []runtime.Limit{{}, (&runtime.Rule{Window: time.Hour, Max: 1}).Limit(nil)} {
-		wantError(t, "reset", inMemory().Reset(t.Context(), nameless), runtime.ErrInvalidLimit)
-	}
-}
-
 // Nothing at all is no reason to panic.
 func TestEmptyCalls(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	limiters := withoutStore(closed, runtime.WithObserver(nil))
-	limiters["memory"] = inMemory()
+	limiters["memory"], limiters["no cap"] = inMemory(), inMemory(runtime.WithProcessCap(nil))
 	limiters["capped"] = inMemory(runtime.WithProcessCap(&runtime.Rule{Name: "process", Window: time.Hour, Max: 100}))
 	for name, limiter := range limiters {
 		taken(t, limiter)
@@ -65,7 +26,10 @@ func TestEmptyCalls(t *testing.T) {
 		}
 		equal(t, name+": outcomes of none", len(limiter.TakeEach(ctx)), 0)
 		refusedAs(t, limiter, runtime.ErrInvalidLimit, runtime.Limit{}.WithCost(1))
-		wantError(t, name+": reset", limiter.Reset(ctx, runtime.Limit{}), runtime.ErrInvalidLimit)
+		for _, nameless := range []runtime.Limit{{}, (&runtime.Rule{Window: time.Hour, Max: 1}).Limit(nil)} {
+			refusedAs(t, limiter, runtime.ErrInvalidLimit, perHour(1).Limit(nil), nameless)
+			wantError(t, name+": reset", limiter.Reset(ctx, nameless), runtime.ErrInvalidLimit)
+		}
 		d, _ := limiter.Take(ctx, perHour(100).Limit(nil))
 		for _, n := range []int{0, 1, 2 * rule.MaxLimits} { // costs for more limits than there are
 			if err := limiter.Settle(ctx, d, make([]int64, n)...); err != nil && n < 2 {

@@ -3,12 +3,10 @@ package runtime_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
@@ -111,68 +109,4 @@ func stream(t *testing.T, limiter *runtime.Limiter, limits []runtime.Limit, cras
 	}
 	m.Close()
 	return sent
-}
-
-// A stream that nobody ends, and nobody uses, renews nothing after a second: what it has used
-// lasts. But what Take has charged for the caller to settle is renewed until it does.
-func TestMeterReservesNothingForLong(t *testing.T) {
-	t.Parallel()
-	for _, messages := range []int{0, 1, 2, 3, 100} {
-		synctest.Test(t, func(t *testing.T) {
-			limiter, store := onFake()
-			rule, job := reserveRule(1_000_000), reserveRule(1_000_000)
-			job.Name, job.Prefix = "job", "job:"
-			m := metered(t, limiter, rule.Limit(nil))
-			charge(t, m, messages, 10*time.Millisecond, 1)
-			time.Sleep(2 * time.Second)
-			store.renewals.Store(0)
-			time.Sleep(time.Hour)
-			wantLeft(t, limiter, rule.Limit(nil), 1_000_000-int64(messages))
-			equal(t, fmt.Sprintf("after %d messages: renewals in an hour", messages), store.renewals.Load(), 0)
-			ok(t, m.Charge(5))
-			m.Close()
-			wantLeft(t, limiter, rule.Limit(nil), 1_000_000-int64(messages)-5)
-
-			m = limiter.Meter(t.Context(), taken(t, limiter, rule.Limit(nil), job.Limit(nil).WithCost(40)), 0)
-			charge(t, m, messages, 10*time.Millisecond, 1)
-			store.renewals.Store(0)
-			time.Sleep(time.Hour)
-			if store.renewals.Load() == 0 {
-				t.Error("a charge that the caller has yet to settle is not renewed")
-			}
-			m.Close(-1, 7)
-			time.Sleep(time.Second)
-			wantLeft(t, limiter, rule.Limit(nil), 1_000_000-2*int64(messages)-5)
-			wantLeft(t, limiter, job.Limit(nil), 1_000_000-7)
-			ok(t, limiter.Close())
-		})
-	}
-}
-
-// A stream that has used a budget up comes back when its period is over, and not when its own
-// charges would lapse; what it cannot use of its advance is given back first.
-func TestMeterReservedRetryAfter(t *testing.T) {
-	t.Parallel()
-	for _, pause := range []time.Duration{0, 1500 * time.Microsecond, 2 * time.Second} {
-		for _, cost := range []int64{1, 2, 7, 100} {
-			synctest.Test(t, func(t *testing.T) {
-				limiter := inMemory()
-				month, hour := reserveRule(500), reserveRule(1_000_000)
-				month.Window, month.Period = 0, rule.Month
-				hour.Name, hour.Prefix = "hour", "hour:"
-				m := metered(t, limiter, month.Limit(nil), hour.Limit(nil))
-				n, what := used(t, m, pause, cost, 3*cost), fmt.Sprintf("each %v, %d units", pause, cost)
-				equal(t, what+": messages", n, 500/cost)
-				limited, next := new(runtime.LimitedError), time.Date(2000, time.February, 1, 0, 0, 0, 0, time.UTC)
-				if err := m.Err(); !errors.As(err, &limited) || limited.Rule != "budget" || limited.RetryAfter != time.Until(next) || limited.Remaining != 500%cost {
-					t.Errorf("%s: %v, %+v, want %d left and %v", what, err, limited, 500%cost, time.Until(next))
-				}
-				m.Close()
-				ok(t, limiter.Close())
-				time.Sleep(time.Hour)
-				wantLeft(t, limiter, month.Limit(nil), 500%cost)
-				wantLeft(t, limiter, hour.Limit(nil), 1_000_000-3*n*cost)
-			})
-		}
-	}
 }

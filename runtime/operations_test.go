@@ -12,24 +12,6 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// A peek knows of the lease.
-func TestLeasePeek(t *testing.T) {
-	t.Parallel()
-	testLease(t, nil, func(l *leaseTest) {
-		l.fill()
-		units, greedy := l.units(), runtime.New(l.store.memory, quiet)
-		for range l.rule.Max { // the rest of the limit goes to somebody else
-			_, _ = greedy.Take(l.Context(), l.limit)
-		}
-		if d, err := l.limiter.Peek(l.Context(), l.limit); err != nil || !d.Allowed || d.RetryAfter != 0 {
-			l.Errorf("of a limit of which only the lease is left: got %+v, %v", d, err)
-		}
-		if d, err := l.limiter.Peek(l.Context(), l.limit.WithCost(units+1)); err != nil || d.Allowed || d.RetryAfter <= 0 {
-			l.Errorf("at more than the lease: got %+v, %v", d, err)
-		}
-	})
-}
-
 // TestRules registers rules before their first call and reads what holds for them: as declared,
 // under overrides, by an adaptive factor and with limits switched off.
 func TestRules(t *testing.T) {

@@ -9,45 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
-
-// The factor of an adaptive rule and a process's share apply to a key's numbers, also
-// where the limit is one of permits.
-func TestOverrideKeysAreScaled(t *testing.T) {
-	t.Parallel()
-	override := overridden(overridesOf(rule.Override{Keys: keys{"big*": maximum(40), "small": maximum(4), "blocked": maximum(0)}}))
-	store := runtime.NewRedisStore(redistest.Start(t).Client(t), patient)
-	for name, test := range map[string]struct {
-		store    runtime.Store
-		rule     runtime.Rule
-		replicas int
-		part     int // of the whole, in percent
-	}{
-		"scaled":               {runtime.NewMemoryStore(), runtime.Rule{Adaptive: always(0.5)}, 1, 50},
-		"a log of a process":   {nil, runtime.Rule{Fail: runtime.FailLocal}, 2, 50},
-		"a bucket of it":       {nil, runtime.Rule{Fail: runtime.FailLocal, Algorithm: runtime.TokenBucket}, 2, 50},
-		"permits":              {runtime.NewMemoryStore(), runtime.Rule{Algorithm: runtime.Concurrency}, 1, 100},
-		"permits on Redis":     {store, runtime.Rule{Algorithm: runtime.Concurrency}, 1, 100},
-		"permits of a process": {nil, runtime.Rule{Fail: runtime.FailLocal, Algorithm: runtime.Concurrency}, 2, 50},
-	} {
-		r := test.rule
-		r.Name, r.Window, r.Max = "r", time.Hour, 10
-		limiter := runtime.New(test.store, quiet, override, runtime.WithReplicas(test.replicas))
-		limiter.Register(&r)
-		eventually(t, "overrides hold", func() bool { return limiter.Rules()[0].Keys == 3 }) // New waits for a moment only
-		if r.Adaptive != nil {
-			adapt(t, limiter, &r, 0.5)
-		}
-		for id, whole := range map[string]int{"big": 40, "bigger": 40, "small": 4, "other": 10, "blocked": 0} {
-			equal(t, fmt.Sprintf("%s, %s: admitted", name, id), passing(t, limiter, r.Limit(key(id)), 50), whole*test.part/100)
-		}
-		ok(t, limiter.Close())
-	}
-}
 
 // Overrides of keys that are as they were are no news, in whatever map they come.
 func TestOverrideKeysUnchanged(t *testing.T) {
@@ -127,30 +92,4 @@ func heap() int64 {
 		least = min(least, int64(m.HeapAlloc))
 	}
 	return least
-}
-
-// Overrides and the kill switch hold for the next call, whatever is leased.
-func TestLeaseOverrides(t *testing.T) {
-	t.Parallel()
-	source := new(board)
-	testLease(t, func(r *runtime.Rule) { r.Window, r.Lease = time.Minute, 20*time.Second }, func(l *leaseTest) {
-		override := func(o rule.Override) {
-			source.put(runtime.Overrides{Rules: map[string]rule.Override{"hot": o}})
-		}
-		l.fill()
-		l.leased()
-		override(rule.Override{Max: new(int64(9_000))})
-		equal(l, "limit", takenBy(l, l.limiter, rule.SourceStore, l.limit).Limit, 9_000)
-		override(rule.Override{Max: new(int64(0))})
-		refusedAs(l, l.limiter, runtime.ErrLimited, l.limit)
-		override(rule.Override{Max: new(int64(8_000))})
-		l.fill()
-		equal(l, "limit", l.leased().Limit, 8_000)
-		override(rule.Override{Window: new(20 * time.Second)}) // as long as the lease
-		for range 50 {
-			takenBy(l, l.limiter, rule.SourceStore, l.limit)
-		}
-		override(rule.Override{Enabled: new(false)})
-		takenBy(l, l.limiter, rule.SourceNone, l.limit)
-	}, runtime.WithOverrides(source, time.Second))
 }

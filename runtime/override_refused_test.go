@@ -100,33 +100,6 @@ func TestOverridesCheck(t *testing.T) {
 	}
 }
 
-// A name that nobody calls is most likely misspelt, unless its rule is registered.
-func TestOverrideOfUnknownName(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var out lines
-		limiter, board := following(t, time.Second, out.Logger())
-		board.put(runtime.Overrides{Rules: map[string]rule.Override{"met": {}, "registered": {}, "mett": {}}})
-		passing(t, limiter, (&runtime.Rule{Name: "met", Window: time.Hour, Max: 5}).Limit(nil), 1)
-		limiter.Register(&runtime.Rule{Name: "registered", Window: time.Hour, Max: 5})
-		const said = "overrides name rules that no call has used"
-		time.Sleep(50 * time.Second)
-		if strings.Contains(out.String(), said) {
-			t.Errorf("warned too early:\n%s", out.String())
-		}
-		board.set(runtime.Overrides{Rules: map[string]rule.Override{"met": {}, "registered": {}, "mett": {Max: new(int64(1))}}}, nil)
-		time.Sleep(time.Hour)
-		found := limiter.Findings()
-		if len(found) != 1 || found[0].Code != "overrides_unmet" || found[0].Rule != "mett" || found[0].Help == "" {
-			t.Errorf("found %+v", found)
-		}
-		board.put(runtime.Overrides{})
-		equal(t, "findings when nothing is overridden", len(limiter.Findings()), 0)
-		if n := strings.Count(out.String(), said); n != 1 || !strings.Contains(out.String(), `level=WARN msg="`+said+`" code=overrides_unmet unmet=1 rules=[mett]`) {
-			t.Errorf("warned %d times, want once:\n%s", n, out.String())
-		}
-	})
-}
-
 // A line in the log stays short, whatever the names are.
 func TestOverridesLogIsShort(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rule"
 )
 
 // permitKey is where Redis keeps the permits of permitRule for the key "k".
@@ -49,36 +48,6 @@ func TestPermitsOfSharedTrips(t *testing.T) {
 		}
 		wantLeft(t, limiter, limit, 400)
 	}
-}
-
-// A refusal is forgotten when a permit comes back in this process, and is soon when
-// one does in another.
-func TestPermitRefusals(t *testing.T) {
-	client := ownRedis(t)
-	here, there := onRedis(client), onRedis(client)
-	limit := permitRule(1).Limit(key("k"))
-	asks := func() {
-		t.Helper()
-		refusedBy(t, here, rule.SourceStore, limit)
-	}
-	for range 50 {
-		d := taken(t, here, limit)
-		asks()
-		refused(t, here, limit)
-		settled(t, here, d)
-	}
-	d := taken(t, there, limit)
-	asks()
-	settled(t, there, d)
-	returned := time.Now()
-	eventually(t, "the return is noticed", func() bool {
-		asked := time.Now()
-		d, err := here.Take(t.Context(), limit)
-		if err != nil && d.Source == rule.SourceRecalled && asked.Sub(returned) > time.Second {
-			t.Fatalf("refused by memory %v after the return", asked.Sub(returned))
-		}
-		return err == nil && here.Settle(t.Context(), d) == nil
-	})
 }
 
 // The answer for a caller who has given up returns its permits.

@@ -60,6 +60,14 @@ func refusals(opts ...runtime.Option) map[refusal]func(context.Context) error {
 	add(runtime.ErrLimited, "cap", capped, full)
 	add(runtime.ErrLimited, "cap, two limits", capped, full, other)
 	add(runtime.ErrCostExceedsLimit, "cost", memory, full.WithCost(2))
+	ended := runtime.New(runtime.NewMemoryStore(), opts...)
+	_ = ended.Close()
+	waits := (&runtime.Rule{Name: "waits", Window: time.Hour, Max: 1, Wait: time.Hour}).Limit(nil)
+	_, _ = ended.Take(context.Background(), waits)
+	all[refusal{runtime.ErrClosed, "closed"}] = func(ctx context.Context) error {
+		_, err := ended.Take(ctx, waits)
+		return err
+	}
 	add(runtime.ErrUnavailable, "broken store", runtime.New(broken(), opts...), full)
 	add(runtime.ErrInvalidKey, "key", memory, keyless(rule))
 	add(runtime.ErrInvalidLimit, "negative cost", memory, full.WithCost(-1))
@@ -155,7 +163,7 @@ func TestStatusCode(t *testing.T) {
 	for want, call := range refusals() {
 		code := map[error]int{
 			runtime.ErrLimited: http.StatusTooManyRequests, runtime.ErrCostExceedsLimit: http.StatusTooManyRequests,
-			runtime.ErrUnavailable: http.StatusServiceUnavailable,
+			runtime.ErrUnavailable: http.StatusServiceUnavailable, runtime.ErrClosed: http.StatusServiceUnavailable,
 		}[want.error]
 		err := call(t.Context())
 		var status interface{ StatusCode() int }

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -56,79 +55,6 @@ func (s *fakeStore) renewsUnless() *atomic.Bool {
 		return s.engine.Renew(ctx, calls)
 	}
 	return away
-}
-
-// A limiter that is closed, as a process that has died, renews nothing. Until then, and
-// afterwards, its calls can be settled, once.
-func TestRenewedLapse(t *testing.T) {
-	t.Parallel()
-	eachRenewed(t, func(t *testing.T, c renewed) {
-		other := runtime.New(c.store, quiet)
-		late, soon := taken(t, c.limiter, c.limit.WithCost(5)), taken(t, c.limiter, c.limit)
-		taken(t, c.limiter, c.limit.WithCost(4))
-		time.Sleep(time.Hour)
-		wantLeft(t, other, c.limit, 0)
-		equal(t, "in flight", bridge.LimiterOf(c.limiter).Permits()["permits"], 10-10*c.keeps)
-		ok(t, c.limiter.Close())
-		settled(t, c.limiter, soon, 1)
-		wantError(t, "settled twice", c.limiter.Settle(t.Context(), soon), runtime.ErrSettled)
-		wantLeft(t, other, c.limit, 1-c.keeps)
-		time.Sleep(30 * time.Second)
-		wantLeft(t, other, c.limit, 10-c.keeps)
-		settled(t, c.limiter, late, 8)
-		wantLeft(t, other, c.limit, 10-9*c.keeps)
-	})
-}
-
-// A renewal that fails is tried again in time: a store may be away for two thirds of the
-// time after which charges lapse.
-func TestRenewalIsRepeated(t *testing.T) {
-	t.Parallel()
-	eachRenewed(t, func(t *testing.T, c renewed) {
-		away := c.store.renewsUnless()
-		d := taken(t, c.limiter, c.limit.WithCost(10))
-		for range 10 {
-			away.Store(true)
-			time.Sleep(18 * time.Second)
-			away.Store(false)
-			for range 20 {
-				time.Sleep(time.Second)
-				wantLeft(t, c.limiter, c.limit, 0)
-			}
-		}
-		settled(t, c.limiter, d)
-	})
-}
-
-// A settlement whose answer is lost is made again, in the background, and counts once.
-func TestSettlementIsRepeated(t *testing.T) {
-	t.Parallel()
-	for _, done := range []bool{false, true} {
-		for cost := range int64(8) {
-			eachRenewed(t, func(t *testing.T, c renewed) {
-				broken := time.Now().Add(10 * time.Second)
-				c.store.settle = func(ctx context.Context, charges []terms.Charge) error {
-					if time.Now().After(broken) {
-						return c.store.engine.Settle(ctx, charges)
-					}
-					if done {
-						ok(t, c.store.engine.Settle(ctx, charges))
-					}
-					return errBroken
-				}
-				d := taken(t, c.limiter, c.limit.WithCost(4))
-				wantError(t, "error", c.limiter.Settle(t.Context(), d, cost), errBroken)
-				equal(t, "in flight", bridge.LimiterOf(c.limiter).Permits()["permits"], 0)
-				time.Sleep(12 * time.Second)
-				wantLeft(t, c.limiter, c.limit, 10-cost*c.keeps)
-				last := c.store.settles.Load()
-				between(t, "settlements in ten seconds", last, 2, 30)
-				time.Sleep(time.Hour)
-				wantLeft(t, c.limiter, c.limit, 10-cost*c.keeps)
-				equal(t, "settlements after an hour", c.store.settles.Load(), last)
-			})
-		}
-	}
 }
 
 // copied returns calls that a store may keep.
@@ -193,24 +119,4 @@ func TestSettlementOvertakesRenewal(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A reset forgets the charges of calls that run: they are not counted again, but for what
-// they cost beyond a reservation, and those of later calls are.
-func TestResetOfRenewed(t *testing.T) {
-	t.Parallel()
-	eachRenewed(t, func(t *testing.T, c renewed) {
-		first, second := taken(t, c.limiter, c.limit.WithCost(4)), taken(t, c.limiter, c.limit.WithCost(3))
-		ok(t, c.limiter.Reset(t.Context(), c.limit))
-		third := taken(t, c.limiter, c.limit.WithCost(2))
-		for range 100 {
-			time.Sleep(time.Second)
-			wantLeft(t, c.limiter, c.limit, 8)
-		}
-		settled(t, c.limiter, first, 1)
-		settled(t, c.limiter, second, 4)
-		wantLeft(t, c.limiter, c.limit, 8-c.keeps)
-		settled(t, c.limiter, third, 1)
-		wantLeft(t, c.limiter, c.limit, 10-2*c.keeps)
-	})
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -28,90 +26,6 @@ func roomRules() (rules []*runtime.Rule) {
 		rules = append(rules, &r)
 	}
 	return rules
-}
-
-// roomMakers make room after a call of cost 10, at once when they return.
-var roomMakers = map[string]func(*testing.T, *runtime.Limiter, runtime.Limit, runtime.Decision, *board){
-	"refund": func(t *testing.T, l *runtime.Limiter, _ runtime.Limit, d runtime.Decision, _ *board) {
-		ok(t, l.Refund(context.Background(), d))
-	},
-	"settlement": func(t *testing.T, l *runtime.Limiter, _ runtime.Limit, d runtime.Decision, _ *board) {
-		l.SettleLater(context.Background(), d, 5)
-	},
-	"reset": func(t *testing.T, l *runtime.Limiter, limit runtime.Limit, _ runtime.Decision, _ *board) {
-		ok(t, l.Reset(context.Background(), limit))
-	},
-	"raised max": func(_ *testing.T, _ *runtime.Limiter, _ runtime.Limit, _ runtime.Decision, b *board) {
-		b.put(overridesOf(rule.Override{Max: new(int64(20))}))
-	},
-}
-
-// Calls that wait for room go on at once when there is some, in the order of their arrival and as
-// many as there is room for, whoever makes it in their process. Another process takes a second.
-func TestRoomComesEarly(t *testing.T) {
-	t.Parallel()
-	for _, rule := range roomRules() {
-		for name, make := range roomMakers {
-			for _, elsewhere := range []bool{false, true} {
-				t.Run(fmt.Sprint(rule.Algorithm, rule.Storage, rule.Buckets, rule.Period, " ", name, " elsewhere ", elsewhere), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { roomComesEarly(t, rule, make, elsewhere) })
-				})
-			}
-		}
-	}
-}
-
-func roomComesEarly(t *testing.T, rule *runtime.Rule, make func(*testing.T, *runtime.Limiter, runtime.Limit, runtime.Decision, *board), elsewhere bool) {
-	b, store := new(board), newFake()
-	open := func() *runtime.Limiter {
-		l := runtime.New(store, quiet, runtime.WithOverrides(b, time.Second))
-		t.Cleanup(func() { _ = l.Close() })
-		return l
-	}
-	here := open()
-	there, most := here, time.Duration(0)
-	if elsewhere {
-		there, most = open(), time.Second
-	}
-	limit := rule.Limit(key("k"))
-	first := taken(t, there, limit.WithCost(10))
-	var mu sync.Mutex
-	var order []int
-	var ends []time.Time
-	for i := range 8 {
-		go func() {
-			_, err := here.Take(context.Background(), limit)
-			mu.Lock()
-			defer mu.Unlock()
-			order, ends = append(order, i), append(ends, time.Now())
-			if err != nil {
-				t.Error(err)
-			}
-		}()
-		synctest.Wait()
-	}
-	if rule.Algorithm != runtime.Concurrency {
-		store.takes.Store(0)
-		time.Sleep(20*time.Minute + 300*time.Millisecond)
-		between(t, "questions of a line in twenty minutes", store.takes.Load(), 1190, 1210)
-	}
-	make(t, there, limit, first, b)
-	made := time.Now()
-	time.Sleep(most)
-	synctest.Wait()
-	mu.Lock()
-	if len(order) < 5 {
-		t.Errorf("%d calls went on within %v", len(order), most)
-	}
-	for i, end := range ends {
-		if order[i] >= len(order) || end.Sub(made) > most { // those of one moment come in any order
-			t.Errorf("call %d went on as number %d after %v", order[i], i, end.Sub(made))
-		}
-	}
-	mu.Unlock()
-	ok(t, here.Reset(context.Background(), limit)) // for the rest
-	time.Sleep(100 * time.Millisecond)
-	equal(t, "calls in lines", here.Lines(), 0)
 }
 
 // testRoom has calls wait for room that comes early, in their process and in another one.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -193,23 +192,6 @@ func TestShadowBesideLease(t *testing.T) {
 		d, err := limiter.Take(t.Context(), limits...)
 		if took := time.Since(start); err != nil || d.Source != rule.SourceLease || took > timeout/4 {
 			t.Errorf("call %d: got %+v, %v after %v", i, d, err, took)
-		}
-	}
-}
-
-// A shadow limit with the key of another one is left out, in whatever order they come, and
-// that is said once.
-func TestShadowOfSameKey(t *testing.T) {
-	t.Parallel()
-	for _, first := range []bool{true, false} {
-		var out lines
-		limiter := runtime.New(runtime.NewMemoryStore(), out.Logger())
-		c := shadowCase{enforced: &runtime.Rule{Name: "enforced", Prefix: "p:", Window: time.Hour, Max: 2}, shadow: shadowRule(), first: first}
-		c.shadow.Prefix = "p:"
-		c.check(t, limiter, "k")
-		equal(t, fmt.Sprintf("first %v: lines", first), strings.Count(out.String(), "shadow mode is not counted"), 1)
-		if d, err := limiter.Take(t.Context(), c.shadow.Limit(key("a")), c.shadow.Limit(key("a")), c.enforced.Limit(key("b"))); err != nil || d.Rule != "enforced" {
-			t.Errorf("two shadow limits: got %+v, %v", d, err)
 		}
 	}
 }

@@ -37,6 +37,8 @@ func Set(r *rule.Rule, name, value string) (is bool, err error) {
 		r.Max, err = strconv.ParseInt(value, 10, 64)
 	case "burst":
 		r.Burst, err = strconv.ParseInt(value, 10, 64)
+	case "headroom":
+		r.Headroom, err = strconv.ParseInt(value, 10, 64)
 	case "anchor":
 		r.Anchor, err = strconv.Atoi(value)
 	case "keep":

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +22,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
+	"github.com/rategen/rategen/runtime/wrapper"
 )
 
 // A program is one scenario of limiters, in a bubble of testing/synctest. A step of it is one of
@@ -27,18 +31,23 @@ import (
 //	limiter NAME OPTION=VALUE …   makes a limiter on the store; without one there is one named l
 //	in NAME: STEP                 has another limiter do a step
 //	take LIMITS, peek LIMITS, each LIMITS, usage LIMITS, take LIMITS within TIME
-//	go NAME: take LIMITS          begins a call; end NAME waits for its answer, leave NAME ends its context
+//	flow N TIME LIMITS            takes limits so often, each time after a time, and counts the answers
+//	go NAME: take LIMITS          begins a call; leave NAME ends its context; end NAME waits for its answer,
+//	                              end NAME now, end NAME soon: for no more than a second
 //	settle CALL COST …, later CALL COST …, refund CALL
-//	hold LIMIT TIME, release LIMIT, reset LIMIT
+//	hold LIMIT TIME, holdoff LIMIT TIME, release LIMIT, reset LIMIT
 //	meter NAME CALL USED …, charge NAME COST …, held NAME, close NAME COST …
+//	used NAME COST …              charges a meter until it refuses, and tells how often it did not
 //	override RULE FIELD=VALUE …   also of rule/key, and of all; override nothing ends all
-//	store fails, store answers, store is late TIME, store loses renewals
+//	store fails, store answers, store is late TIME, store is late TIME back, store loses renewals, store loses answers
 //	switch on, switch off         of all limits
-//	register NAME …               registers rules
-//	events KIND, log, findings, permits, rules, enabled
+//	load FACTOR                   is what scalers of rules that are adaptive say from then on
+//	register NAME …               registers rules; change NAME FIELD=VALUE … changes one that is in use
+//	events KIND, log, findings, permits, leased, rules, enabled; trips to the store
 //	advance TIME, close           ends the limiter
 //
-// Limits are RULE/KEY COST FIELD=VALUE … + …. Behind them stand as NAME, by which a decision is
+// What begins with 3x is done three times, and # is then the number of the time, from 0 on; what
+// stands behind a semicolon is done each time, too. Limits are RULE/KEY COST FIELD=VALUE … + …. Behind them stand as NAME, by which a decision is
 // settled, and show with what of the answer is to be told: retry, reset, limit. A step that takes
 // time says how much.
 type program struct {
@@ -50,7 +59,11 @@ type program struct {
 	meters    map[string]*runtime.Meter
 	options   []string
 	overrides bool // are changed
+	load      atomic.Uint64
 }
+
+// Factor implements [rule.Scaler].
+func (p *program) Factor(rule.Load) float64 { return math.Float64frombits(p.load.Load()) }
 
 // A process is a limiter of a program.
 type process struct {
@@ -89,23 +102,34 @@ const poll = time.Second
 func (p *program) step(text string) string {
 	text, times := repeated(text)
 	var answers []string
-	for range times {
-		begin := time.Now()
-		a := p.do(p.first(text), text)
-		synctest.Wait()
-		if took := time.Since(begin); took > 0 && !strings.HasPrefix(text, "advance ") && !strings.HasPrefix(text, "override ") {
-			a += fmt.Sprint(", after ", took)
+	for i := range times {
+		var all []string
+		for one := range strings.SplitSeq(text, "; ") {
+			if a := p.one(strings.ReplaceAll(one, "#", strconv.Itoa(i))); a != "" {
+				all = append(all, a)
+			}
 		}
-		if len(answers) == 0 || a != answers[len(answers)-1] {
+		if a := strings.Join(all, "; "); len(answers) == 0 || a != answers[len(answers)-1] {
 			answers = append(answers, a)
 		}
 	}
 	return strings.Join(answers, " | ")
 }
 
+// one does a step once.
+func (p *program) one(text string) string {
+	begin := time.Now()
+	a := p.do(p.first(text), text)
+	synctest.Wait()
+	if took := time.Since(begin); took > 0 && !strings.Contains(text, "advance ") && !strings.Contains(text, "override ") && !strings.Contains(text, "flow ") && !strings.Contains(text, " soon") {
+		a += fmt.Sprint(", after ", took)
+	}
+	return a
+}
+
 // first returns the limiter of most steps, or nil for those that need none yet.
 func (p *program) first(text string) *process {
-	if verb, _, _ := strings.Cut(text, " "); slices.Contains([]string{"rule", "limiter", "store", "in", "advance"}, verb) {
+	if verb, _, _ := strings.Cut(text, " "); slices.Contains([]string{"rule", "change", "load", "limiter", "store", "in", "advance"}, verb) {
 		return nil
 	}
 	return p.process("l")
@@ -126,6 +150,14 @@ func (p *program) do(l *process, text string) string {
 	switch verb {
 	case "rule":
 		p.declare(words)
+	case "change":
+		p.set(p.rules[words[0]], words[1:])
+	case "load":
+		factor, err := strconv.ParseFloat(words[0], 64)
+		if err != nil {
+			p.Fatal(err)
+		}
+		p.load.Store(math.Float64bits(factor))
 	case "limiter":
 		p.open(words[0], words[1:])
 	case "in":
@@ -135,8 +167,22 @@ func (p *program) do(l *process, text string) string {
 		return p.take(ctx, l, rest)
 	case "go":
 		return p.begin(l, rest)
+	case "flow":
+		return p.flow(ctx, l, words)
 	case "end":
 		c := p.calls[words[0]]
+		if len(words) > 1 {
+			time.Sleep(map[string]time.Duration{"soon": time.Second}[words[1]])
+			synctest.Wait()
+			if len(c.answer) == 0 {
+				return "waits"
+			}
+			answer, _, _ := strings.Cut(<-c.answer, " after ")
+			if c.decision.Allowed {
+				return "goes on"
+			}
+			return answer
+		}
 		select {
 		case answer := <-c.answer:
 			return answer
@@ -151,6 +197,10 @@ func (p *program) do(l *process, text string) string {
 		return p.settle(ctx, l, verb, words)
 	case "hold":
 		return wordsOf(l.Hold(ctx, p.limit(words[0]), p.duration(words[1])))
+	case "holdoff":
+		gone, cancel := context.WithCancel(ctx)
+		cancel()
+		wrapper.HoldOff(gone, l.Limiter, p.limit(words[0]), p.duration(words[1]))
 	case "release":
 		return wordsOf(l.Release(ctx, p.limit(rest)))
 	case "reset":
@@ -159,6 +209,12 @@ func (p *program) do(l *process, text string) string {
 		p.meters[words[0]] = l.Meter(ctx, p.call(words[1]).decision, p.numbers(words[2:])...)
 	case "charge":
 		return wordsOf(p.meters[words[0]].Charge(p.numbers(words[1:])...))
+	case "used":
+		for n := 0; ; n++ {
+			if err := p.meters[words[0]].Charge(p.numbers(words[1:])...); err != nil {
+				return fmt.Sprintf("%d, then %s", n, wordsOf(err))
+			}
+		}
 	case "held":
 		return fmt.Sprint(p.meters[words[0]].Advance(0))
 	case "close":
@@ -199,12 +255,21 @@ func (p *program) tell(l *process, what string, words []string) string {
 	case "findings":
 		for _, f := range l.Findings() {
 			all = append(all, strings.TrimSpace(f.Code+" "+f.Rule))
+			if f.Text == "" || f.Help == "" || f.Since.IsZero() || !strings.Contains(l.log.String(), "code="+f.Code+" ") {
+				all = append(all, fmt.Sprintf("INCOMPLETE %+v", f))
+			}
 		}
 	case "permits":
 		for name, n := range bridge.LimiterOf(l.Limiter).Permits() {
 			all = append(all, fmt.Sprint(n, " of ", name))
 		}
 		slices.Sort(all)
+	case "trips":
+		all = append(all, fmt.Sprint(p.store.trips.Swap(0)))
+	case "leased":
+		for name, n := range bridge.LimiterOf(l.Limiter).Leased() {
+			all = append(all, fmt.Sprint(n, " of ", name))
+		}
 	case "rules":
 		for _, s := range l.Rules() {
 			text := fmt.Sprintf("%s max %d in %v", s.Rule.Name, s.Max, s.Window)
@@ -228,20 +293,28 @@ func (p *program) tell(l *process, what string, words []string) string {
 
 // declare declares a rule. Its keys start with its name, if nothing else is said.
 func (p *program) declare(words []string) {
-	r := runtime.Rule{Name: words[0], Window: time.Hour, Max: 10}
-	for _, word := range words[1:] {
+	r := &runtime.Rule{Name: words[0], Window: time.Hour, Max: 10}
+	p.set(r, words[1:])
+	p.rules[words[0]] = r
+}
+
+// set sets fields of a rule.
+func (p *program) set(r *runtime.Rule, words []string) {
+	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {
 		case "like":
-			r = *p.rules[value]
-			r.Name = words[0]
+			own := r.Name
+			*r = *p.rules[value]
+			r.Name = own
+		case "adaptive":
+			r.Adaptive = p
 		default:
-			if is, err := document.Set(&r, name, value); err != nil || !is {
+			if is, err := document.Set(r, name, value); err != nil || !is {
 				p.Fatalf("rule %s: %v", word, err)
 			}
 		}
 	}
-	p.rules[words[0]] = &r
 }
 
 func (p *program) limits(text string) (all []runtime.Limit) {
@@ -268,7 +341,11 @@ func (p *program) limit(text string) runtime.Limit {
 			if part == "?" {
 				key.AddInvalid("#" + name + " is nil")
 			} else {
-				key.AddString(part)
+				text, err := url.PathUnescape(part)
+				if err != nil {
+					p.Fatal(err)
+				}
+				key.AddString(text)
 			}
 		}
 	}
@@ -281,7 +358,14 @@ func (p *program) limit(text string) runtime.Limit {
 		case field == "max":
 			limit = limit.WithMax(p.number(value))
 		case field == "zone":
-			limit = limit.WithPeriod(value, int64(r.Anchor))
+			zone, anchor, own := strings.Cut(value, ":")
+			if !own {
+				anchor = strconv.Itoa(r.Anchor)
+			}
+			limit = limit.WithPeriod(zone, p.number(anchor))
+		case field == "share":
+			tenant, weight, _ := strings.Cut(value, ":")
+			limit = limit.WithShare(runtime.NewKey().AddString(tenant), p.number(weight))
 		default:
 			p.Fatalf("no limit has a %s", field)
 		}
@@ -310,6 +394,25 @@ func (p *program) take(ctx context.Context, l *process, text string) string {
 		p.calls[name] = &call{decision: d}
 	}
 	return told(d, err, strings.Fields(show))
+}
+
+// flow takes limits again and again, and counts who decided.
+func (p *program) flow(ctx context.Context, l *process, words []string) string {
+	count := map[string]int{}
+	for range p.number(words[0]) {
+		d, err := l.Take(ctx, p.limits(strings.Join(words[2:], " "))...)
+		text := "by " + d.Source.String()
+		if err != nil {
+			text = strings.TrimSpace(wordsOf(err))
+		}
+		count[text]++
+		time.Sleep(p.duration(words[1]))
+	}
+	var all []string
+	for _, text := range slices.Sorted(maps.Keys(count)) {
+		all = append(all, fmt.Sprint(count[text], " ", text))
+	}
+	return strings.Join(all, ", ")
 }
 
 // begin begins a call that may wait.
@@ -501,6 +604,9 @@ func told(d runtime.Decision, err error, show []string) (text string) {
 		text = "blocked by " + d.Rule
 	default:
 		text = fmt.Sprint("refused by ", d.Rule, " with ", d.Remaining, " left")
+	}
+	if slices.Contains(show, "verdict") && err == nil {
+		return "passes"
 	}
 	if d.Allowed != (err == nil) || limited != nil && (limited.Rule != d.Rule || limited.RetryAfter != d.RetryAfter) || err != nil && d.RetryAfter <= 0 {
 		text += fmt.Sprintf(" CONTRADICTION %+v", d)

@@ -1,10 +1,11 @@
 package documents
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	goruntime "runtime"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -16,10 +17,12 @@ import (
 	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/internal/testkit/redisclock"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rawstore"
 	"github.com/rategen/rategen/runtime/rediswire"
+	"github.com/rategen/rategen/runtime/rule"
 	"github.com/rategen/rategen/runtime/wrapper"
 )
 
@@ -38,9 +41,7 @@ func RunPrograms(t *testing.T, server *redisclock.Server) {
 						space := fmt.Sprint("d", number.Add(1))
 						playProgram(t, s, variant, kind, space, server)
 					})
-					for range map[string]int{"redis": 2}[kind] { // what waits for Redis is used again, and no other bubble may use it
-						goruntime.GC()
-					}
+					redis.ForgetWaiters()
 				}
 			}
 		})
@@ -59,17 +60,20 @@ func playProgram(t *testing.T, s *document.Scenario, variant []string, kind, spa
 	replace := strings.NewReplacer(variant...)
 	p := &program{T: t, store: &faulty{}, limiters: map[string]*process{}, rules: map[string]*runtime.Rule{},
 		calls: map[string]*call{}, meters: map[string]*runtime.Meter{}, options: []string{"namespace=" + space}}
+	p.load.Store(math.Float64bits(1))
 	p.overrides = slices.ContainsFunc(s.Lines, func(l *document.Line) bool {
-		return strings.HasPrefix(replace.Replace(l.Step), "override ")
+		return strings.Contains(replace.Replace(l.Step), "override ")
 	})
 	switch kind {
 	case "memory":
 		p.store.store = runtime.NewMemoryStore()
-		if !slices.ContainsFunc(s.Lines, func(l *document.Line) bool { return strings.HasPrefix(l.Step, "store ") }) {
-			break // the limiter's quickest way
+		if slices.ContainsFunc(s.Lines, func(l *document.Line) bool { return strings.HasPrefix(l.Step, "store ") || l.Step == "trips" }) { // else the limiter's quickest way
+			p.store.Store = rawstore.Wrap(p.store.store).Store
+			p.store.store = rawstore.New(p.store, nil)
+			if _, is := s.Arg("leases"); is {
+				p.store.store = rawstore.Shared(p.store, nil)
+			}
 		}
-		p.store.Store = rawstore.Wrap(p.store.store).Store
-		p.store.store = rawstore.New(p.store, nil)
 	case "redis":
 		memory := time.Duration(0) // of refusals
 		if words, is := s.Arg("memory"); is {
@@ -117,6 +121,8 @@ func (p *program) open(name string, words []string) *process {
 			every = p.duration(value)
 		case "none":
 			store = nil
+		case "off":
+			l.on.Store(false)
 		default:
 			p.Fatalf("no limiter has an option %s", field)
 		}
@@ -136,8 +142,10 @@ type faulty struct {
 	terms.Store               // nil: the way to it fails
 	store       runtime.Store // as limiters have it
 	fails       atomic.Bool
-	late        atomic.Int64
-	renewals    atomic.Bool // are lost
+	late, back  atomic.Int64 // until it decides, and answers
+	trips       atomic.Int64 // since the last look
+	renewals    atomic.Bool  // are lost
+	answers     atomic.Bool  // are lost
 }
 
 var errFault = errors.New("a fault of the store")
@@ -149,11 +157,18 @@ func (f *faulty) begin(p *program, words []string) {
 	case "answers":
 		f.fails.Store(false)
 		f.renewals.Store(false)
+		f.answers.Store(false)
 		f.late.Store(0)
+		f.back.Store(0)
 	case "is":
-		f.late.Store(int64(p.duration(words[2])))
+		if len(words) > 3 {
+			f.back.Store(int64(p.duration(words[2])))
+		} else {
+			f.late.Store(int64(p.duration(words[2])))
+		}
 	case "loses":
-		f.renewals.Store(true)
+		f.renewals.Store(words[1] == "renewals")
+		f.answers.Store(words[1] == "answers")
 	default:
 		p.Fatalf("no store %s", words[0])
 	}
@@ -164,14 +179,27 @@ func (f *faulty) through(ctx context.Context, do func() error) error {
 	if f.fails.Load() {
 		return errFault
 	}
-	if late := time.Duration(f.late.Load()); late > 0 {
-		select {
-		case <-time.After(late):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	f.trips.Add(1)
+	if err := sleep(ctx, time.Duration(f.late.Load())); err != nil {
+		return err
 	}
-	return do()
+	err := cmp.Or(do(), sleep(ctx, time.Duration(f.back.Load())))
+	if f.answers.Load() {
+		return errFault
+	}
+	return err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (f *faulty) Take(ctx context.Context, calls []terms.Call) error {
@@ -280,12 +308,15 @@ func (h *heard) observer() *observe.Observer {
 			for _, o := range []struct {
 				is   bool
 				text string
-			}{{ev.Blocked, "blocked"}, {ev.Overridden, "overridden"}, {ev.InvalidKey, "invalid key"}, {ev.Mode != 0, ev.Mode.String()}} {
+			}{{ev.Cost != 1, fmt.Sprint("at ", ev.Cost)}, {ev.Source != rule.SourceStore, "by " + ev.Source.String()}, {ev.Blocked, "blocked"}, {ev.Overridden, "overridden"}, {ev.InvalidKey, "invalid key"}, {ev.EmptyPart, "empty part"}, {ev.Mode != 0, ev.Mode.String()}} {
 				if o.is {
 					text += " " + o.text
 				}
 			}
 			h.add("decisions", "%s", text)
+		},
+		KeyRefused: func(_ context.Context, ev observe.KeyRefusedEvent) {
+			h.add("keys", "%s %s shadow %v", ev.Rule, ev.Key, ev.Shadow)
 		},
 		Failure: func(_ context.Context, ev observe.FailureEvent) {
 			h.add("failures", "%s %v %v", ev.Rule, ev.Class, ev.Policy)

@@ -54,6 +54,9 @@ const (
 
 var waiters = newWaiters()
 
+// ForgetWaiters forgets those that are free: their channels belong to the bubble of a test that is over.
+func ForgetWaiters() { waiters = newWaiters() }
+
 func newWaiters() *sync.Pool {
 	return &sync.Pool{New: func() any {
 		w := &waiter{done: make(chan struct{}, 1)}
