@@ -2,7 +2,6 @@ package rateclient_test
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -16,31 +15,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rateclient"
-	"github.com/rategen/rategen/runtime/rule"
 )
-
-// TestFree wants requests that cost nothing to be held back like others.
-func TestFree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &service{answer: func(*http.Request) (int, map[string]string) { return 429, map[string]string{"Retry-After": "60"} }}
-		limits := perSecond(10)
-		limits[0].Cost = func(r *http.Request) int64 { return int64(len(r.URL.RawQuery)) }
-		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits})
-		for _, url := range []string{"http://a.test/?1", "http://a.test/", "http://a.test/"} {
-			_, _ = get(t.Context(), transport, url)
-		}
-		if n := s.seen(); n != 1 {
-			t.Errorf("%d requests were sent to a peer that refuses", n)
-		}
-		time.Sleep(time.Minute)
-		if status, err := get(t.Context(), transport, "http://a.test/"); status != 429 || err != nil {
-			t.Error(status, err)
-		}
-		if _, err := get(t.Context(), transport, "http://a.test/"); err == nil {
-			t.Error("sent after a refusal of a free request")
-		}
-	})
-}
 
 // TestPanickingFunctions wants a request whose Cost, Key or Share panics to fail, and nothing to
 // be left of it: neither in a gauge nor in a line.
@@ -87,42 +62,6 @@ func TestPanickingFunctions(t *testing.T) {
 		wg.Wait()
 		if waiting.Load() != 0 || s.seen() != 2 {
 			t.Errorf("%d wait, %d were sent", waiting.Load(), s.seen())
-		}
-	})
-}
-
-// TestTooLateIsTold wants observers to be told of each request that is not sent, also of those
-// that this process alone has refused as they would have to wait for too long.
-func TestTooLateIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(service)
-		var told atomic.Int64
-		limits := []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: 10 * time.Second, Max: 1}, Margin: -1}}
-		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: 15 * time.Second},
-			runtime.WithObserver(&observe.Observer{Decision: func(_ context.Context, ev observe.DecisionEvent) {
-				if ev.Verdict == observe.VerdictRefused && ev.Source == rule.SourceRecalled && ev.Rule == "peer" && ev.RetryAfter > 0 && ev.Outgoing {
-					told.Add(1)
-				}
-			}}))
-		var refused atomic.Int64
-		var wg sync.WaitGroup
-		for i := range 6 {
-			wg.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), []time.Duration{time.Hour, 5 * time.Second}[min(1, i/2)])
-				defer cancel()
-				_, err := get(ctx, transport, "http://a.test/")
-				var limited *runtime.LimitedError
-				if errors.As(err, &limited) {
-					refused.Add(1)
-				} else if err != nil {
-					t.Error(err)
-				}
-			})
-			synctest.Wait()
-		}
-		wg.Wait()
-		if s.seen() != 2 || refused.Load() != 4 || told.Load() != 4 {
-			t.Errorf("%d were sent, %d refused, and observers were told of %d", s.seen(), refused.Load(), told.Load())
 		}
 	})
 }

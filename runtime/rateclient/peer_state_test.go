@@ -2,11 +2,9 @@ package rateclient_test
 
 import (
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -209,39 +207,6 @@ func TestStateOfPeerInRedis(t *testing.T) {
 			t.Errorf("%d requests were sent after a hold, want about 5", n)
 		}
 	})
-}
-
-// TestUnnamedLimit wants a peer that never names the limit which it may set to be told of.
-func TestUnnamedLimit(t *testing.T) {
-	t.Parallel()
-	fields := map[string]string{"RateLimit-Policy": `"a";q=60;w=3600`} // of another window
-	s := &service{answer: func(*http.Request) (int, map[string]string) { return 200, fields }}
-	quiet, rule := slog.New(slog.DiscardHandler), fmt.Sprint("unnamed-", rand.Uint32()) // findings are the process's
-	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(quiet))
-	defer limiter.Close()
-	transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "a.test/", Limits: []rateclient.PeerLimit{{
-		Rule: runtime.Rule{Name: rule, Window: time.Minute, Max: 1000}, Least: 1, Most: 1000}}}},
-		rateclient.WithNext(s), rateclient.WithLogger(quiet))
-	limittest.OK(t, err)
-	send := func(n int) {
-		for range n {
-			if _, err := get(t.Context(), transport, "http://a.test/"); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	send(99)
-	fields = map[string]string{"RateLimit-Policy": `"a";q=1000;w=60`}
-	send(1)
-	fields = nil
-	send(99)
-	if told := limiterFindings(limiter); strings.Contains(told, "limit_unnamed ("+rule+")") {
-		t.Errorf("told %v before it is sure", told)
-	}
-	send(1)
-	if told := limiterFindings(limiter); !strings.Contains(told, "limit_unnamed ("+rule+")") {
-		t.Errorf("told %v, want limit_unnamed", told)
-	}
 }
 
 // TestReleasedPeer wants a release, and a reset, of a key to end what the peer has said, on Redis

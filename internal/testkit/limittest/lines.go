@@ -29,13 +29,16 @@ func (l *Lines) String() string {
 }
 
 // Logger returns a limiter's option that has it write to the log.
-func (l *Lines) Logger() runtime.Option {
-	return runtime.WithLogger(slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{
+func (l *Lines) Logger() runtime.Option { return runtime.WithLogger(l.Slog()) }
+
+// Slog returns a logger that writes to the log.
+func (l *Lines) Slog() *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}
 			}
 			return a
 		},
-	})))
+	}))
 }

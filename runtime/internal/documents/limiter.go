@@ -70,7 +70,7 @@ type process struct {
 	*runtime.Limiter
 	board board
 	every time.Duration // it looks at the board
-	heard heard
+	heard Events
 	log   limittest.Lines
 	read  int // of the log
 	on    atomic.Bool
@@ -100,7 +100,7 @@ func (b *board) Overrides(context.Context) (runtime.Overrides, error) {
 const poll = time.Second
 
 func (p *program) step(text string) string {
-	text, times := repeated(text)
+	text, times := document.Repeated(text)
 	var answers []string
 	for i := range times {
 		var all []string
@@ -245,7 +245,7 @@ func (p *program) tell(l *process, what string, words []string) string {
 	var all []string
 	switch what {
 	case "events":
-		return l.heard.take(words[0])
+		return l.heard.Take(words[0])
 	case "log":
 		text := l.log.String()
 		for line := range strings.Lines(text[l.read:]) {

@@ -59,7 +59,7 @@ type hearer struct {
 func play(t *testing.T, start func(*testing.T) Subject, s *document.Scenario, r *runtime.Rule, variant []string) {
 	replace, world := strings.NewReplacer(variant...), document.World{r.Name}
 	for i := 0; i < len(variant); i += 2 {
-		world = append(world, valueName(variant[i], variant[i+1]))
+		world = append(world, document.ValueName(variant[i], variant[i+1]))
 	}
 	name := strings.Join(world[1:], " ")
 	for group, names := range groups {
@@ -97,7 +97,7 @@ func newTrial(t *testing.T, subject Subject, r *runtime.Rule) *trial {
 
 // step does what a step says, and returns the answer.
 func (t *trial) step(text string) string {
-	text, times := repeated(text)
+	text, times := document.Repeated(text)
 	if until, rest, is := strings.Cut(text, ": "); is && strings.HasPrefix(until, "until ") {
 		until = until[len("until "):]
 		for begin := time.Now(); !t.Exact && t.do(rest) != until && time.Since(begin) < 5*time.Second; {
@@ -112,23 +112,6 @@ func (t *trial) step(text string) string {
 		}
 	}
 	return strings.Join(answers, " | ")
-}
-
-// repeated returns what a step says, and how often.
-func repeated(text string) (string, int) {
-	n, rest, is := strings.Cut(text, "x ")
-	if times, err := strconv.Atoi(n); is && err == nil {
-		return rest, times
-	}
-	return text, 1
-}
-
-// valueName returns the name of a value in a variant.
-func valueName(name, value string) string {
-	if strings.Contains(value, "=") {
-		return value
-	}
-	return name[1:] + "=" + value
 }
 
 func (t *trial) do(text string) string {

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -75,7 +74,7 @@ func run(t *testing.T, rules []runtime.Rule, every int, start func(t *testing.T)
 				}
 				t.Run(s.Name, func(t *testing.T) {
 					t.Parallel()
-					for _, variant := range variants(s) {
+					for _, variant := range s.Variants() {
 						play(t, start, s, &rule, variant)
 					}
 				})
@@ -123,25 +122,6 @@ func holds(s *document.Scenario, name string) bool {
 	only, is := s.Arg("only")
 	but, _ := s.Arg("except")
 	return (!is || among(only)) && !among(but)
-}
-
-// variants returns each combination of the values that a scenario is to be played for, as
-// text to replace and its replacement.
-func variants(s *document.Scenario) (all [][]string) {
-	all = [][]string{nil}
-	for _, a := range s.Args {
-		if !strings.HasPrefix(a.Name, "$") {
-			continue
-		}
-		var next [][]string
-		for _, v := range a.Values {
-			for _, before := range all {
-				next = append(next, append(slices.Clone(before), a.Name, v))
-			}
-		}
-		all = next
-	}
-	return all
 }
 
 // Rules returns a rule for every way of counting, named after it.

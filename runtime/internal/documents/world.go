@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,10 +18,8 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/terms"
-	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rawstore"
 	"github.com/rategen/rategen/runtime/rediswire"
-	"github.com/rategen/rategen/runtime/rule"
 	"github.com/rategen/rategen/runtime/wrapper"
 )
 
@@ -32,16 +29,16 @@ func RunPrograms(t *testing.T, server *redisclock.Server) {
 	var number atomic.Int64
 	for _, s := range document.Read(t, Documents(t, "limiter/*.txt")) {
 		t.Run(s.Name, func(t *testing.T) {
-			for _, variant := range variants(s) {
+			for _, variant := range s.Variants() {
 				for _, kind := range []string{"memory", "redis"} {
 					if only, is := s.Arg("only"); is && !slices.Contains(only, kind) {
 						continue
 					}
+					redis.ForgetWaiters()
 					synctest.Test(t, func(t *testing.T) {
 						space := fmt.Sprint("d", number.Add(1))
 						playProgram(t, s, variant, kind, space, server)
 					})
-					redis.ForgetWaiters()
 				}
 			}
 		})
@@ -55,7 +52,7 @@ func playProgram(t *testing.T, s *document.Scenario, variant []string, kind, spa
 	time.Sleep(time.Until(begin))
 	world := document.World{kind}
 	for i := 0; i < len(variant); i += 2 {
-		world = append(world, valueName(variant[i], variant[i+1]))
+		world = append(world, document.ValueName(variant[i], variant[i+1]))
 	}
 	replace := strings.NewReplacer(variant...)
 	p := &program{T: t, store: &faulty{}, limiters: map[string]*process{}, rules: map[string]*runtime.Rule{},
@@ -101,7 +98,7 @@ func (p *program) open(name string, words []string) *process {
 	l := new(process)
 	l.on.Store(true)
 	store, every := p.store.store, poll
-	options := []runtime.Option{l.log.Logger(), runtime.WithEnabled(l.on.Load), runtime.WithObserver(l.heard.observer()), runtime.WithoutReports()}
+	options := []runtime.Option{l.log.Logger(), runtime.WithEnabled(l.on.Load), runtime.WithObserver(l.heard.Observer()), runtime.WithoutReports()}
 	for _, word := range append(slices.Clone(p.options), words...) {
 		field, value, _ := strings.Cut(word, "=")
 		var r runtime.Rule
@@ -271,73 +268,5 @@ func (w *wire) Do(ctx context.Context, commands []rediswire.Command) {
 		if err != nil {
 			commands[i].Err = err
 		}
-	}
-}
-
-// heard are the events that a limiter has told, by their kind.
-type heard struct {
-	mu   sync.Mutex
-	told map[string][]string
-}
-
-func (h *heard) add(kind, format string, args ...any) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.told == nil {
-		h.told = map[string][]string{}
-	}
-	h.told[kind] = append(h.told[kind], fmt.Sprintf(format, args...))
-}
-
-// take returns events that were told since the last time.
-func (h *heard) take(kind string) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := h.told[kind]
-	delete(h.told, kind)
-	if len(all) == 0 {
-		return "none"
-	}
-	return strings.Join(all, " | ")
-}
-
-func (h *heard) observer() *observe.Observer {
-	return &observe.Observer{
-		Decision: func(_ context.Context, ev observe.DecisionEvent) {
-			text := fmt.Sprintf("%s %v", ev.Rule, ev.Verdict)
-			for _, o := range []struct {
-				is   bool
-				text string
-			}{{ev.Cost != 1, fmt.Sprint("at ", ev.Cost)}, {ev.Source != rule.SourceStore, "by " + ev.Source.String()}, {ev.Blocked, "blocked"}, {ev.Overridden, "overridden"}, {ev.InvalidKey, "invalid key"}, {ev.EmptyPart, "empty part"}, {ev.Mode != 0, ev.Mode.String()}} {
-				if o.is {
-					text += " " + o.text
-				}
-			}
-			h.add("decisions", "%s", text)
-		},
-		KeyRefused: func(_ context.Context, ev observe.KeyRefusedEvent) {
-			h.add("keys", "%s %s shadow %v", ev.Rule, ev.Key, ev.Shadow)
-		},
-		Failure: func(_ context.Context, ev observe.FailureEvent) {
-			h.add("failures", "%s %v %v", ev.Rule, ev.Class, ev.Policy)
-		},
-		Wait: func(_ context.Context, ev observe.WaitEvent) {
-			if ev.Waiting {
-				h.add("waits", "%s begins", ev.Rule)
-			} else if ev.Admitted {
-				h.add("waits", "%s ends after %v", ev.Rule, ev.Waited)
-			} else {
-				h.add("waits", "%s is left after %v", ev.Rule, ev.Waited)
-			}
-		},
-		Override: func(ev observe.OverrideEvent) {
-			h.add("overrides", "%d rules, enabled %v, error %v", ev.Rules, ev.Enabled, ev.Err)
-		},
-		Threshold: func(ev observe.ThresholdEvent) {
-			h.add("shares", "%d%% of %d of %s by %s with %d", ev.Percent, ev.Limit, ev.Rule, ev.Key, ev.Used)
-		},
-		Hold: func(_ context.Context, ev observe.HoldEvent) {
-			h.add("holds", "%s for %v, error %v", ev.Rule, ev.For, ev.Err)
-		},
 	}
 }

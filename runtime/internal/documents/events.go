@@ -1,0 +1,81 @@
+package documents
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// Events are those that a limiter has told, by their kind.
+type Events struct {
+	mu   sync.Mutex
+	told map[string][]string
+}
+
+func (h *Events) add(kind, format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.told == nil {
+		h.told = map[string][]string{}
+	}
+	h.told[kind] = append(h.told[kind], fmt.Sprintf(format, args...))
+}
+
+// Take returns events that were told since the last time.
+func (h *Events) Take(kind string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.told[kind]
+	delete(h.told, kind)
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, " | ")
+}
+
+// Observer returns one that is told them.
+func (h *Events) Observer() *observe.Observer {
+	return &observe.Observer{
+		Decision: func(_ context.Context, ev observe.DecisionEvent) {
+			text := fmt.Sprintf("%s %v", ev.Rule, ev.Verdict)
+			for _, o := range []struct {
+				is   bool
+				text string
+			}{{ev.Cost != 1, fmt.Sprint("at ", ev.Cost)}, {ev.Source != rule.SourceStore, "by " + ev.Source.String()}, {ev.Blocked, "blocked"}, {ev.Overridden, "overridden"}, {ev.InvalidKey, "invalid key"}, {ev.EmptyPart, "empty part"}, {ev.Mode != 0, ev.Mode.String()}} {
+				if o.is {
+					text += " " + o.text
+				}
+			}
+			h.add("decisions", "%s", text)
+		},
+		KeyRefused: func(_ context.Context, ev observe.KeyRefusedEvent) {
+			h.add("keys", "%s %s shadow %v", ev.Rule, ev.Key, ev.Shadow)
+		},
+		Failure: func(_ context.Context, ev observe.FailureEvent) {
+			h.add("failures", "%s %v %v", ev.Rule, ev.Class, ev.Policy)
+		},
+		Wait: func(_ context.Context, ev observe.WaitEvent) {
+			if ev.Waiting {
+				h.add("waits", "%s begins", ev.Rule)
+			} else if ev.Admitted {
+				h.add("waits", "%s ends after %v", ev.Rule, ev.Waited)
+			} else {
+				h.add("waits", "%s is left after %v", ev.Rule, ev.Waited)
+			}
+		},
+		PeerRefused: func(_ context.Context, ev observe.PeerRefusedEvent) { h.add("peers", "%s", ev.Rule) },
+		Override: func(ev observe.OverrideEvent) {
+			h.add("overrides", "%d rules, enabled %v, error %v", ev.Rules, ev.Enabled, ev.Err)
+		},
+		Threshold: func(ev observe.ThresholdEvent) {
+			h.add("shares", "%d%% of %d of %s by %s with %d", ev.Percent, ev.Limit, ev.Rule, ev.Key, ev.Used)
+		},
+		Hold: func(_ context.Context, ev observe.HoldEvent) {
+			h.add("holds", "%s for %v, error %v", ev.Rule, ev.For, ev.Err)
+		},
+	}
+}
