@@ -33,6 +33,7 @@ type features struct {
 	Periods, Reserves, Meters, Blocks, Holds, Exempts, Adaptive, Nexts         bool
 	Registers, Nobodies, Dear, Tenants                                         bool
 	Books                                                                      bool    // only Periods, and debts
+	Divided                                                                    bool    // only Tenants
 	Kinds                                                                      []fault // which Faults
 }
 
@@ -48,6 +49,9 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 	if !s.real && rapid.IntRange(0, 7).Draw(t, "books") == 7 {
 		// What a ledger can follow, and nothing else.
 		return features{Books: true, Periods: true, Settling: true, Costs: true, OwnMax: true, Nexts: f.Nexts, Later: f.Later, Keys: f.Keys}
+	}
+	if !s.real && rapid.IntRange(0, 7).Draw(t, "divided only") == 7 {
+		return features{Divided: true, Tenants: true, Buckets: true, Costs: f.Costs, Settling: f.Settling, Keys: f.Keys}
 	}
 	f.Leases = f.Leases && s.leases && !f.Waits
 	f.Jumps = f.Jumps && s.jumps
@@ -82,6 +86,9 @@ func (s *scope) draw(t *rapid.T) *program {
 				// The same limit in shadow mode, under other numbers, which the
 				// one that enforces shares its keys with.
 				most := r.Max
+				if p.Rules[0].Headroom > 0 {
+					p.Rules[0].Headroom = -1 // which fits either max
+				}
 				*r = *p.Rules[0]
 				r.Name, r.Max, r.Mode = "rule"+strconv.Itoa(i), most, mode
 				r.Prefix, p.Rules[0].Prefix = "shared:", "shared:"
@@ -125,6 +132,8 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 	}
 	if f.Books {
 		algorithms = []runtime.Algorithm{runtime.FixedWindow}
+	} else if f.Divided {
+		algorithms = []runtime.Algorithm{runtime.TokenBucket, runtime.LeakyBucket}
 	}
 	r := &runtime.Rule{
 		Window:    s.window * time.Duration(rapid.SampledFrom([]int{2, 2, 1, 6}).Draw(t, "window")) / 2,
