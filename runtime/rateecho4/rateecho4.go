@@ -18,7 +18,7 @@ import (
 // Middleware is [ratehttp.Middleware] for echo. It answers the errors of refusals, as
 // [ratehttp.Error] does, and returns others to echo. Where a limit has refused a call of the request,
 // the server's HTTPErrorHandler answers these here, and middleware outside gets no error. Use it before all other
-// middleware that may be refused or that changes errors.
+// middleware that may be refused. Middleware that logs or changes errors may stand on either side of it.
 func Middleware(opts ...ratehttp.Option) echo.MiddlewareFunc {
 	return through(ratehttp.Middleware(opts...), false)
 }

@@ -20,7 +20,7 @@ import (
 // Middleware is [ratehttp.Middleware] for fiber. It answers the errors of refusals, as
 // [ratehttp.Error] does, and returns others to fiber. Where a limit has refused a call of the request, the app's
 // ErrorHandler answers these here, and middleware outside gets no error. Use it before all other
-// middleware that may be refused or that changes errors.
+// middleware that may be refused. Middleware that logs or changes errors may stand on either side of it.
 func Middleware(opts ...ratehttp.Option) fiber.Handler {
 	return through(ratehttp.Middleware(opts...), false)
 }
