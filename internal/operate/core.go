@@ -61,8 +61,8 @@ type Core struct {
 // NearShare is the share of its limit from which on a key is near it, if nobody says.
 const NearShare = 0.8
 
-// Of returns a core that asks a limiter of this process about rules of its, by the overrides that it has in force.
-func Of(l *runtime.Limiter, rules []observe.RuleState) *Core {
+// NewCore returns a core that asks a limiter of this process about rules of its, by the overrides that it has in force.
+func NewCore(l *runtime.Limiter, rules []observe.RuleState) *Core {
 	c := &Core{Limiter: l, Near: NearShare}
 	for _, s := range rules {
 		r := Rule{Rule: s.Rule, Place: s.Rule.Source, Reference: s.Rule.Name, AnyKey: true}

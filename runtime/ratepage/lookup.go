@@ -29,7 +29,7 @@ type namedRule struct {
 func (p *Page) registered() (all []namedRule) {
 	for _, l := range p.all() {
 		states := l.Rules()
-		core := operate.Of(l, states)
+		core := operate.NewCore(l, states)
 		for i, s := range states {
 			all = append(all, namedRule{s, core, core.Rules[i]})
 		}

@@ -46,7 +46,7 @@ func (n *node) Execute(ctx context.Context, scripts []*rediswire.Script) {
 	}
 	w.Execute(ctx, scripts)
 	for _, script := range scripts {
-		n.heed(w, script.Err)
+		n.noteError(w, script.Err)
 	}
 }
 
@@ -55,12 +55,12 @@ func (n *node) Do(ctx context.Context, commands []rediswire.Command) {
 	w := n.way()
 	w.Do(ctx, commands)
 	for i := range commands {
-		n.heed(w, commands[i].Err)
+		n.noteError(w, commands[i].Err)
 	}
 }
 
-// heed goes by what an error says of the cluster.
-func (n *node) heed(w *way, err error) {
+// noteError has the cluster asked anew, or the connection dropped, if an error says so.
+func (n *node) noteError(w *way, err error) {
 	if err == nil {
 		return
 	}
