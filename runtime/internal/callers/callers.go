@@ -1,4 +1,4 @@
-// Package refusals counts which callers are refused most, in bounded memory, and at little cost
+// Package callers counts which callers are refused most, in bounded memory, and at little cost
 // for those who are refused.
 //
 // It is handed the names of rules and the texts of their keys. It keeps no more than

@@ -9,11 +9,11 @@
 // permits, or for as long as its place in a queue says: [Engine.Run] has its states.
 //
 // A [Charge] is what a limit asks of a call, whatever has happened. A [terms.Charge] is that at one
-// try, with what was found. What a decision keeps of it, to settle it, is a [ledger.Made].
+// try, with what was found. What a decision keeps of it, to settle it, is a [ledger.Made], and of all the call a [ledger.Kept].
 //
 // The package promises that a limit in shadow mode changes nothing for the others of a call, that the
 // failure policies are applied in one place, and that a call waits no longer than its rules and its
-// context allow. It reports no decisions.
+// context allow. It tells what is decided to whoever wants to know, see [Engine.Tell].
 package decide
 
 import (

@@ -1,4 +1,4 @@
-// Package report writes the log lines of limiters and stores.
+// Package report tells the log and the observers what happens in limiters and stores.
 //
 // It is handed loggers and lines. It promises that a flood of events is not also a flood
 // of lines, and that a handler which panics keeps a line from no other logger and ends

@@ -1,5 +1,6 @@
 // Package server inspects the Redis servers of a store: it reads how much memory they use,
-// walks over their keys, and finds out whether a proxy shards them.
+// walks over their keys, and finds out whether a proxy shards them. It tells Redis what a process
+// has in force, and whom it refuses, and reads that of all processes.
 //
 // It is handed the client of the store, and functions that it calls with its findings. It
 // promises that each inspection ends when its context does or about a second later, and that
