@@ -94,17 +94,14 @@ func (c *ledgerListCommand) run(ctx context.Context, _ []string) error {
 }
 
 // A ledgerRestoreCommand has Redis count again what it has lost.
-type ledgerRestoreCommand struct {
-	ledgered
-	why string
-}
+type ledgerRestoreCommand struct{ ledgered }
 
 func (c *ledgerRestoreCommand) about() about {
 	return about{
 		name: "ledger restore", short: "have Redis count again what it has lost", needs: readsRules,
 		long: "Has the limits of rules with a ledger count what Postgres has of the present periods and Redis has lost. A count is restored once, so the command may be repeated, and processes may go on meanwhile. Rules with ledger=hash are left out. " +
 			"What was charged within some 5 seconds before Redis lost it is in neither. Asks for confirmation.",
-		flags: []cli.Flag{c.postgresFlag(), c.yesFlag(), text(&c.why, "m", "`reason`, for the history; who restores is in RATECTL_WHO or USER")},
+		flags: append([]cli.Flag{c.postgresFlag(), c.yesFlag()}, c.tryFlags()...),
 	}
 }
 
@@ -127,6 +124,10 @@ func (c *ledgerRestoreCommand) run(ctx context.Context, _ []string) error {
 	ledger, err := rateledger.Open(ctx, pool, c.Store)
 	if err != nil {
 		return foreign{err}
+	}
+	if c.dry {
+		c.printf("what Redis has lost of %d rules would be restored; nothing is changed", rules)
+		return nil
 	}
 	if err := c.confirm(ctx, "restore what Redis has lost of %d rules", rules); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -46,7 +47,7 @@ func TestLedger(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), url)
 	ok(err)
 	defer pool.Close()
-	store := runtime.NewRedisStore(b.client)
+	store := runtime.NewRedisStore(b.client, runtime.WithTimeout(20*time.Second)) // none of the calls may be missing
 	limiter := runtime.New(store, runtime.WithNamespace("orders"))
 	defer limiter.Close()
 	b.limiter = limiter
@@ -71,6 +72,7 @@ func TestLedger(t *testing.T) {
 	b.run("ledger", "ls").wants(t, 0, `RULE +KEYS +TOTAL +WRITTEN-AGO\nplan +2 +12 +\d+s\nsecret +1 +3 +\d+s\n`, "")
 	ok(b.client.FlushDB(t.Context()).Err())
 	b.take(t, 1, "plan", 0, "acme") // a program goes on
+	b.run("ledger", "restore", "-n").wants(t, 0, "what Redis has lost of 1 rules would be restored; nothing is changed\n", "")
 	b.run("ledger", "restore").wants(t, 4, "", ".*say -yes to restore what Redis has lost of 1 rules\n")
 	b.run("ledger", "restore", "-yes", "-m", "lost").wants(t, 0, "2 counts restored\n", "")
 	b.run("-o", "json", "ledger", "restore", "-yes").wants(t, 0, `{"restored":0}\n`, "")
