@@ -162,10 +162,11 @@ var errUnbilled = fmt.Errorf("%w: it has more than %d bytes, so redis has a hash
 	keytext.ErrInvalid, terms.MaxKey)
 
 // join adds o to a charge on the same key. The charge then costs what both do, but no more
-// than the limit could ever admit, so that a call may name a key twice. The lower max holds.
+// than the limit could ever admit, so that a call may name a key twice. The lower max holds. A max
+// of 0 counts nothing, so it may stand beside any other.
 func (e *Engine) join(c, o *Charge) error {
 	first, other := c.Plan.Rule, o.Plan.Rule
-	if !c.Plan.Numbers.CountsAs(o.Plan.Numbers) {
+	if c.Plan.Max > 0 && o.Plan.Max > 0 && !c.Plan.Numbers.CountsAs(o.Plan.Numbers) {
 		return fmt.Errorf("%w: rules %q and %q of one call have the same prefix and key, and count in different ways: give them prefixes of their own",
 			rule.ErrInvalidLimit, first.Name, other.Name)
 	}
