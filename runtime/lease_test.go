@@ -56,26 +56,6 @@ func (l *leaseTest) fill() {
 	fillLease(l, l.limiter, l.limit)
 }
 
-// leased makes a call that a lease decides.
-func (l *leaseTest) leased() runtime.Decision {
-	l.Helper()
-	return takenBy(l, l.limiter, rule.SourceLease, l.limit)
-}
-
-// units returns how many units are leased when nothing is under way.
-func (l *leaseTest) units() int64 {
-	synctest.Wait()
-	_, units := l.limiter.Leases()
-	return units
-}
-
-// room returns how much the store has left of a limit.
-func (l *leaseTest) room(limit runtime.Limit) int64 {
-	l.Helper()
-	synctest.Wait()
-	return left(l, runtime.New(l.store, quiet), limit)
-}
-
 // A call that a lease decides allocates nothing.
 func TestLeaseAllocates(t *testing.T) {
 	for _, o := range []*observe.Observer{nil, {Decision: func(context.Context, observe.DecisionEvent) {}}} {

@@ -3,7 +3,6 @@ package runtime_test
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,18 +42,6 @@ func eachRenewed(t *testing.T, test func(*testing.T, renewed)) {
 			})
 		})
 	}
-}
-
-// renewsUnless has renewals fail while what it returns is true.
-func (s *fakeStore) renewsUnless() *atomic.Bool {
-	away := new(atomic.Bool)
-	s.renew = func(ctx context.Context, calls []terms.Call) error {
-		if away.Load() {
-			return errBroken
-		}
-		return s.engine.Renew(ctx, calls)
-	}
-	return away
 }
 
 // copied returns calls that a store may keep.
