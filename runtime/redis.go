@@ -66,7 +66,7 @@ type RedisStore struct {
 	failures  [decide.Classes]atomic.Int64
 	listeners report.Listeners // the limiters on the store
 
-	accounts   accounts.Book
+	accounts   accounts.Accounts
 	namespaces findings.Map[*Rule, string] // of the rules of limiters on it, each of the first
 }
 

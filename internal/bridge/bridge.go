@@ -22,7 +22,7 @@ var (
 	// it, or nil. From one that is shared limiters lease.
 	EngineOf func(store any) any
 	NewStore func(engine, behind any, shared bool) any
-	// AccountsOf returns the *accounts.Book of a *runtime.RedisStore.
+	// AccountsOf returns the *accounts.Accounts of a *runtime.RedisStore.
 	AccountsOf func(store any) any
 	// WithExceeded returns a context in which a runtime.Limiter keeps the limits in soft mode that
 	// have no room for the call.

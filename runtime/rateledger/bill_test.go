@@ -123,11 +123,11 @@ func TestRetry(t *testing.T) {
 			ok(t, err)
 			p := &process{store: runtime.NewRedisStore(redistest.Start(t).Client(t))}
 			p.limiter, p.ledger = runtime.New(p.store), New(sink, p.store)
-			book := p.ledger.book
-			defer book.Open(time.Hour)()
-			fails := &failing{Store: book.Store, Sink: sink, left: 2}
+			accounts := p.ledger.accounts
+			defer accounts.Open(time.Hour)()
+			fails := &failing{Store: accounts.Store, Sink: sink, left: 2}
 			if of == "store" {
-				book.Store = fails
+				accounts.Store = fails
 			} else {
 				p.ledger.sink = fails
 			}

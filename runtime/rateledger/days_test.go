@@ -26,9 +26,9 @@ func TestDays(t *testing.T) {
 			r := &rule.Rule{Name: zone + period.String(), Algorithm: rule.FixedWindow, Period: period, Zone: zone, Max: 1000, Ledger: rule.LedgerOn}
 			p := &plan.Plan{Key: plan.Key{Rule: r, Max: r.Max}, Declared: r, Numbers: plan.NumbersOf(r), Label: terms.Label{Name: r.Name, Start: r.Name + ":"}}
 			p.Complete(1)
-			l := &Ledger{sink: sink, book: &accounts.Book{Store: store}, now: func() time.Time { return time.UnixMicro(now) }}
-			l.book.Add(p, "")
-			defer l.book.Open(time.Second)()
+			l := &Ledger{sink: sink, accounts: &accounts.Accounts{Store: store}, now: func() time.Time { return time.UnixMicro(now) }}
+			l.accounts.Add(p, "")
+			defer l.accounts.Open(time.Second)()
 			location, err := time.LoadLocation(zone)
 			ok(t, err)
 			days, ends, key := map[time.Time]int64{}, map[int64]int64{}, p.AppendKey(nil, []byte("k"))

@@ -129,7 +129,7 @@ func idOf(r *Row) string {
 
 // subjectOf returns the key of a row as text.
 func (l *Ledger) subjectOf(r *Row) string {
-	k, ok := l.book.Find(r.Rule, nil)
+	k, ok := l.accounts.Find(r.Rule, nil)
 	if ok && k.Rule.Ledger == rule.LedgerHash || !ok && !utf8.Valid(r.Key) {
 		return hex.EncodeToString(r.Key)
 	}

@@ -228,7 +228,7 @@ func (l *life) kill(lives, dead *[]*life) {
 	}
 	*dead = append(*dead, l)
 	l.told = time.Now().Add(-l.ledger.Lag())
-	l.ledger.book.Charged()
+	l.ledger.accounts.Charged()
 }
 
 // TestRollingDeploy takes ledger=on away from a rule, and adds it again, while both are deployed: the

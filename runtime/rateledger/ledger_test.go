@@ -151,7 +151,7 @@ func TestExactlyOnce(t *testing.T) {
 					p.use(t, &c, all[calls.IntN(len(all))], fmt.Sprint("k", calls.IntN(50)), cost, calls.Int64N(cost+10))
 				}
 				if calls.IntN(2) == 0 {
-					p.ledger.book.Charged() // it dies, and with it what it knows
+					p.ledger.accounts.Charged() // it dies, and with it what it knows
 				}
 				_ = p.end()
 			})

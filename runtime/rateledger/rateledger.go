@@ -44,7 +44,7 @@ const (
 // A Ledger writes what is used to a [Sink], and reads it there. It is safe for concurrent use.
 type Ledger struct {
 	sink   Sink
-	book   *accounts.Book
+	accounts   *accounts.Accounts
 	every  time.Duration
 	logger *slog.Logger
 	now    func() time.Time
@@ -82,7 +82,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, store *runtime.RedisStore, op
 
 // New is [Open] for another sink.
 func New(sink Sink, store *runtime.RedisStore, opts ...Option) *Ledger {
-	l := &Ledger{sink: sink, book: bridge.AccountsOf(store).(*accounts.Book), every: flushEvery, logger: slog.Default(), now: time.Now}
+	l := &Ledger{sink: sink, accounts: bridge.AccountsOf(store).(*accounts.Accounts), every: flushEvery, logger: slog.Default(), now: time.Now}
 	for _, opt := range opts {
 		opt(l)
 	}
@@ -94,7 +94,7 @@ func New(sink Sink, store *runtime.RedisStore, opts ...Option) *Ledger {
 // have died owe when it starts and each hour, with SCAN. The error says why something was left, which
 // the next process finds.
 func (l *Ledger) Run(ctx context.Context) error {
-	defer l.book.Open(l.every)()
+	defer l.accounts.Open(l.every)()
 	var scans sync.WaitGroup
 	scans.Go(func() {
 		for again := false; wait(ctx, again, scanEvery); again = true {
@@ -138,7 +138,7 @@ func wait(ctx context.Context, really bool, d time.Duration) bool {
 func (l *Ledger) Flush(ctx context.Context) error {
 	l.mu.Lock()
 	began := time.Now()
-	keys, more := l.book.Charged()
+	keys, more := l.accounts.Charged()
 	scanned := l.scanned
 	var failed error
 	for len(keys) > 0 && failed == nil {
@@ -147,18 +147,18 @@ func (l *Ledger) Flush(ctx context.Context) error {
 		if err != nil {
 			failed = err
 		}
-		l.book.Again(left, false)
+		l.accounts.Again(left, false)
 		keys = keys[n:]
 	}
-	l.book.Again(keys, more && failed != nil)
+	l.accounts.Again(keys, more && failed != nil)
 	l.mu.Unlock()
 	if failed == nil && more {
 		failed = l.scan(ctx)
-		l.book.Again(nil, failed != nil)
+		l.accounts.Again(nil, failed != nil)
 	}
 	if failed == nil {
 		l.lag.reached(began)
-		l.book.Exported(began)
+		l.accounts.Exported(began)
 	}
 	return failed
 }
@@ -167,10 +167,10 @@ func (l *Ledger) Flush(ctx context.Context) error {
 func (l *Ledger) scan(ctx context.Context) error {
 	began := time.Now()
 	var lost error
-	err := l.book.Scan(ctx, func(keys []accounts.Key) error {
+	err := l.accounts.Scan(ctx, func(keys []accounts.Key) error {
 		read := time.Now()
 		left, err := l.export(ctx, keys, 0)
-		l.book.Again(left, false)
+		l.accounts.Again(left, false)
 		lost = errors.Join(lost, err)
 		if err == nil {
 			wait(ctx, true, time.Since(read)) // so that others have their time, too
@@ -189,7 +189,7 @@ func (l *Ledger) scan(ctx context.Context) error {
 // export writes the counts of keys, and those of periods that ended after a time. It returns the keys
 // of which that failed.
 func (l *Ledger) export(ctx context.Context, keys []accounts.Key, since int64) ([]accounts.Key, error) {
-	counts, failed, err := l.book.Read(ctx, keys, max(since, l.now().Add(-writtenFor).UnixMicro()))
+	counts, failed, err := l.accounts.Read(ctx, keys, max(since, l.now().Add(-writtenFor).UnixMicro()))
 	rows := make([]Row, 0, len(counts))
 	for i := range counts {
 		rows = append(rows, rowOf(&counts[i]))

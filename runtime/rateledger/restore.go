@@ -22,8 +22,8 @@ const restoreRows = 2000
 // restored. With an error some were not.
 func (l *Ledger) Restore(ctx context.Context) (restored int, err error) {
 	hashed := false
-	for _, name := range l.book.Names() {
-		k, ok := l.book.Find(name.Rule, nil)
+	for _, name := range l.accounts.Names() {
+		k, ok := l.accounts.Find(name.Rule, nil)
 		if !ok || k.Rule.Ledger == rule.LedgerHash {
 			hashed = hashed || ok
 			continue
@@ -62,9 +62,9 @@ var errHashed = errors.New("rateledger: rules with ledger=hash cannot be restore
 
 // restore restores the present count of a key by its rows.
 func (l *Ledger) restore(ctx context.Context, rows []Row) (bool, error) {
-	k, _ := l.book.Find(rows[0].Rule, rows[0].Key)
+	k, _ := l.accounts.Find(rows[0].Rule, rows[0].Key)
 	for range 3 { // the key may be charged meanwhile for the first time
-		counts, _, err := l.book.Read(ctx, []accounts.Key{k}, 1<<62)
+		counts, _, err := l.accounts.Read(ctx, []accounts.Key{k}, 1<<62)
 		if err != nil {
 			return false, fmt.Errorf("rateledger: restore a count: %w", err)
 		}
@@ -79,7 +79,7 @@ func (l *Ledger) restore(ctx context.Context, rows []Row) (bool, error) {
 		if used <= 0 {
 			return false, nil
 		}
-		if did, err := l.book.Restore(ctx, k, epoch, used); did || err != nil {
+		if did, err := l.accounts.Restore(ctx, k, epoch, used); did || err != nil {
 			return did, err
 		}
 	}

@@ -91,7 +91,7 @@ func (l *Ledger) History(ctx context.Context, rule, key string, from, to time.Ti
 		last = to.Add(margin)
 	}
 	found, err := l.Days(ctx, rule, key, first, last)
-	k, _ := l.book.Find(rule, []byte(key))
+	k, _ := l.accounts.Find(rule, []byte(key))
 	for _, d := range found {
 		p := runtime.PastPeriod{Used: d.Used}
 		if p.Start, p.End = k.Bounds(d.Date); p.End.After(from) && (to.IsZero() || p.Start.Before(to)) {
@@ -103,7 +103,7 @@ func (l *Ledger) History(ctx context.Context, rule, key string, from, to time.Ti
 
 // read returns the rows of a key.
 func (l *Ledger) read(ctx context.Context, rule, key string, q Query) ([]Row, accounts.Key, error) {
-	k, ok := l.book.Find(rule, []byte(key))
+	k, ok := l.accounts.Find(rule, []byte(key))
 	if !ok {
 		return nil, k, fmt.Errorf("rateledger: no limiter of the store has a rule %q with a ledger: register it, see runtime.Limiter.Register", rule)
 	}

@@ -1,8 +1,8 @@
 // Package accounts reads the counts of rules with a ledger.
 //
 // It is handed the plans of such rules, and told of each charge that a store makes. It promises that
-// a key is told until its count was read after its last charge, by [Book.Charged] or, where there
-// were too many, by [Book.Scan]; and that a count is restored once. No call waits for it.
+// a key is told until its count was read after its last charge, by [Accounts.Charged] or, where there
+// were too many, by [Accounts.Scan]; and that a count is restored once. No call waits for it.
 package accounts
 
 import (
@@ -24,16 +24,16 @@ import (
 )
 
 const (
-	// most is how many keys a Book remembers.
+	// most is how many keys [Accounts] remember.
 	most = 100_000
 	// batch is how many keys are read at a time.
 	batch = 128
-	// usualEvery is how often a Book is read.
+	// usualEvery is how often [Accounts] are read.
 	usualEvery = 5 * time.Second
 )
 
-// A Book has the rules with a ledger of limiters on a store, and the keys that were charged.
-type Book struct {
+// Accounts are the rules with a ledger of limiters on a store, and the keys that were charged.
+type Accounts struct {
 	Store  terms.Store
 	Client rediswire.Client
 
@@ -94,7 +94,7 @@ func (k Key) Bounds(date time.Time) (start, end time.Time) {
 // Add adds the plan of a rule with a ledger, by which its keys are found, and has its charges told. A
 // key is billed once: if a rule of another name has the same keys, Add returns that, to which they
 // are billed.
-func (b *Book) Add(p *plan.Plan, namespace string) (other string) {
+func (b *Accounts) Add(p *plan.Plan, namespace string) (other string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := &account{p, namespace}
@@ -112,7 +112,7 @@ func (b *Book) Add(p *plan.Plan, namespace string) (other string) {
 }
 
 // note notes that a key may have been charged.
-func (b *Book) note(a *account, key []byte) {
+func (b *Accounts) note(a *account, key []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.opened == 0 {
@@ -128,8 +128,8 @@ func (b *Book) note(a *account, key []byte) {
 	b.keys[string(key)] = a
 }
 
-// Open has the book remember keys, until close is called. Who opens it reads it about every so often.
-func (b *Book) Open(every time.Duration) (close func()) {
+// Open has the accounts remember keys, until close is called. Who opens it reads it about every so often.
+func (b *Accounts) Open(every time.Duration) (close func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.every = every
@@ -148,8 +148,8 @@ func (b *Book) Open(every time.Duration) (close func()) {
 }
 
 // Charged returns the keys that were charged since the last time, in order, and whether there were
-// more. What is not exported is to be noted [Book.Again].
-func (b *Book) Charged() (keys []Key, more bool) {
+// more. What is not exported is to be noted [Accounts.Again].
+func (b *Accounts) Charged() (keys []Key, more bool) {
 	b.mu.Lock()
 	charged, over := b.keys, b.over
 	b.over = false
@@ -167,7 +167,7 @@ func (b *Book) Charged() (keys []Key, more bool) {
 func compare(a, b Key) int { return strings.Compare(a.Text, b.Text) }
 
 // Again notes keys again, and that there may be more.
-func (b *Book) Again(keys []Key, more bool) {
+func (b *Accounts) Again(keys []Key, more bool) {
 	for _, k := range keys {
 		b.note(k.account, []byte(k.Text))
 	}
@@ -177,14 +177,14 @@ func (b *Book) Again(keys []Key, more bool) {
 }
 
 // Exported notes that all that was charged before a time was exported.
-func (b *Book) Exported(at time.Time) {
+func (b *Accounts) Exported(at time.Time) {
 	b.mu.Lock()
 	b.told = at
 	b.mu.Unlock()
 }
 
 // Behind reports whether there are rules, and nothing was exported ten times as long as it should be.
-func (b *Book) Behind() bool {
+func (b *Accounts) Behind() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last := b.made
@@ -195,7 +195,7 @@ func (b *Book) Behind() bool {
 }
 
 // Find returns the key of a rule with some parts, and false if there is no rule of that name.
-func (b *Book) Find(name string, parts []byte) (k Key, ok bool) {
+func (b *Accounts) Find(name string, parts []byte) (k Key, ok bool) {
 	for of, a := range b.accounts.All() {
 		if of.rule.Name == name {
 			return Key{string(a.AppendKey(nil, parts)), a}, true
@@ -208,7 +208,7 @@ func (b *Book) Find(name string, parts []byte) (k Key, ok bool) {
 type Name struct{ Namespace, Rule string }
 
 // Names returns those of all rules.
-func (b *Book) Names() (names []Name) {
+func (b *Accounts) Names() (names []Name) {
 	for of := range b.accounts.All() {
 		if n := (Name{of.namespace, of.rule.Name}); !slices.Contains(names, n) {
 			names = append(names, n)
@@ -218,7 +218,7 @@ func (b *Book) Names() (names []Name) {
 }
 
 // Scan finds all keys of the rules, and calls found with some at a time, in order.
-func (b *Book) Scan(ctx context.Context, found func([]Key) error) error {
+func (b *Accounts) Scan(ctx context.Context, found func([]Key) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var keys []Key
@@ -257,7 +257,7 @@ type Count struct {
 
 // Read returns the counts of keys: of the present period, and of those before it that ended after a
 // time. The keys that could not be read come back with the error.
-func (b *Book) Read(ctx context.Context, keys []Key, since int64) (counts []Count, failed []Key, err error) {
+func (b *Accounts) Read(ctx context.Context, keys []Key, since int64) (counts []Count, failed []Key, err error) {
 	for part := range slices.Chunk(keys, batch) {
 		calls := make([]terms.Call, len(part))
 		for i, k := range part {
@@ -300,7 +300,7 @@ func appendCounts(counts []Count, k Key, past *terms.Past, since int64) []Count 
 
 // Restore adds to a key's present count what other epochs have used, if it is of an epoch, or there
 // is none if that is 0. It reports whether it was, which it is once.
-func (b *Book) Restore(ctx context.Context, k Key, epoch, used int64) (bool, error) {
+func (b *Accounts) Restore(ctx context.Context, k Key, epoch, used int64) (bool, error) {
 	c := terms.Charge{}
 	k.Charge(&c, []byte(k.Text), -used)
 	c.At = max(epoch, terms.NoEpoch)
