@@ -43,11 +43,11 @@ const (
 
 // A Ledger writes what is used to a [Sink], and reads it there. It is safe for concurrent use.
 type Ledger struct {
-	sink   Sink
-	accounts   *accounts.Accounts
-	every  time.Duration
-	logger *slog.Logger
-	now    func() time.Time
+	sink     Sink
+	accounts *accounts.Accounts
+	every    time.Duration
+	logger   *slog.Logger
+	now      func() time.Time
 
 	mu      sync.Mutex // held to flush
 	scanned int64      // what was over by then, in microseconds since 1970, is written

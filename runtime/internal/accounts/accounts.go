@@ -94,69 +94,69 @@ func (k Key) Bounds(date time.Time) (start, end time.Time) {
 // Add adds the plan of a rule with a ledger, by which its keys are found, and has its charges told. A
 // key is billed once: if a rule of another name has the same keys, Add returns that, to which they
 // are billed.
-func (b *Accounts) Add(p *plan.Plan, namespace string) (other string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (as *Accounts) Add(p *plan.Plan, namespace string) (other string) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
 	a := &account{p, namespace}
-	for _, first := range b.accounts.All() {
+	for _, first := range as.accounts.All() {
 		if first.Start == p.Start && first.Numbers.Tag() == p.Numbers.Tag() && first.Name != p.Name {
 			a, other = first, first.Name
 			break
 		}
 	}
-	p.Charged = func(key []byte) { b.note(a, key) }
-	if other == "" && b.accounts.Keep(about{p.Declared, namespace}, a) && b.made.IsZero() {
-		b.made = time.Now()
+	p.Charged = func(key []byte) { as.note(a, key) }
+	if other == "" && as.accounts.Keep(about{p.Declared, namespace}, a) && as.made.IsZero() {
+		as.made = time.Now()
 	}
 	return other
 }
 
 // note notes that a key may have been charged.
-func (b *Accounts) note(a *account, key []byte) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.opened == 0 {
+func (as *Accounts) note(a *account, key []byte) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	if as.opened == 0 {
 		return
 	}
-	if _, has := b.keys[string(key)]; has {
+	if _, has := as.keys[string(key)]; has {
 		return
 	}
-	if len(b.keys) >= most {
-		b.over = true
+	if len(as.keys) >= most {
+		as.over = true
 		return
 	}
-	b.keys[string(key)] = a
+	as.keys[string(key)] = a
 }
 
 // Open has the accounts remember keys, until close is called. Who opens it reads it about every so often.
-func (b *Accounts) Open(every time.Duration) (close func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.every = every
-	b.opened++
-	if b.keys == nil {
-		b.keys = make(map[string]*account)
+func (as *Accounts) Open(every time.Duration) (close func()) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	as.every = every
+	as.opened++
+	if as.keys == nil {
+		as.keys = make(map[string]*account)
 	}
 	return sync.OnceFunc(func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.opened--
-		if b.opened == 0 {
-			b.keys, b.over = nil, false
+		as.mu.Lock()
+		defer as.mu.Unlock()
+		as.opened--
+		if as.opened == 0 {
+			as.keys, as.over = nil, false
 		}
 	})
 }
 
 // Charged returns the keys that were charged since the last time, in order, and whether there were
 // more. What is not exported is to be noted [Accounts.Again].
-func (b *Accounts) Charged() (keys []Key, more bool) {
-	b.mu.Lock()
-	charged, over := b.keys, b.over
-	b.over = false
+func (as *Accounts) Charged() (keys []Key, more bool) {
+	as.mu.Lock()
+	charged, over := as.keys, as.over
+	as.over = false
 	if len(charged) > 0 {
-		b.keys = make(map[string]*account)
+		as.keys = make(map[string]*account)
 	}
-	b.mu.Unlock()
+	as.mu.Unlock()
 	for text, a := range charged {
 		keys = append(keys, Key{text, a})
 	}
@@ -167,36 +167,36 @@ func (b *Accounts) Charged() (keys []Key, more bool) {
 func compare(a, b Key) int { return strings.Compare(a.Text, b.Text) }
 
 // Again notes keys again, and that there may be more.
-func (b *Accounts) Again(keys []Key, more bool) {
+func (as *Accounts) Again(keys []Key, more bool) {
 	for _, k := range keys {
-		b.note(k.account, []byte(k.Text))
+		as.note(k.account, []byte(k.Text))
 	}
-	b.mu.Lock()
-	b.over = b.over || more
-	b.mu.Unlock()
+	as.mu.Lock()
+	as.over = as.over || more
+	as.mu.Unlock()
 }
 
 // Exported notes that all that was charged before a time was exported.
-func (b *Accounts) Exported(at time.Time) {
-	b.mu.Lock()
-	b.told = at
-	b.mu.Unlock()
+func (as *Accounts) Exported(at time.Time) {
+	as.mu.Lock()
+	as.told = at
+	as.mu.Unlock()
 }
 
 // Behind reports whether there are rules, and nothing was exported ten times as long as it should be.
-func (b *Accounts) Behind() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	last := b.made
-	if b.told.After(last) {
-		last = b.told
+func (as *Accounts) Behind() bool {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	last := as.made
+	if as.told.After(last) {
+		last = as.told
 	}
-	return !last.IsZero() && time.Since(last) > 10*cmp.Or(b.every, usualEvery)
+	return !last.IsZero() && time.Since(last) > 10*cmp.Or(as.every, usualEvery)
 }
 
 // Find returns the key of a rule with some parts, and false if there is no rule of that name.
-func (b *Accounts) Find(name string, parts []byte) (k Key, ok bool) {
-	for of, a := range b.accounts.All() {
+func (as *Accounts) Find(name string, parts []byte) (k Key, ok bool) {
+	for of, a := range as.accounts.All() {
 		if of.rule.Name == name {
 			return Key{string(a.AppendKey(nil, parts)), a}, true
 		}
@@ -208,8 +208,8 @@ func (b *Accounts) Find(name string, parts []byte) (k Key, ok bool) {
 type Name struct{ Namespace, Rule string }
 
 // Names returns those of all rules.
-func (b *Accounts) Names() (names []Name) {
-	for of := range b.accounts.All() {
+func (as *Accounts) Names() (names []Name) {
+	for of := range as.accounts.All() {
 		if n := (Name{of.namespace, of.rule.Name}); !slices.Contains(names, n) {
 			names = append(names, n)
 		}
@@ -218,7 +218,7 @@ func (b *Accounts) Names() (names []Name) {
 }
 
 // Scan finds all keys of the rules, and calls found with some at a time, in order.
-func (b *Accounts) Scan(ctx context.Context, found func([]Key) error) error {
+func (as *Accounts) Scan(ctx context.Context, found func([]Key) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var keys []Key
@@ -230,7 +230,7 @@ func (b *Accounts) Scan(ctx context.Context, found func([]Key) error) error {
 		keys = keys[:0]
 	}
 	var groups []server.Group
-	for _, a := range b.accounts.All() {
+	for _, a := range as.accounts.All() {
 		var tag server.Tag
 		tag.Add(a.Tag)
 		groups = append(groups, server.Group{Prefix: a.Start, Tag: tag, Found: func(f server.Found) {
@@ -239,7 +239,7 @@ func (b *Accounts) Scan(ctx context.Context, found func([]Key) error) error {
 			}
 		}})
 	}
-	err := server.Survey(ctx, b.Client, groups...)
+	err := server.Survey(ctx, as.Client, groups...)
 	if err == nil && len(keys) > 0 {
 		flush()
 	}
@@ -257,7 +257,7 @@ type Count struct {
 
 // Read returns the counts of keys: of the present period, and of those before it that ended after a
 // time. The keys that could not be read come back with the error.
-func (b *Accounts) Read(ctx context.Context, keys []Key, since int64) (counts []Count, failed []Key, err error) {
+func (as *Accounts) Read(ctx context.Context, keys []Key, since int64) (counts []Count, failed []Key, err error) {
 	for part := range slices.Chunk(keys, batch) {
 		calls := make([]terms.Call, len(part))
 		for i, k := range part {
@@ -265,7 +265,7 @@ func (b *Accounts) Read(ctx context.Context, keys []Key, since int64) (counts []
 			k.Charge(&c, []byte(k.Text), 1)
 			calls[i].Charges = []terms.Charge{c}
 		}
-		if lost := b.Store.Peek(ctx, calls); lost != nil {
+		if lost := as.Store.Peek(ctx, calls); lost != nil {
 			failed, err = append(failed, part...), lost
 			continue
 		}
@@ -300,12 +300,12 @@ func appendCounts(counts []Count, k Key, past *terms.Past, since int64) []Count 
 
 // Restore adds to a key's present count what other epochs have used, if it is of an epoch, or there
 // is none if that is 0. It reports whether it was, which it is once.
-func (b *Accounts) Restore(ctx context.Context, k Key, epoch, used int64) (bool, error) {
+func (as *Accounts) Restore(ctx context.Context, k Key, epoch, used int64) (bool, error) {
 	c := terms.Charge{}
 	k.Charge(&c, []byte(k.Text), -used)
 	c.At = max(epoch, terms.NoEpoch)
 	calls := []terms.Call{{Charges: []terms.Charge{c}}}
-	if err := b.Store.Renew(ctx, calls); err != nil {
+	if err := as.Store.Renew(ctx, calls); err != nil {
 		return false, err
 	}
 	return calls[0].Err == nil && calls[0].Charges[0].At != 0, calls[0].Err
