@@ -7,7 +7,6 @@ import (
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/calendar"
-	"github.com/rategen/rategen/runtime/internal/keytext"
 )
 
 // Engine is how package runtime reads rules and limits. Programs have no use for it.
@@ -91,15 +90,4 @@ func (engine) Invalid(r *Rule, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%w: rule %q: %w", ErrInvalidLimit, r.Name, err)
-}
-
-// PartsOf returns the parts of a limit's key.
-func (engine) PartsOf(l *Limit) *keytext.Parts { return &l.Key.parts }
-
-// PeriodOf returns the period of a limit that brings one of its own, or nil.
-func (engine) PeriodOf(l *Limit) *calendar.Period { return l.period }
-
-// MakeLimit returns a limit whose key has parts, and that brings a period or nil.
-func (engine) MakeLimit(r *Rule, parts keytext.Parts, cost, max int64, p *calendar.Period) Limit {
-	return Limit{Rule: r, Cost: cost, Max: max, period: p, Key: Key{parts}}
 }

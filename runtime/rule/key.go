@@ -158,3 +158,14 @@ func (l Limit) WithShare(share *Key, weight int64) Limit {
 	l.Key.parts.SetTenant(&share.parts, uint32(weight))
 	return l
 }
+
+// PartsOf returns the parts of a limit's key.
+func (engine) PartsOf(l *Limit) *keytext.Parts { return &l.Key.parts }
+
+// PeriodOf returns the period of a limit that brings one of its own, or nil.
+func (engine) PeriodOf(l *Limit) *calendar.Period { return l.period }
+
+// MakeLimit returns a limit whose key has parts, and that brings a period or nil.
+func (engine) MakeLimit(r *Rule, parts keytext.Parts, cost, max int64, p *calendar.Period) Limit {
+	return Limit{Rule: r, Cost: cost, Max: max, period: p, Key: Key{parts}}
+}

@@ -42,7 +42,7 @@ func TestSuggest(t *testing.T) {
 func TestLikelyOption(t *testing.T) {
 	for written, want := range map[string]string{
 		"limit": "max", "Limit": "max", "requests": "max", "per": "window", "interval": "window", "keys": "key", "widnow": "window",
-		"on_failure": "fail", "timeout": "wait", "weight": "cost", "exclude": "except", "msg": "message", "frobnicate": "",
+		"on_failure": "fail", "timeout": "wait", "tokens": "cost", "exclude": "except", "msg": "message", "frobnicate": "",
 	} {
 		if got := likelyOption(written); got != want {
 			t.Errorf("%q probably means %q, want %q", written, got, want)
