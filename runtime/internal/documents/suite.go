@@ -62,6 +62,16 @@ func RunSome(t *testing.T, start func(t *testing.T) Subject) {
 	run(t, Rules(), effort.Choose(effort.ChooseMore(36, 12), 1), start)
 }
 
+// RunSeldom is RunSome, with one in 4 of the tests in a full run that is not one of [effort.All]. It is for
+// subjects that cost minutes, and prove nothing about Redis.
+func RunSeldom(t *testing.T, start func(t *testing.T) Subject) {
+	every := effort.Choose(effort.ChooseMore(36, 12), 4)
+	if effort.All() {
+		every = 1
+	}
+	run(t, Rules(), every, start)
+}
+
 // run runs one of so many tests for a rule, and the one after it for the next rule.
 func run(t *testing.T, rules []runtime.Rule, every int, start func(t *testing.T) Subject) {
 	scenarios := document.Read(t, Documents(t, "store/*.txt"))

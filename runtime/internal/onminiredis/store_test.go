@@ -17,7 +17,7 @@ import (
 // TestStore moves the clock of miniredis by hand, and has it expire keys by that.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	documents.RunSome(t, func(t *testing.T) documents.Subject {
+	documents.RunSeldom(t, func(t *testing.T) documents.Subject {
 		server := miniredis.RunT(t)
 		now := time.Date(2100, time.January, 1, 0, 0, 0, 123456000, time.UTC)
 		latest := now
