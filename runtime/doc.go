@@ -1,7 +1,7 @@
 // Package runtime enforces rate limits that all processes share through Redis. The wrappers
 // that rategen generates import it. Code that has no wrapper may use it directly.
 //
-// A [Rule] declares a limit: Max events in a Window, counted by an [Algorithm]. [Rule.Limit]
+// A [Rule] declares a limit: Max events in a Window, counted by an [Algorithm]. [rule.Rule.Limit]
 // applies it to a [Key], the caller's id say, and [Limiter.Take] charges one or several such
 // limits, all or none:
 //
@@ -9,11 +9,11 @@
 //
 //	var perUser = &runtime.Rule{Name: "search", Window: time.Minute, Max: 100}
 //
-//	_, err := limiter.Take(ctx, perUser.Limit(runtime.NewKey().AddString(userID)))
+//	decision, err := limiter.Take(ctx, perUser.Limit(runtime.NewKey().AddString(userID)))
 //
 // The error is nil if and only if the call may go on. A refused call returns a
 // [*LimitedError]. [Limiter.Settle] corrects the charge when the real cost of the call is
-// known, and [Limiter.Refund] cancels it, after an error say. [Limiter.Usage] tells what is left.
+// known, and [Limiter.Refund] cancels it, after an error say: keep the [Decision] for that. [Limiter.Usage] tells what is left.
 // Most callers need no other method.
 //
 // # Guarantees of every algorithm and store
@@ -36,8 +36,9 @@
 //
 // # Failures
 //
-// When Redis is down or gives no answer in time, the rule's [FailurePolicy] decides. By default the
-// call goes on, see [FailOpen]. The Source of a [Decision] says who decided, and the log says why. After
+// When Redis is down or gives no answer in time, the [FailurePolicy] of the rule, or that of
+// [WithFailurePolicy], decides: [FailOpen], the default, lets the call pass, [FailClosed] refuses it, and
+// [FailLocal] counts in this process. What was refused before stays refused, see [WithRefusalMemory]. The Source of a [Decision] says who decided, and the log says why. After
 // repeated failures a circuit breaker opens, and calls no longer wait for the store.
 //
 // [WithReplicas] divides a limit among processes that decide alone. [WithProcessCap] bounds how
@@ -57,8 +58,9 @@
 //   - Tests: package runtime/ratetest has limiters whose time a test moves, whose answers it sets, and whose
 //     decisions it checks. A [MemoryStore] needs no server.
 //   - Who is refused: [WithObserver] takes an [observe.Observer], whose KeyRefused has the keys.
-//     Packages runtime/rateprom and runtime/rateotel make metrics of it, runtime/ratepage a page, and
-//     the command ratectl asks Redis. The log has a line a second for each rule.
+//     The command ratectl asks Redis, and runtime/ratepage has a page. Packages
+//     runtime/rateprom and runtime/rateotel count refusals by rule, and the log has at most one line a second
+//     for each rule: both have no keys.
 //   - Answers of a server to refused requests: packages runtime/ratehttp, rategrpc and rateconnect.
 //     Package runtime/wrapper says how to write an adapter for another framework.
 package runtime

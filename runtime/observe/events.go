@@ -197,7 +197,8 @@ type MemoryEvent struct {
 // runtime.WithRefusalError), redis client or store.
 type PanicEvent struct{ In string }
 
-// A KeyRefusedEvent is a key whose limit had no room for a call.
+// A KeyRefusedEvent is a key whose limit had no room for a call, or that is blocked or held. There is none
+// of calls that a failure policy refuses.
 type KeyRefusedEvent struct {
 	Rule string
 	// Key is what [rule.Key.String] returns or, for parts that are too long for a Redis key, the

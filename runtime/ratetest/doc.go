@@ -35,13 +35,12 @@
 //
 // Outside of a bubble the limiter has a clock of its own. It begins in the year 2100
 // and stands still until Advance moves it, so that a result does not depend on how
-// fast the test runs. Where the time of the machine gets in, the test fails:
+// fast the test runs. These fail the test there:
 //
-//   - A call that has to wait for its turn fails it, because nothing would wake the
-//     call. It is decided without the wait. Such a test belongs in a bubble.
-//   - A [Slow] answer cannot be scripted.
-//   - A decision that was made by another clock, and is settled or refunded here, fails
-//     it. This is so in a bubble too.
+//   - A call that has to wait for its turn. Nothing would wake it, so it is decided without the wait. Such
+//     a test belongs in a bubble.
+//   - A [Slow] answer, which cannot be scripted.
+//   - A decision that another clock has made, and that is settled or refunded here: in a bubble, too.
 //
 // # Findings
 //

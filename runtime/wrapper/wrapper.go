@@ -1,9 +1,10 @@
-// Package wrapper: code that rategen generates and adapters import it. You need not.
+// Package wrapper is what code that rategen generates and adapters import. Import it only to write an adapter.
 //
 // # Adapters
 //
-// An adapter for a framework of HTTP hands a net/http request to ratehttp.Middleware, which does all of
-// what follows, and answers a handler's error by ratehttp.Error. One for another transport
+// An adapter for an HTTP framework runs the framework's handler inside ratehttp.Middleware, which does all of
+// what follows, and passes the handler's error to ratehttp.Error. Where the framework handles errors outside
+// of that, see ratehttp.IsRefused. One for another transport
 //
 //   - calls the handler with the context of observe.WithRefusalRecorder, and keeps the refusals;
 //   - answers a request that was refused, and whose handler says nothing better, by the error of the refusal
