@@ -174,7 +174,7 @@ end
 --- charge
 --- reads before call clock clock_text cost far gone key lifetime line live max
 --- reads mine newest number oldest others param slack text window
---- sets at last mine name reset score stop
+--- sets at last line mine name reset score stop
 local last, stop = clock, clock + window
 if number and number + cost > clock then
   last = number + cost
@@ -188,7 +188,8 @@ if oldest and oldest <= clock then
 end
 if gone then
   if mine and cost <= max - live - before then
-    gone[#gone + 1], mine = mine, nil
+    call('ZREM', key, mine) -- first: the next place may have the same name
+    mine, line = nil, line - 1
   end
   if param < 0 and others > 0 then
     --- insert stand
