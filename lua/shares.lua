@@ -1,14 +1,14 @@
 -- Token bucket and leaky bucket that tenants share: calls with one key charge one bucket, each
 -- for a tenant. The last tokens are for tenants that have used less than the heaviest: one for
 -- each event that they are behind, and all of them for who has used half as much or less.
--- What is not here is as in bucket.lua.
+-- The level and the time to wait are computed as in bucket.lua.
 --
 -- KEY    a ZSET with a member for each tenant, up to 100,000, and first, at -inf, a byte that
 --        is 3 and numbers as those of bucket.lua, from when the key expires on, and BASE, in 5
 --        bytes, START and WINDOW. With a block also a byte that is 4 and the tenant, or a byte that
 --        is 5 for all of them: its score is minus the end.
 --
--- What a tenant has used decays by 1/e in a window. Its score is, if that was true at t,
+-- The use of a tenant decays by 1/e in a window. A tenant that had used so much at the time t has the score
 --   ln(used / weight) + BASE + (t - START) / WINDOW
 -- So the order of tenants does not change by time, and no score has to be renewed. (Cormode et al.,
 -- "Forward decay", ICDE 2009.) Tenants begin anew, with a BASE so high that what was used before is
@@ -99,7 +99,7 @@ end
 --- decayed
 --- reads log scale
 --- sets decayed doublings log
--- What is left of scale by the exponential of log, which is below 0 unless it is rounded.
+-- decayed becomes scale times the exponential of log. log is at most 0, but for rounding.
 local doublings = log * 1.4426950408889634 + 0.5
 doublings = doublings - doublings % 1
 log = log - doublings * 0.6931471805599453
@@ -154,7 +154,7 @@ used = last - (allowed - 1) * cost * 1000000
 --- reclaim
 --- reads at back decayed made start used window
 --- sets closing used
--- Of what a tenant has used goes back what is left of the charge.
+-- A refund takes from the tenant's use what has not decayed of the charge.
 if made >= start and used > 0 then
   local log, scale = (made - at) / window, back
   --- insert decayed

@@ -8,7 +8,7 @@ import (
 	"github.com/rategen/rategen/runtime/override"
 )
 
-// What [Core.Clear] does: Reset forgets all that is counted for a key, and its block, and Release ends its hold alone.
+// The ways of [Core.Clear]: Reset forgets everything about a key. Release ends its hold or block, and keeps its counts.
 const (
 	Reset   = "reset"
 	Release = "release"

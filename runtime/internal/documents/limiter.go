@@ -46,10 +46,10 @@ import (
 //	events KIND, log, findings, permits, leased, rules, enabled; trips to the store
 //	advance TIME, close           ends the limiter
 //
-// What begins with 3x is done three times, and # is then the number of the time, from 0 on; what
-// stands behind a semicolon is done each time, too. Limits are RULE/KEY COST FIELD=VALUE … + …. Behind them stand as NAME, by which a decision is
-// settled, and show with what of the answer is to be told: retry, reset, limit. A step that takes
-// time says how much.
+// A step that begins with 3x is done three times, with the steps behind its semicolons; # in it is the
+// number of the time, from 0 on. Limits are RULE/KEY COST FIELD=VALUE … + …. Two words may follow them:
+// as NAME names the decision, for a later settle, and show FIELD adds retry, reset or limit to the answer.
+// A step that takes time says how much.
 type program struct {
 	*testing.T
 	store     *faulty

@@ -19,7 +19,8 @@ type Events struct {
 	Log       *Lines
 	Observers []*observe.Observer
 	Witness   Witness // or nil
-	// What an observer has a function for. Decisions are also for the witness and for calls.
+	// Each says whether an observer has a function for such events. Decisions is also true if there is a
+	// witness, or an observer of calls.
 	Decisions, Keys, Shares, Calls, Settled bool
 
 	shares background.Queue[terms.Reached]
