@@ -73,6 +73,8 @@ var defects = []defect{
 		"if p.Rule.Invalid == rule.InvalidShare && p.Max > 0 {", "if p.Fail == rule.FailOpen {\n\t\treturn false, nil\n\t}\n\tif p.Rule.Invalid == rule.InvalidShare && p.Max > 0 {", "TestMemory", "20000", "share one budget|a call without a key is refused"},
 	{"a message that is dearer than a log takes at once fails", "internal/ledger/meter_limits.go",
 		"p == nil || w.Cost <= p.Most ||", "p == nil || w.Cost > 0 ||", "TestMemory", "20000", "a valid call has no other error"},
+	{"a limit in shadow mode counts parts of a message that it has no room for", "internal/ledger/meter_limits.go",
+		"if w.free && w.At == 0 {", "if w.free && w.At < 0 {", "TestMemory", "50000", "no window holds more"},
 	{"a share is compared with the mean in place of the heaviest", "internal/memstate/divided.go",
 		"k.heaviest = decayed(k.top-k.zero, k.unit)", "for _, r := range t.scores.byName {\n\t\t\tk.heaviest += decayed(r.score-k.zero, k.unit) / float64(t.scores.count())\n\t\t}", "TestMemory", "20000", "nobody is refused who has room"},
 	{"a fixed window begins anew with each event", "internal/memstate/window.go",

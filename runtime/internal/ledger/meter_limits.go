@@ -65,7 +65,8 @@ func (m *limitCharger) Most(i int) (most int64, free bool) {
 }
 
 // Take takes what is wanted. Of a limit that takes no more at once it takes one part after the
-// other, and gives them all back if one of them has no room.
+// other, and gives them all back if one of them has no room. A limit that refuses nobody counts all of
+// a cost or nothing too, and leaves the others' parts alone.
 func (m *limitCharger) Take(wants []Want, try bool) (err error) {
 	part, later := m.divide(wants)
 	if len(later) == 0 {
@@ -82,6 +83,10 @@ func (m *limitCharger) Take(wants []Want, try bool) (err error) {
 					made = append(made, Settled{Limit: w.Limit, Metered: w.Metered})
 				}
 				w.Cost = cost
+				if w.free && w.At == 0 {
+					made = m.undo(made, w.Limit)
+					later = slices.DeleteFunc(later, func(l Want) bool { return l.Limit == w.Limit })
+				}
 			}
 			if len(later) == 0 {
 				return nil
@@ -94,6 +99,20 @@ func (m *limitCharger) Take(wants []Want, try bool) (err error) {
 		}
 		part, later = m.divide(later)
 	}
+}
+
+// undo gives back what was made of a limit, and returns the rest.
+func (m *limitCharger) undo(made []Settled, limit int) (rest []Settled) {
+	var back []Settled
+	for _, s := range made {
+		if s.Limit == limit {
+			back = append(back, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	m.SettleNow(back)
+	return rest
 }
 
 // divide returns what can be taken at once of what is wanted, and what is left of that.
