@@ -33,7 +33,10 @@ func (o *oracle) idle(a *asked) {
 			continue
 		}
 		then := *a
-		then.start, then.at, then.turn = made+late, made+late, endlessTurn
+		then.start, then.at, then.turn = made+late, made+late, 0
+		if late == 0 {
+			then.turn = c.settled.turn + 1 // by then it knows of what was settled before, at the same moment too
+		}
 		if used := o.used(&then, u, r, all[0]); used+float64(u.Cost) <= float64(capacity(r, all[0].max)) && !o.otherTerms(u, r, all[0], then.at) {
 			o.wrong("who waits is woken when there is room", "#%d waits from %v to %v: at %v %.6g of %d are used of %v (%s)", a.number, a.start, a.at, then.at, used, capacity(r, all[0].max), u, ruleText(r))
 			return
@@ -41,11 +44,8 @@ func (o *oracle) idle(a *asked) {
 	}
 }
 
-// endlessTurn comes after all that has a turn.
-const endlessTurn = 1 << 62
-
 // before reports whether a call that waits for a key of another one at a time may be before it in the
-// line of its process,.
+// line of its process.
 func (o *oracle) before(a *asked, at time.Duration) bool {
 	return slices.ContainsFunc(o.asked, func(b *asked) bool {
 		return b != a && b.start <= at && b.at >= at && o.waits(b) && o.meet(a, b)
