@@ -8,7 +8,8 @@
 --        begun, 0 if that is not known, and 22 for each period before it in which something
 --        was charged, the last one first: when that began, likewise, when it ended, and how
 --        much was used. Limits without these have the same keys. They leave what follows as
---        it is, and drop it when a period begins.
+--        it is, and drop it when a period begins. Limits with these set the expiry each minute,
+--        and in place of when that was set is when the key last changed.
 -- WINDOW how long the period is, in which the client believes the clock to be.
 -- PARAM  when that ends.
 -- MORE   when the period after that ends.
@@ -56,7 +57,7 @@ end
 if set > clock - slack then
   call('SETRANGE', key, '29', bytes('>I8', used))
 else
-  call('SET', key, '\4\0\0\0\0\0\0\0' .. bytes('>I7I7I7I8', start, stop, clock, used) .. sub(state, 38), 'PX', lifetime(stop))
+  call('SET', key, '\4\0\0\0\0\0\0\0' .. bytes('>I7I7I7I8', start, stop, math.max(set, clock), used) .. sub(state, 38), 'PX', lifetime(stop))
 end
 --- refund
 --- reads at clock cost start stop used
@@ -70,111 +71,112 @@ if start and at >= start and at < stop and clock < stop then
   --- insert told shares
 end
 --- past (past)
---- reads number state sub
---- sets begun past told
-local told, begun, past = 0, 0, ''
+--- reads tells
+--- sets base begun entry epoch past told whole
+local told, begun, past, epoch, base, whole, entry = 0, nil, nil, nil, nil, nil, nil
+if tells > 0 then
+  --- insert behind
+end
+--- behind
+--- reads ledger number start state sub
+--- sets base begun entry epoch past told whole
+-- Reads what follows the count.
+told, begun, past, epoch, base, whole, entry = 0, 0, '', start, 0, 0, ledger
 if state and #state > 37 then
   told = number('>I7', state, 38)
   if #state > 44 then
     begun, past = number('>I7', state, 45), sub(state, 52)
   end
 end
---- insert read entry
+if #past > 0 then
+  local newest, began, flags, units = number('>I7I7I1I7', past, 1)
+  if newest >= began then
+    epoch, base, whole, entry, past = began, flags > 1 and -units or units, flags % 2, true, sub(past, 23)
+  end
+end
 --- over (past)
---- reads begun bytes clock keep param past start stop sub used window
---- sets begin begun kept past told
+--- reads begun bytes clock keep ledger param past start stop sub used window
+--- sets base begin begun entry epoch kept past told whole
 local begin, kept = 0, ''
 if keep > 0 then
   begin = clock < param and param - window or param
   if start then
-    --- insert keep entry
+    --- insert behind
+    --- insert entry
     kept = bytes('>I7I7I8', begun, stop, used) .. past
     begin = math.max(begin, stop)
   end
 end
-told, begun, past = 0, begin, sub(kept, 1, keep * 22)
---- insert begin entry
+told, begun, past, epoch, base, whole, entry = 0, begin, sub(kept, 1, keep * 22), nil, 0, 0, ledger
+--- entry
+--- reads base bytes entry epoch past set whole
+--- sets past
+if entry then
+  past = bytes('>I7I7I1I7', set, epoch, whole + (base < 0 and 2 or 0), math.abs(base)) .. past
+end
 --- shares (past)
 --- insert find shares
 --- write (past)
---- reads begun bytes call clock key life lifetime past set slack start stop
---- reads told used
-if set > clock - slack then
-  call('SETRANGE', key, '29', bytes('>I8', used) .. (told > 0 and bytes('>I7', told) or ''))
+--- reads bytes call clock key ledger life lifetime minute number passed set state
+--- reads stop used
+--- sets set
+if state == '' or passed > 0 or ledger and set < minute and (#state < 73 or number('>I7', state, 52) < number('>I7', state, 59)) then
+  --- insert write whole
 else
-  local behind = begun > 0 and bytes('>I7I7', told, begun) .. past or told > 0 and bytes('>I7', told) or ''
-  call('SET', key, '\4\0\0\0\0\0\0\0' .. bytes('>I7I7I7I8', start, stop, clock, used) .. behind, 'PX', lifetime(stop + life))
+  local renews = set < minute -- or nobody would, if somebody has removed the expiry
+  set = set < clock and clock or set + 1
+  call('SETRANGE', key, '22', bytes('>I7I8', set, used))
+  if renews then
+    call('PEXPIRE', key, lifetime(stop + life))
+  end
 end
+--- write whole
+--- reads begun bytes call clock entry epoch key life lifetime param past set
+--- reads start stop told used window
+--- sets begun behind epoch set
+if not past then
+  --- insert behind
+end
+set = set < clock and clock or set + 1
+if entry then
+  epoch, begun = epoch or start, begun > 0 and begun or stop == param and param - window or start
+end
+--- insert entry
+local behind = begun > 0 and bytes('>I7I7', told, begun) .. past or told > 0 and bytes('>I7', told) or ''
+call('SET', key, '\4\0\0\0\0\0\0\0' .. bytes('>I7I7I7I8', start, stop, set, used) .. behind, 'PX', lifetime(stop + life))
 --- told shares (past)
 --- insert tell shares
 --- recall (past)
---- reads begun keep number operation past stop
+--- reads base begun epoch keep ledger number operation past set stop used whole
 --- sets former
 if keep > 0 and operation == 'peek' then
+  if not past then
+    --- insert behind
+  end
   former = { begun, stop, #past / 22 }
-  --- insert recall entry
+  if ledger then
+    former = { begun, stop, #past / 22, used, set, epoch or 0, whole, base }
+  end
   for i = 1, #past, 22 do
     local n = #former
     former[n + 1], former[n + 2], former[n + 3] = number('>I7I7I8', past, i)
-    --- insert recall entry of
+    if ledger then
+      former[n + 4], former[n + 3] = number('>I1I7', past, i + 14)
+    end
   end
 end
---- read entry (ledger)
---- reads number past start sub
---- sets base entry epoch past version whole
-local version, epoch, base, whole, entry = start or 0, start, 0, 0, ''
-if #past > 0 then
-  local newest, began, flags, units = number('>I7I7I1I7', past, 1)
-  if newest >= began then
-    version, epoch, base, whole, entry, past = newest, began, flags > 1 and -units or units, flags % 2, sub(past, 1, 22), sub(past, 23)
-  end
-end
---- keep entry (ledger)
---- reads base bytes entry epoch ledger past version whole
---- sets past
-past = (ledger and bytes('>I7I7I1I7', version, epoch, whole + (base < 0 and 2 or 0), math.abs(base)) or entry) .. past
---- begin entry (ledger)
---- reads start version
---- sets base entry epoch version whole
-version, epoch, base, whole, entry = start and version or 0, nil, 0, 0, ''
---- write (ledger)
---- reads base begun bytes call clock entry epoch key ledger life lifetime param
---- reads past set slack start stop told used version whole window
---- sets begun entry epoch version
-if ledger then
-  version, epoch, begun = math.max(version + 1, clock), epoch or start, begun > 0 and begun or stop == param and param - window or start
-end
-if set > clock - slack and ledger and entry ~= '' then
-  call('SETRANGE', key, '29', bytes('>I8I7I7I7', used, told, begun, version)) -- the rest of the entry stays
-elseif set > clock - slack and not ledger then
-  call('SETRANGE', key, '29', bytes('>I8', used) .. (told > 0 and bytes('>I7', told) or ''))
-else
-  if ledger then
-    entry = bytes('>I7I7I1I7', version, epoch, whole + (base < 0 and 2 or 0), math.abs(base))
-  end
-  local behind = begun > 0 and bytes('>I7I7', told, begun) .. entry .. past or told > 0 and bytes('>I7', told) or ''
-  call('SET', key, '\4\0\0\0\0\0\0\0' .. bytes('>I7I7I7I8', start, stop, clock, used) .. behind, 'PX', lifetime(stop + life))
-end
---- recall entry (ledger)
---- reads base begun epoch ledger past stop used version whole
---- sets former
-if ledger then
-  former = { begun, stop, #past / 22, used, version, epoch or 0, whole, base }
-end
---- recall entry of (ledger)
---- reads former i ledger n number past
-if ledger then
-  former[n + 4], former[n + 3] = number('>I1I7', past, i + 14)
-end
---- renew (ledger)
---- reads at base call clock cost epoch held key used version whole
---- sets asked base charging cost delay expected held reset retry room set start
---- sets used whole
+--- renew (past)
+--- reads at base call clock cost epoch held key past used whole
+--- sets asked base charging cost delay expected held reset retry room start used
+--- sets whole
 local expected, asked, charging, room, retry, reset, delay = at, cost, false, nil, nil, nil, nil
 cost = 0
 --- insert ends
 --- insert look
-if asked == 0 and version == 0 then
+if not past then
+  --- insert behind
+end
+if asked == 0 and not reset and past == '' then
   call('UNLINK', key)
 elseif asked == 0 and reset then
   start, base, whole, used, held = clock, base - used, 1, 0, 1
@@ -182,7 +184,6 @@ elseif asked < 0 and whole == 0 and (epoch or 1) == expected then
   base, whole, used, held = base - asked, 1, math.min(used - asked, 9007199254740991), 1
 end
 if held > 0 then
-  set = 0
-  --- insert write
+  --- insert write whole
   --- insert stay
 end

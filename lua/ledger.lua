@@ -11,6 +11,8 @@
 -- An entry of calendar.lua has 22 bytes, as what is kept of a period has, and follows that; that of
 -- the present period comes first. It is told by its version, which is never below the epoch that
 -- follows: 7 bytes each, a byte that is whole, and 2 more if base is below 0, and 7 bytes of base.
+-- The version of the present count is in the place of when its expiry was set, so that a charge
+-- writes 15 bytes; its entry has an earlier one.
 -- One of reserved.lua is members of the present count: version, epoch, whole, and base or, below 0,
 -- less; and of a kept one a member "past" that begins and ends when that begins, and holds these in place of the
 -- count. So limits without a ledger have the same keys, and leave entries as they are.
@@ -23,8 +25,11 @@
 --        have used, unless the count is whole or its epoch not AT, 1 for none. The reply is 1 if
 --        it was done.
 --- ledger terms
---- sets ledger
+--- reads clock
+--- sets ledger minute
 local ledger
+-- The minute that the clock is in: a key of calendar.lua has its expiry set in each.
+local minute = clock - clock % 60000000
 --- ledger term
 --- reads keep
 --- sets keep ledger

@@ -55,8 +55,6 @@ const (
 	Block = 1 << (len(Algorithms) + 3 + iota)
 	// Past stands for past.lua. Terms have five more values then.
 	Past
-	// Ledger stands for ledger.lua, with Past.
-	Ledger
 	// Sets is above every set.
 	Sets
 )
@@ -65,8 +63,8 @@ const (
 // arguments and reply. Bit i of set says that it knows Algorithms[i], [Several]
 // that it knows more than to take calls with one limit each, [Settle], [Renew] and [Hold]
 // that it does that and nothing else, [One] that it knows no more than to take one call,
-// and [Block], [Past] and [Ledger] that it knows limits with a block, those that keep counts of
-// former periods or tell shares, and those of a ledger, beside others: Redis sets every function of a script up anew
+// and [Block] and [Past] that it knows limits with a block, those that keep counts of
+// former periods or tell shares, with or without a ledger, beside others: Redis sets every function of a script up anew
 // for each execution, so a script should know no more than it needs.
 func Take(set uint) string {
 	p := pieces{"prelude": source("prelude.lua")}
@@ -80,8 +78,6 @@ func Take(set uint) string {
 	}
 	if set&Past != 0 {
 		p.read("past.lua")
-	}
-	if set&Ledger != 0 {
 		p.read("ledger.lua")
 	}
 	switch operation {
@@ -105,7 +101,6 @@ func Take(set uint) string {
 			q["loop"] = q[loop]
 			q.choose(withBlock, set&Block != 0)
 			q.choose(withPast, set&Past != 0)
-			q.choose(withLedger, set&Ledger != 0)
 			if operation == One {
 				q["shared"] = q.expand(q["shared"])
 				return sized(set, q.expand(source("take_one.lua")))
@@ -180,8 +175,8 @@ func parse(text string) pieces {
 }
 
 // These end the name of a piece that takes the place of the one without, if there is one,
-// in scripts that know blocks, or what past.lua or ledger.lua does.
-const withBlock, withPast, withLedger = " (block)", " (past)", " (ledger)"
+// in scripts that know blocks, or what past.lua does.
+const withBlock, withPast = " (block)", " (past)"
 
 // choose settles whether the pieces whose names end so are used.
 func (p pieces) choose(ending string, used bool) {

@@ -391,27 +391,27 @@ if keep > 0 and operation == 'peek' then
     former[n + 1], former[n + 2], former[n + 3] = began + 0, ended + 0, units + 0
   end
 end
---- read entry (ledger)
+--- read entry (past)
 --- reads head start
 --- sets base epoch version whole
 local version, epoch, base, whole = head.version or start or 0, head.epoch or start, (head.base or 0) - (head.less or 0), head.whole or 0
---- lapse entry (ledger)
+--- lapse entry (past)
 --- reads found gone heads version
 --- sets version
 if gone[1] then
   version = math.max(version, found[2 * (heads + #gone)] + 0)
 end
---- keep entry (ledger)
+--- keep entry (past)
 --- reads base begun epoch format head ledger past text version whole
 if ledger or head.epoch then
   past[#past + 1] = 'past ' .. text(begun) .. ' ' .. text(begun) .. ' ' .. (whole + (base < 0 and 2 or 0)) .. text(version) .. text(epoch)
     .. format('%.0f', math.abs(base))
 end
---- begin entry (ledger)
---- reads carried found version
+--- begin entry (past)
+--- reads carried
 --- sets base epoch version whole
-version, epoch, base, whole = found[1] and version or 0, nil, carried, 0
---- write entry (ledger)
+version, epoch, base, whole = 0, nil, carried, 0
+--- write entry (past)
 --- reads base clock epoch format ledger start values version whole
 --- sets epoch version
 if ledger then
@@ -425,13 +425,13 @@ if ledger then
     values[#values + 1] = field
   end
 end
---- recall entry (ledger)
+--- recall entry (past)
 --- reads base begun epoch ledger past stop used version whole
 --- sets former
 if ledger then
   former = { begun, stop, #past, used, version, epoch or 0, whole, base }
 end
---- recall entry of (ledger)
+--- recall entry of (past)
 --- reads began ended former ledger n sub units
 --- sets began ended units
 if ledger then
@@ -440,13 +440,13 @@ if ledger then
     former[n + 4], began, ended, units = sub(units, 1, 1) + 0, sub(units, 2, 17), sub(units, 18, 33), sub(units, 34)
   end
 end
---- restore (ledger)
---- reads at base call clock cost epoch format held highest key ledger used
---- reads version whole
+--- restore (past)
+--- reads at base call clock cost epoch format found held highest key ledger
+--- reads used whole
 --- sets base forgot gone held highest open owed used whole
 if ledger and cost <= 0 then
   local name
-  if cost == 0 and version == 0 then
+  if cost == 0 and not found[1] then
     call('UNLINK', key)
   elseif cost == 0 then
     held, forgot = 1, math.max(highest, clock)
@@ -460,5 +460,5 @@ if ledger and cost <= 0 then
     --- insert write
   end
 else
---- restored (ledger)
+--- restored (past)
 end

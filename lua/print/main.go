@@ -33,7 +33,6 @@ func run(args []string, out io.Writer) error {
 	batch := flags.Bool("batch", false, "decide any number of calls")
 	block := flags.Bool("block", false, "know limits with a block")
 	past := flags.Bool("past", false, "know limits that keep former counts, or tell shares")
-	ledger := flags.Bool("ledger", false, "know limits of a ledger, with -past")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -50,9 +49,6 @@ func run(args []string, out io.Writer) error {
 	}
 	if *past {
 		set |= lua.Past
-	}
-	if *ledger {
-		set |= lua.Past | lua.Ledger
 	}
 	_, err := io.WriteString(out, lua.Take(set))
 	return err

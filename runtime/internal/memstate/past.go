@@ -120,9 +120,6 @@ func (e *entry) past(clock int64, c *terms.Charge) *terms.Past {
 	}
 	next.Begin = max(next.Begin, e.bound)
 	next.Counts = append([]terms.Count{{Begin: old.Begin, End: e.bound, Used: used, Entry: entry}}, old.Counts...)
-	if c.Ledger {
-		next.Entry.Version = entry.Version
-	}
 	next.Counts = next.Counts[:min(len(next.Counts), int(c.Keep))]
 	return next
 }

@@ -113,7 +113,7 @@ func (l *Library) Send(ctx context.Context, server rediswire.Server, executions 
 			err = explain(err)
 		}
 		e.decode(e.script.Numbers, err)
-		if e.request.set&lua.Ledger != 0 && e.op != Peek {
+		if e.request.set&lua.Past != 0 && e.op != Peek {
 			e.noteCharged()
 		}
 	}

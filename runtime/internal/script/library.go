@@ -97,7 +97,7 @@ func widen(set uint) uint {
 	const others = allAlgorithms &^ (lua.Reserved | lua.Shares)
 	all := others | set&(lua.Reserved|lua.Shares) | lua.Block
 	if set&lua.Past != 0 {
-		all |= lua.Reserved | lua.Past | set&lua.Ledger
+		all |= lua.Reserved | lua.Past
 	}
 	switch operation := set & lua.Operations; operation {
 	case lua.Settle, lua.Renew, lua.Hold:
@@ -174,9 +174,6 @@ func (l *Library) Load(ctx context.Context, server rediswire.Server, limits []te
 		}
 		if limits[i].Keep > 0 || limits[i].Tells > 0 {
 			set |= lua.Past
-		}
-		if limits[i].Ledger {
-			set |= lua.Ledger
 		}
 		for _, t := range []*text{l.text(set), l.text(set | lua.One), l.text(set | lua.Settle),
 			l.pair(set|lua.Settle, set), l.pair(set|lua.Settle, set|lua.One)} {

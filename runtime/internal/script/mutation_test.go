@@ -91,7 +91,7 @@ func scriptsOf(algorithm string) (text string) {
 		algorithms = 1 << slices.Index(lua.Algorithms[:], algorithm)
 	}
 	for _, set := range []uint{lua.Several, lua.Settle, lua.Renew, lua.Several | lua.Block, lua.Settle | lua.Block, lua.Hold | lua.Block} {
-		text += lua.Take(set|algorithms) + lua.Take(set|algorithms|lua.Past) + lua.Take(set|algorithms|lua.Past|lua.Ledger)
+		text += lua.Take(set|algorithms) + lua.Take(set|algorithms|lua.Past)
 	}
 	return text
 }

@@ -172,7 +172,6 @@ func (r *request) addTerms(now int64) (size int) {
 			keep := int64(t.Keep)
 			if t.Ledger {
 				keep *= -2
-				r.set |= lua.Ledger
 			}
 			r.numbers = append(r.numbers, keep, t.Kept(), t.Tells)
 		}
