@@ -144,10 +144,18 @@ func (l lent) KeysOf(r *Rule) *bridge.KeyGroup {
 
 func (l lent) Tenants(ctx context.Context, limit Limit, most int) ([]bridge.Tenant, int64, error) {
 	key := l.RedisKey(limit)
-	if l.redis == nil || key == "" || limit.Rule.Headroom == 0 {
+	memory := l.store.memory
+	if key == "" || limit.Rule.Headroom == 0 || l.redis == nil && memory == nil {
 		return nil, 0, nil
 	}
-	return server.Tenants(ctx, l.redis.client, key, most)
+	if l.redis != nil {
+		return server.Tenants(ctx, l.redis.client, key, most)
+	}
+	var all []bridge.Tenant
+	total := memory.states.Tenants(memory.states.Time(clock.Now()), []byte(key), most, func(name string, used float64, rest time.Duration) {
+		all = append(all, bridge.Tenant{Name: name, Used: used, Rest: rest})
+	})
+	return all, total, nil
 }
 
 func (l lent) RedisKey(limit Limit) string {

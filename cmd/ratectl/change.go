@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 	"github.com/rategen/rategen/runtime/rule"
@@ -90,30 +92,57 @@ func (c *shadowCommand) run(ctx context.Context, args []string) error {
 // An overrideSetCommand changes an override as its flags say.
 type overrideSetCommand struct {
 	editing
-	maxText, scale, mode, enabled, pattern string
-	window                                 time.Duration
+	patterned
+	maxText, burst, weight, scale, mode, enabled string
+	window                                       time.Duration
 }
 
-const patternUsage = "for the keys of a `pattern`, such as premium-* or one key, in place of the rule"
+// A patterned command may be of keys or shares of a rule.
+type patterned struct{ keys, share string }
+
+func (c *patterned) patternFlags() []cli.Flag {
+	return []cli.Flag{text(&c.keys, "keys", "for the keys of a `pattern`, such as premium-* or one key, in place of the rule"),
+		text(&c.share, "share", "for the shares of a `pattern`, such as premium-* or one share, of a rule that is divided")}
+}
+
+// target returns the rule, keys or shares that are named.
+func (c *patterned) target(given func(string) bool, rule string) (override.Target, error) {
+	t := override.Target{Rule: rule, Pattern: c.keys, Keys: given("keys"), Shares: given("share")}
+	if t.Shares {
+		t.Pattern = c.share
+	}
+	if t.Keys && t.Shares {
+		return t, usagef("-keys and -share name two targets: make two changes")
+	}
+	if t.Shares && t.Pattern == "" {
+		return t, usagef("-share is empty: a variable that is not set? Leave it out for the rule itself")
+	}
+	return t, nil
+}
 
 func (c *overrideSetCommand) about() about {
 	return about{
 		name: "override set", args: "RULE|*", short: "change a rule while programs run", needs: readsRules, min: 1, max: 1,
-		long: "Sets the given fields, and keeps the others. With -keys the override applies to a pattern: a key as ratectl keys shows it, or the beginning of keys and a *. With -scale the max is a share of the present one. A RULE that ends with * names all rules that start so, and their change is one entry of the history; * with -enabled alone switches all limits. Writes nothing that a limiter would reject. " +
+		long: "Sets the given fields, and keeps the others. With -keys the override applies to a pattern: a key as ratectl keys shows it, or the beginning of keys and a *; with -share to the -weight of shares. With -scale the max is a share of the present one. A RULE that ends with * names all rules that start so, and their change is one entry of the history; * with -enabled alone switches all limits. Writes nothing that a limiter would reject. " +
 			"Asks for confirmation before a max of 0, mode shadow and what removes a whole limit.",
-		flags: append(c.endFlags(),
+		flags: append(append(c.endFlags(), c.patternFlags()...),
 			text(&c.maxText, "max", "admit `n` in a window; 0 admits nobody"),
+			text(&c.burst, "burst", "admit `n` at once, of a bucket"),
+			text(&c.weight, "weight", "the `weight` of a share beside others, from 1 to 1,000,000"),
 			text(&c.scale, "scale", "admit a `share` of the present max, such as 50% or 200%"),
 			duration(&c.window, "window", 0, "the time that the max refers to"),
 			text(&c.mode, "mode", "enforce, soft or shadow"),
-			text(&c.enabled, "enabled", "`bool`, of which false removes the limit and true restores it"),
-			text(&c.pattern, "keys", patternUsage)),
+			text(&c.enabled, "enabled", "`bool`, of which false removes the limit and true restores it")),
 	}
 }
 
 func (c *overrideSetCommand) run(ctx context.Context, args []string) error {
-	e := override.Edit{Target: override.Target{Rule: args[0], Pattern: c.pattern, Keys: c.given("keys")}}
-	if err := c.setFields(&e); err != nil {
+	target, err := c.target(c.given, args[0])
+	e := override.Edit{Target: target}
+	if err == nil {
+		err = c.setFields(&e)
+	}
+	if err != nil {
 		return err
 	}
 	share := 0.0
@@ -139,6 +168,23 @@ func (c *overrideSetCommand) setFields(e *override.Edit) error {
 		}
 		e.Set.Max = &n
 	}
+	for name, said := range map[string]struct {
+		text string
+		most int64
+		set  **int64
+	}{"burst": {c.burst, rule.MaxCount, &e.Set.Burst}, "weight": {c.weight, rule.MaxWeight, &e.Set.Weight}} {
+		n, err := strconv.ParseInt(said.text, 10, 64)
+		if !c.given(name) {
+			continue
+		}
+		if err != nil || n < 1 || n > said.most {
+			return usagef("-%s %q: write a whole number from 1 to %d", name, said.text, said.most)
+		}
+		*said.set = &n
+	}
+	if e.Shares != (e.Set.Weight != nil) {
+		return usagef("-share and -weight go together: name the share, and its weight")
+	}
 	if c.given("window") {
 		e.Set.Window = &c.window
 	}
@@ -160,7 +206,7 @@ func (c *overrideSetCommand) setFields(e *override.Edit) error {
 		return usagef("-scale and -max both say the max: leave one out")
 	}
 	if !c.given("scale") && e.Set == (rule.KeyOverride{}) {
-		return usagef("what is to change? Say -max, -scale, -window, -mode or -enabled")
+		return usagef("what is to change? Say -max, -scale, -burst, -window, -mode or -enabled, or -weight of a -share")
 	}
 	return nil
 }
@@ -169,21 +215,25 @@ func (c *overrideSetCommand) setFields(e *override.Edit) error {
 // which has gone.
 type overrideRemoveCommand struct {
 	editing
-	only, pattern string
+	patterned
+	only string
 }
 
 func (c *overrideRemoveCommand) about() about {
 	return about{
 		name: "override rm", args: "RULE|*", short: "remove an override", needs: prints | needRedis | mayRules, min: 1, max: 1,
-		long: "Removes the override of a rule but not of its keys, or with -keys that of one pattern, or with -only some fields. Removes invalid overrides, too.",
-		flags: append(c.changeFlags(), c.yesFlag(),
-			text(&c.only, "only", "remove only these `fields`, separated by commas: max, window, mode, enabled, block, allow"),
-			text(&c.pattern, "keys", patternUsage)),
+		long: "Removes the override of a rule but not of its keys and shares, or with -keys or -share that of one pattern, or with -only some fields. Removes invalid overrides, too.",
+		flags: append(append(c.changeFlags(), c.patternFlags()...), c.yesFlag(),
+			text(&c.only, "only", "remove only these `fields`, separated by commas: max, burst, window, mode, enabled, block, allow")),
 	}
 }
 
 func (c *overrideRemoveCommand) run(ctx context.Context, args []string) error {
-	e := override.Edit{Target: override.Target{Rule: args[0], Pattern: c.pattern, Keys: c.given("keys")}, Remove: true}
+	target, err := c.target(c.given, args[0])
+	if err != nil {
+		return err
+	}
+	e := override.Edit{Target: target, Remove: true}
 	if c.given("only") {
 		e.Remove, e.Clear = false, strings.Split(c.only, ",")
 	}

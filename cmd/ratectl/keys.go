@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/rategen/rategen/internal/operate"
+	"github.com/rategen/rategen/internal/printed"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A keysCommand lists the keys of a rule, the most refused first.
@@ -20,7 +23,8 @@ type keysCommand struct {
 func (c *keysCommand) about() about {
 	return about{
 		name: "keys", args: "RULE", short: "list the callers of a rule, the most refused first", needs: judgesKeys, min: 1, max: 1,
-		long: "Walks over the database and shows what a call of each key would find, without charging it. A rule in shadow mode is shown as if it enforced its limit.",
+		long: "Walks over the database and shows what a call of each key would find, without charging it, and the shares that divide a key, those first that have used most of late." +
+			" A rule in shadow mode is shown as if it enforced its limit.",
 		flags: []cli.Flag{
 			text(&c.filter, "state", "only keys in these `states`, separated by commas: near, refused, held (since a peer has asked for it), blocked, broken (by another program), ok, off"),
 			limitFlag(&c.limit), c.nearFlag(), c.maxFlag(),
@@ -49,13 +53,47 @@ func (c *keysCommand) run(ctx context.Context, args []string) error {
 		return c.NoKeys(ctx, d)
 	}
 	c.sayDiffering(d.Name)
-	if err := printEach(&c.printer, keyHead, keys.Top, stateRow); err != nil {
+	lines := make([]keyLine, len(keys.Top))
+	for i, k := range keys.Top {
+		lines[i].State = k
+		if key, err := rule.ParseKey(k.Key); err == nil && d.Headroom != 0 {
+			if lines[i].Shares, lines[i].SharesTotal, err = operate.Tenants(ctx, c.Limiter, d.Rule, key); err != nil {
+				return err
+			}
+		}
+	}
+	if err := printKeys(&c.printer, lines); err != nil {
 		return err
 	}
 	if len(keys.Top) < keys.Matched {
 		c.logger().Printf("these are the first %d of %d keys, see -limit and -state", len(keys.Top), keys.Matched)
 	}
 	return nil
+}
+
+// A keyLine is a key, and the shares of it that have used most of late, if its rule is divided.
+type keyLine struct {
+	operate.State
+	Shares      []operate.Tenant `json:"shares,omitempty"`
+	SharesTotal int64            `json:"shares_total,omitempty"`
+}
+
+// printKeys prints keys, and a row for each of their shares below them.
+func printKeys(p *printer, lines []keyLine) error {
+	if !slices.ContainsFunc(lines, func(l keyLine) bool { return l.SharesTotal > 0 || l.Shares != nil }) || p.json() {
+		return printEach(p, keyHead, lines, func(l keyLine) []string { return stateRow(l.State) })
+	}
+	var rows [][]string
+	for _, l := range lines {
+		rows = append(rows, stateRow(l.State))
+		for _, s := range l.Shares {
+			rows = append(rows, []string{"  share " + printed.Text(s.Name), "", s.Said(), "", ""})
+		}
+		if n := l.SharesTotal - int64(len(l.Shares)); n > 0 {
+			rows = append(rows, []string{fmt.Sprintf("  and %d shares", n), "", "", "", ""})
+		}
+	}
+	return p.printTable(keyHead, rows)
 }
 
 // keyHead are the headings of keys.

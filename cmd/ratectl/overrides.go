@@ -13,6 +13,8 @@ func overrideRow(o operate.Override) []string {
 	pattern, until := "-", "-"
 	if o.Keys {
 		pattern = printed.Text(o.Pattern)
+	} else if o.Shares {
+		pattern = "share " + printed.Text(o.Pattern)
 	}
 	if !o.Until.IsZero() {
 		until = o.Until.UTC().Format(time.RFC3339)

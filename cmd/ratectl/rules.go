@@ -67,6 +67,9 @@ func (c *rulesCommand) line(d operate.Rule) ruleLine {
 	if of.Max != nil {
 		l.Max, l.MaxText = of.Max, ""
 	}
+	if of.Burst != nil {
+		l.Burst = *of.Burst
+	}
 	if of.Window != nil {
 		l.Window = operate.ShortDuration(*of.Window)
 	}

@@ -27,7 +27,7 @@ type Operator interface {
 	// empty for a rule that has neither a Prefix nor a Name.
 	RedisKey(rule.Limit) string
 	// Tenants returns who shares a limit that is divided, most of each kind: those who have used most of late first,
-	// then others who are blocked, and how many have used something. A limiter on another store than Redis has none.
+	// then others who are blocked, and how many have used something.
 	Tenants(ctx context.Context, limit rule.Limit, most int) (all []Tenant, total int64, err error)
 	// Permits returns how many permits of concurrency limits the calls of this process hold, by
 	// the name of the rule. A rule whose calls have all ended stays, at 0, unless there are more

@@ -52,7 +52,7 @@ func (c *Core) Affected(ctx context.Context, t override.Target, after override.C
 	}
 	of := func(pattern string) bool {
 		_, is := Matching(map[string]bool{t.Pattern: true}, pattern)
-		return is || !t.Keys
+		return is || !t.Keys // the keys of a rule are those of its shares
 	}
 	err = Judge(ctx, rules, of, func(_ Rule, states []State) {
 		a.Callers++
@@ -76,14 +76,18 @@ func changed(says runtime.Overrides, t override.Target, to rule.KeyOverride) run
 	}
 	says.Rules = cloned(says.Rules)
 	of := says.Rules[t.Rule]
-	if t.Keys {
-		of.Keys = cloned(of.Keys)
-		delete(of.Keys, t.Pattern)
+	if t.Keys || t.Shares {
+		patterns := &of.Keys
+		if t.Shares {
+			patterns = &of.Shares
+		}
+		*patterns = cloned(*patterns)
+		delete(*patterns, t.Pattern)
 		if to != (rule.KeyOverride{}) {
-			of.Keys[t.Pattern] = to
+			(*patterns)[t.Pattern] = to
 		}
 	} else {
-		of.Max, of.Window, of.Mode, of.Enabled = to.Max, to.Window, to.Mode, to.Enabled
+		of.Max, of.Burst, of.Window, of.Mode, of.Enabled = to.Max, to.Burst, to.Window, to.Mode, to.Enabled
 	}
 	says.Rules[t.Rule] = of
 	return says

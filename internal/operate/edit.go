@@ -23,14 +23,14 @@ type Edit struct {
 func (c *Core) Edits(ctx context.Context, e Edit) (all []override.Edit, several bool, err error) {
 	start, several := strings.CutSuffix(e.Rule, "*")
 	onlyEnabled := e.Scale == 0 && e.Set == (rule.KeyOverride{Enabled: e.Set.Enabled})
-	if e.Remove || e.Rule == override.All && (onlyEnabled || e.Keys) {
+	if e.Remove || e.Rule == override.All && (onlyEnabled || e.Keys || e.Shares) {
 		return []override.Edit{e.Edit}, false, nil
 	}
 	if !several {
 		return c.editOne(ctx, e)
 	}
-	if e.Keys {
-		return nil, true, Wrongf("-keys is for one rule: name that in place of %s", e.Rule)
+	if e.Keys || e.Shares {
+		return nil, true, Wrongf("-keys and -share are for one rule: name that in place of %s", e.Rule)
 	}
 	known := make(map[string]bool)
 	says, err := c.scaled(ctx, e)
@@ -71,8 +71,14 @@ func (c *Core) editOne(ctx context.Context, e Edit) ([]override.Edit, bool, erro
 			return nil, false, err
 		}
 	}
-	if e.Keys && e.Scale > 0 {
-		return nil, false, Wrongf("-scale is of the max of a rule: write the -max of these keys")
+	if (e.Keys || e.Shares) && e.Scale > 0 {
+		return nil, false, Wrongf("-scale is of the max of a rule: write the -max of these keys, or the -weight of these shares")
+	}
+	if e.Shares && r.Headroom == 0 {
+		return nil, false, Wrongf("rule %s divides nothing, so it has no shares: leave -share out", r.Name)
+	}
+	if e.Set.Burst != nil && !algorithm.RowOf(r.Algorithm).Is(algorithm.Drains) {
+		return nil, false, Wrongf("rule %s counts with a %v, which has no burst: leave -burst out, and set -max", r.Name, r.Algorithm)
 	}
 	says, err := c.scaled(ctx, e)
 	if err == nil {
@@ -110,7 +116,7 @@ func (r Rule) scaled(said *int64, of rule.Override, share float64) (*int64, erro
 // calls, is of a hash that nobody follows, or of a key that calls may not have.
 func (c *Core) Questions(ctx context.Context, e override.Edit, f Following) (all []string, err error) {
 	ask := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	of, whole := TargetText(e.Target), !e.Keys || e.Pattern == "" || e.Pattern == "*"
+	of, whole := TargetText(e.Target), !e.Keys && !e.Shares || e.Pattern == "" || e.Pattern == "*"
 	off := e.Set.Enabled != nil && !*e.Set.Enabled
 	switch {
 	case e.Rule == override.All && off:
@@ -150,11 +156,11 @@ func (c *Core) WithoutEffect(ctx context.Context, edits []override.Edit, done []
 		case e.Rule == override.All || after.Empty():
 		case off(says.Enabled) && i == 0:
 			c.warnf("it has no effect yet: all limits are switched off, until ratectl override rm '*'")
-		case e.Keys && !after.Block && after.Enabled == nil && off(says.Rules[e.Rule].Enabled):
+		case (e.Keys || e.Shares) && !after.Block && after.Enabled == nil && off(says.Rules[e.Rule].Enabled):
 			c.warnf("it has no effect yet: rule %[1]s is switched off, until ratectl override rm %[1]s -only enabled", e.Rule)
 		}
 		r, is := rules[e.Rule]
-		if !is || after.Max == nil || *after.Max == 0 || *after.Max >= r.AtOnce() {
+		if !is || after.Max == nil || *after.Max == 0 || after.Burst != nil || says.Rules[e.Rule].Burst != nil || *after.Max >= r.AtOnce() {
 			continue
 		}
 		window := r.Per()

@@ -152,7 +152,7 @@ func (c *Core) SelectCallers(callers []*RefusedCaller, text string) []*RefusedCa
 func InForce(entries []Override, r Rule, key *runtime.Key) (found []Override) {
 	patterns := make(map[string]bool)
 	found = slices.DeleteFunc(append([]Override{}, entries...), func(e Override) bool {
-		return e.Rule != override.All && e.Rule != r.Name || e.Ended()
+		return e.Rule != override.All && e.Rule != r.Name || e.Shares || e.Ended()
 	})
 	for _, e := range found {
 		patterns[e.Pattern] = patterns[e.Pattern] || e.Keys

@@ -22,12 +22,15 @@ type Override struct {
 // MarshalJSON has the fields that are in force of an override, and as it stands in the hash in says.
 func (o Override) MarshalJSON() ([]byte, error) {
 	v := struct {
-		Rule    string               `json:"rule"`    // * for all limits
-		Pattern *string              `json:"pattern"` // null: it is for the rule
+		Rule    string               `json:"rule"`             // * for all limits
+		Pattern *string              `json:"pattern"`          // null: it is for the rule
+		Shares  bool                 `json:"shares,omitempty"` // the pattern is of shares
 		Block   bool                 `json:"block,omitempty"`
 		Allow   bool                 `json:"allow,omitempty"`
 		Enabled *bool                `json:"enabled,omitempty"`
 		Max     *int64               `json:"max,omitempty"`
+		Burst   *int64               `json:"burst,omitempty"`
+		Weight  *int64               `json:"weight,omitempty"`
 		Window  string               `json:"window,omitempty"`
 		Mode    string               `json:"mode,omitempty"`
 		Until   time.Time            `json:"until,omitzero"`  // when all of it ends
@@ -37,7 +40,7 @@ func (o Override) MarshalJSON() ([]byte, error) {
 		Who     string               `json:"who,omitempty"` // has made it, if the history knows
 		Why     string               `json:"why,omitempty"`
 		At      time.Time            `json:"at,omitzero"`
-	}{Rule: o.Rule, Pattern: patternOf(o.Target), Block: o.Block, Allow: o.Allow, Enabled: o.Enabled, Max: o.Max, Until: o.Until, Ends: o.Ends, Ended: o.Ended(), Says: json.RawMessage(o.Change.String())}
+	}{Rule: o.Rule, Pattern: patternOf(o.Target), Block: o.Block, Allow: o.Allow, Enabled: o.Enabled, Shares: o.Shares, Max: o.Max, Burst: o.Burst, Weight: o.Weight, Until: o.Until, Ends: o.Ends, Ended: o.Ended(), Says: json.RawMessage(o.Change.String())}
 	if o.Window != nil {
 		v.Window = o.Window.String()
 	}
@@ -58,6 +61,8 @@ func (o Override) String() string {
 	of := "the rule"
 	if o.Keys {
 		of = printed.Text(o.Pattern)
+	} else if o.Shares {
+		of = "share " + printed.Text(o.Pattern)
 	} else if o.Rule == override.All {
 		of = "all limits"
 	}
@@ -70,7 +75,7 @@ func (o Override) String() string {
 
 // patternOf returns the pattern of a target, or nil if it is for a rule.
 func patternOf(t override.Target) *string {
-	if !t.Keys {
+	if !t.Keys && !t.Shares {
 		return nil
 	}
 	return &t.Pattern
@@ -89,6 +94,9 @@ func encoded(v any) ([]byte, error) {
 func TargetText(t override.Target) string {
 	if t.Rule == override.All {
 		return "all limits"
+	}
+	if t.Shares {
+		return fmt.Sprintf("share %s of rule %s", printed.Text(t.Pattern), printed.Text(t.Rule))
 	}
 	if !t.Keys && strings.HasSuffix(t.Rule, "*") {
 		return "rules " + printed.Text(t.Rule)

@@ -189,7 +189,7 @@ func (c *Core) Deciding(ctx context.Context) ([]Override, error) {
 	return c.Overrides(ctx)
 }
 
-// OwnOf returns what an override says of the rule, and not of its keys.
+// OwnOf returns what an override says of the rule, and not of its keys or shares.
 func OwnOf(o rule.Override) rule.KeyOverride {
-	return rule.KeyOverride{Enabled: o.Enabled, Max: o.Max, Window: o.Window, Mode: o.Mode}
+	return rule.KeyOverride{Enabled: o.Enabled, Max: o.Max, Burst: o.Burst, Window: o.Window, Mode: o.Mode}
 }

@@ -37,9 +37,12 @@ func Tenants(ctx context.Context, l *runtime.Limiter, r *runtime.Rule, key *runt
 	return all, total, err
 }
 
-// String says what a tenant has used.
-func (t Tenant) String() string {
-	text := fmt.Sprintf("%s, used %.3g by weight", t.Name, t.Used)
+// String names the tenant, and says what it has used.
+func (t Tenant) String() string { return t.Name + ", used " + t.Said() }
+
+// Said says what a tenant has used.
+func (t Tenant) Said() string {
+	text := fmt.Sprintf("%.3g by weight", t.Used)
 	if t.BlockedMS > 0 {
 		text += ", blocked for " + ShortDuration(time.Duration(t.BlockedMS)*time.Millisecond)
 	}

@@ -20,10 +20,10 @@ type Edit struct {
 	Set          rule.KeyOverride
 	Block, Allow bool
 	// Clear names fields that are to be removed, as they are called in the hash:
-	// max, window, mode, enabled, block and allow.
+	// max, burst, window, mode, enabled, weight, block and allow.
 	Clear []string
 	// Remove removes the whole override, also a broken one. That of a rule
-	// leaves those of its keys. A field of the hash that names no target is removed by
+	// leaves those of its keys and shares. A field of the hash that names no target is removed by
 	// its own name as the Rule.
 	Remove bool
 	// Until is when the fields of Set, Block and Allow expire. Their permanent values hold
@@ -135,10 +135,14 @@ func (e *Edit) check() error {
 		return nil
 	case t.Rule == "":
 		return errors.New("no rule is named")
-	case t.Rule == All && (t.Keys || e.Block || e.Allow || e.Set != rule.KeyOverride{Enabled: e.Set.Enabled}):
+	case t.Rule == All && (t.list() != "" || e.Block || e.Allow || e.Set != rule.KeyOverride{Enabled: e.Set.Enabled}):
 		return errors.New("* is for all limits, and says enabled only: name a rule")
 	case !t.Keys && (e.Block || e.Allow):
 		return errors.New("block and allow are for keys: a rule has max and enabled")
+	case t.Shares && e.Set != rule.KeyOverride{Weight: e.Set.Weight}:
+		return errors.New("a share has a weight alone: give the rule or its keys what is beside it")
+	case !t.Shares && e.Set.Weight != nil:
+		return errors.New("a weight is of a share: name that")
 	case e.For < 0 || e.For > 0 && (e.Endless || !e.Until.IsZero()):
 		return private.Errorf("it is to hold for %v, and Until or Endless say otherwise: say one of them", e.For)
 	case !e.Until.IsZero() && (e.Endless || e.Until.Year() > 9999):
@@ -150,7 +154,7 @@ func (e *Edit) check() error {
 		}
 	}
 	if named, err := targetOf(fieldOf(t)); err != nil || named != t { // JSON cannot hold it
-		return private.Errorf("no field can name rule %.80q, pattern %.80q: write a byte above 0x7F of a key as %%XX", t.Rule, private.Text(t.Pattern))
+		return private.Errorf("no field can name rule %.80q, pattern %.80q: write a byte above 0x7F of a key or share as %%XX", t.Rule, private.Text(t.Pattern))
 	}
 	return nil
 }
@@ -160,7 +164,7 @@ func remove(x index, fields map[string]string, t Target) (found bool) {
 	for _, p := range x.places(fields, t) {
 		found = p.remove(fields) || found
 	}
-	if _, err := targetOf(t.Rule); err != nil && !t.Keys {
+	if _, err := targetOf(t.Rule); err != nil && t.list() == "" {
 		if _, is := fields[t.Rule]; is {
 			delete(fields, t.Rule)
 			found = true

@@ -172,6 +172,9 @@ func (e *Editor) wrap(err error) error {
 
 // rank orders targets: all limits, rules, keys.
 func (t Target) rank() int {
+	if t.Shares {
+		return 3
+	}
 	if t.Keys {
 		return 2
 	}

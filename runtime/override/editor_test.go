@@ -1,6 +1,7 @@
 package override
 
 import (
+	stdcmp "cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -17,7 +18,11 @@ import (
 )
 
 func ofRule(name string) Target          { return Target{Rule: name} }
-func ofKeys(name, pattern string) Target { return Target{name, pattern, true} }
+func ofKeys(name, pattern string) Target { return Target{Rule: name, Pattern: pattern, Keys: true} }
+
+func ofShares(name, pattern string) Target {
+	return Target{Rule: name, Pattern: pattern, Shares: true}
+}
 
 func toMax(n int64) Edit { return Edit{Set: rule.KeyOverride{Max: &n}} }
 
@@ -28,10 +33,12 @@ func TestEditor(t *testing.T) {
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
 	r := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
+	b := &runtime.Rule{Name: "b", Window: time.Minute, Max: 5, Algorithm: runtime.TokenBucket, Headroom: 2}
 	soon := time.Now().Add(time.Hour).Truncate(time.Second)
 	timed := func(e Edit) Edit { e.Until = soon; return e }
 	endless := func(e Edit) Edit { e.Endless = true; return e }
 	shadow := Edit{Set: rule.KeyOverride{Mode: new(runtime.ModeShadow)}}
+	weigh := Edit{Set: rule.KeyOverride{Weight: new(int64(4))}}
 	block, allow := Edit{Block: true}, Edit{Allow: true}
 	without := func(names ...string) *Edit { return &Edit{Clear: names} }
 	until := `,"until":"` + soon.UTC().Format(time.RFC3339) + `"}`
@@ -71,6 +78,24 @@ func TestEditor(t *testing.T) {
 		"the rule ends without": {hash{"r": `{"max": 2, "keys": {"a": {"max": 1}, "b": {}}` + until}, ofKeys("r", "a"), new(endless(toMax(7))),
 			hash{"r": `{"keys":{"a":{"max":7},"b":{` + until[1:] + `},"max":2,"max_` + until[2:]}, ""},
 
+		"a burst":            {hash{"r": `{"max": 7}`}, ofRule("b"), &Edit{Set: rule.KeyOverride{Burst: new(int64(9))}}, hash{"r": `{"max": 7}`, "b": `{"burst":9}`}, ""},
+		"a share":            {hash{"r": `{"max": 7}`}, ofShares("b", "t"), &weigh, hash{"r": `{"max": 7}`, `["b","share","t"]`: `{"weight":4}`}, ""},
+		"a share for a time": {hash{`["b", "share", "t"]`: `{"weight": 2}`}, ofShares("b", "t"), new(timed(weigh)), hash{`["b", "share", "t"]`: `{` + until[1:len(until)-1] + `,"weight":4,"weight_then":2}`}, ""},
+		"a nested share":     {hash{"b": `{"shares": {"t": {"weight": 2}}}`}, ofShares("b", "t"), &weigh, hash{"b": `{"shares":{"t":{"weight":4}}}`}, ""},
+		"a key beside it":    {hash{`["b","share","t"]`: `{"weight":4}`}, ofKeys("b", "t"), new(toMax(7)), hash{`["b","share","t"]`: `{"weight":4}`, `["b","t"]`: `{"max":7}`}, ""},
+		"a share that ends with its rule": {hash{"b": `{"max": 2, "shares": {"t": {"weight": 1}}` + until}, ofRule("b"), new(endless(toMax(7))),
+			hash{"b": `{"max":7,"shares":{"t":{` + until[1:len(until)-1] + `,"weight":1}}}`}, ""},
+		"remove a share":         {hash{"b": `{"max": 2, "shares": {"t": {}, "u": {}}}`}, ofShares("b", "t"), nil, hash{"b": `{"max":2,"shares":{"u":{}}}`}, ""},
+		"remove beside shares":   {hash{"b": `{"max": 2, "shares": {"t": {}}}`}, ofRule("b"), nil, hash{"b": `{"shares":{"t":{}}}`}, ""},
+		"a max of a share":       {nil, ofShares("b", "t"), new(toMax(7)), nil, "a share has a weight alone"},
+		"a block of a share":     {nil, ofShares("b", "t"), &block, nil, "block and allow are for keys"},
+		"a weight of a rule":     {nil, ofRule("b"), &weigh, nil, "a weight is of a share"},
+		"a weight of a key":      {nil, ofKeys("b", "t"), &weigh, nil, "a weight is of a share"},
+		"a share of all":         {nil, ofShares(All, "t"), &weigh, nil, "says enabled only"},
+		"a share of no division": {nil, ofShares("r", "t"), &weigh, nil, "the rule divides nothing"},
+		"a burst of a log":       {nil, ofRule("r"), &Edit{Set: rule.KeyOverride{Burst: new(int64(9))}}, nil, "burst: a sliding-log"},
+		"a weight of 0":          {nil, ofShares("b", "t"), &Edit{Set: rule.KeyOverride{Weight: new(int64(0))}}, nil, "weight 0 is not between"},
+
 		"block a quota":     {hash{`["r","a"]`: `{"max": 7}`}, ofKeys("r", "a"), &block, hash{`["r","a"]`: `{"block":true,"max":7}`}, ""},
 		"block for a time":  {hash{`["r","a"]`: `{"max": 7}`}, ofKeys("r", "a"), new(timed(block)), hash{`["r","a"]`: `{"block":true,"block_` + until[2:len(until)-1] + `,"max":7}`}, ""},
 		"blocked anyway":    {hash{`["r","a"]`: `{"block":true}`}, ofKeys("r", "a"), new(timed(block)), hash{`["r","a"]`: `{"block":true,"block_then":true` + until}, ""},
@@ -107,7 +132,7 @@ func TestEditor(t *testing.T) {
 			for field, value := range test.before {
 				client.HSet(ctx, name, field, value)
 			}
-			editor := NewEditor(client, name, r)
+			editor := NewEditor(client, name, r, b)
 			want := test.after
 			edit := Edit{Remove: true}
 			if test.change != nil {
@@ -161,60 +186,44 @@ func TestEditorAndSource(t *testing.T) {
 		pattern := rapid.SampledFrom([]string{"", "*", "a", "a:*", "%2A", "%3A:x", `"]`, "键", "%FF"}).Draw(t, "pattern")
 		target := Target{Rule: r}
 		if field(t, "keys") {
-			target.Pattern, target.Keys = pattern, true
+			target = ofKeys(r, pattern)
+		} else if field(t, "shares") {
+			target = ofShares(r, pattern)
 		}
 		var c rule.KeyOverride
-		if field(t, "max") {
+		if target.Shares {
+			c.Weight = new(rapid.Int64Range(1, rule.MaxWeight).Draw(t, "weight"))
+		} else if field(t, "burst") {
+			c.Burst = new(rapid.Int64Range(1, rule.MaxCount).Draw(t, "burst"))
+		}
+		if !target.Shares && field(t, "max") {
 			c.Max = new(rapid.Int64Range(0, rule.MaxCount).Draw(t, "max"))
 		}
-		if field(t, "enabled") {
+		if !target.Shares && field(t, "enabled") {
 			c.Enabled = new(field(t, "on"))
 		}
-		if field(t, "window") {
+		if !target.Shares && field(t, "window") {
 			c.Window = new(time.Duration(rapid.Int64Range(int64(rule.MinWindow), int64(rule.MaxWindow)).Draw(t, "window")))
 		}
-		if c == (rule.KeyOverride{}) || field(t, "mode") {
+		if c == (rule.KeyOverride{}) || !target.Shares && field(t, "mode") {
 			c.Mode = new(rapid.SampledFrom([]runtime.Mode{runtime.ModeEnforce, runtime.ModeSoft, runtime.ModeShadow}).Draw(t, "mode"))
 		}
 		if _, err := editor.Edit(ctx, Edit{Target: target, Set: c}); err != nil {
 			t.Fatal(err)
 		}
 		entry := want.Rules[r]
-		all := ownOf(entry)
-		if target.Keys {
-			all = entry.Keys[pattern]
+		all, patterns := ownOf(entry), patternsOf(&entry, target.list())
+		if target.list() != "" {
+			all = (*patterns)[pattern]
 		}
-		for _, f := range []func(){
-			func() {
-				if c.Max != nil {
-					all.Max = c.Max
-				}
-			},
-			func() {
-				if c.Enabled != nil {
-					all.Enabled = c.Enabled
-				}
-			},
-			func() {
-				if c.Window != nil {
-					all.Window = c.Window
-				}
-			},
-			func() {
-				if c.Mode != nil {
-					all.Mode = c.Mode
-				}
-			},
-		} {
-			f()
-		}
-		if target.Keys {
-			if entry.Keys == nil {
-				entry.Keys = map[string]rule.KeyOverride{}
-			}
-			entry.Keys[pattern] = all
+		all.Max, all.Burst, all.Weight = stdcmp.Or(c.Max, all.Max), stdcmp.Or(c.Burst, all.Burst), stdcmp.Or(c.Weight, all.Weight)
+		all.Enabled, all.Window, all.Mode = stdcmp.Or(c.Enabled, all.Enabled), stdcmp.Or(c.Window, all.Window), stdcmp.Or(c.Mode, all.Mode)
+		if target.list() == "" {
+			entry = overrideOf(all, entry)
+		} else if *patterns == nil {
+			*patterns = map[string]rule.KeyOverride{pattern: all}
 		} else {
-			entry.Enabled, entry.Max, entry.Window, entry.Mode = all.Enabled, all.Max, all.Window, all.Mode
+			(*patterns)[pattern] = all
 		}
 		want.Rules[r] = entry
 		got, err := source.Overrides(ctx)
@@ -229,8 +238,10 @@ func TestEditorAndSource(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if e.Target == target && e.KeyOverride.Max != nil && *e.KeyOverride.Max != *all.Max {
-				t.Errorf("listed as %v, want max %d", e, *all.Max)
+			if e.Target == target && e.KeyOverride != all {
+				if diff := cmp.Diff(all, e.KeyOverride); diff != "" {
+					t.Errorf("listed (-want +got):\n%s", diff)
+				}
 			}
 		}
 	})

@@ -3,6 +3,7 @@ package override
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 )
@@ -15,6 +16,9 @@ type members map[string]json.RawMessage
 func fieldOf(t Target) string {
 	if t.Keys {
 		return encoded([]string{t.Rule, t.Pattern})
+	}
+	if t.Shares {
+		return encoded([]string{t.Rule, "share", t.Pattern})
 	}
 	if strings.HasPrefix(t.Rule, "[") {
 		return encoded([]string{t.Rule})
@@ -39,8 +43,13 @@ func membersOf(text []byte) (m members) {
 	return m
 }
 
-// keys returns what stands under keys.
-func (m members) keys() members { return membersOf(m["keys"]) }
+// list returns what stands under a field of patterns.
+func (m members) list(name string) members { return membersOf(m[name]) }
+
+// hasList reports whether the object has fields of patterns.
+func (m members) hasList() bool {
+	return slices.ContainsFunc(lists, func(name string) bool { return len(m.list(name)) > 0 })
+}
 
 // until returns when the object ends.
 func (m members) until() (t time.Time) {

@@ -14,20 +14,24 @@ import (
 // Which fields an override has depends on what it is for.
 const (
 	allFields  = "enabled, until"
-	ruleFields = "enabled, keys, max, mode, until, window"
-	keyFields  = "allow, block, enabled, max, mode, until, window"
+	ruleFields = "burst, enabled, keys, max, mode, shares, until, window"
+	keyFields  = "allow, block, burst, enabled, max, mode, until, window"
+
+	shareFields = "until, weight"
 )
 
 // fieldNames are the fields that have an end, in the order in which they are written.
-var fieldNames = []string{"allow", "block", "enabled", "max", "mode", "window"}
+var fieldNames = []string{"allow", "block", "burst", "enabled", "max", "mode", "weight", "window"}
 
 // settings are the fields of [Values] by their names.
 var settings = map[string]setting{
 	"allow":   flagOf(func(v *Values) *bool { return &v.Allow }),
 	"block":   flagOf(func(v *Values) *bool { return &v.Block }),
+	"burst":   settingOf((*node).integer, func(v *Values) **int64 { return &v.Burst }),
 	"enabled": settingOf((*node).boolean, func(v *Values) **bool { return &v.Enabled }),
 	"max":     settingOf((*node).integer, func(v *Values) **int64 { return &v.Max }),
 	"mode":    settingOf((*node).mode, func(v *Values) **runtime.Mode { return &v.Mode }),
+	"weight":  settingOf((*node).integer, func(v *Values) **int64 { return &v.Weight }),
 	"window":  settingOf((*node).duration, func(v *Values) **time.Duration { return &v.Window }),
 }
 
@@ -82,19 +86,27 @@ func values(v Values) members {
 	return m
 }
 
-// ownOf returns what an override says of the rule, and not of its keys.
+// ownOf returns what an override says of the rule, and not of its keys or shares.
 func ownOf(o rule.Override) rule.KeyOverride {
-	return rule.KeyOverride{Enabled: o.Enabled, Max: o.Max, Window: o.Window, Mode: o.Mode}
+	return rule.KeyOverride{Enabled: o.Enabled, Max: o.Max, Burst: o.Burst, Window: o.Window, Mode: o.Mode}
 }
 
-// overrideOf returns what is said of a rule, and of its keys.
-func overrideOf(own rule.KeyOverride, keys map[string]rule.KeyOverride) rule.Override {
-	return rule.Override{Enabled: own.Enabled, Max: own.Max, Window: own.Window, Mode: own.Mode, Keys: keys}
+// overrideOf returns what is said of a rule, and of the keys and shares of another override.
+func overrideOf(own rule.KeyOverride, o rule.Override) rule.Override {
+	return rule.Override{Enabled: own.Enabled, Max: own.Max, Burst: own.Burst, Window: own.Window, Mode: own.Mode, Keys: o.Keys, Shares: o.Shares}
+}
+
+// patternsOf returns where an override has those of a list.
+func patternsOf(o *rule.Override, list string) *map[string]rule.KeyOverride {
+	if list == "shares" {
+		return &o.Shares
+	}
+	return &o.Keys
 }
 
 // changeOf returns what is said of all limits, of a rule or of keys, and the end of
-// all that is said. It calls keys with the field of this name.
-func changeOf(n *node, known string, keys func(*node) error) (c Change, until time.Time, err error) {
+// all that is said. It calls patterns with the fields of lists.
+func changeOf(n *node, known string, patterns func(*node) error) (c Change, until time.Time, err error) {
 	if err := n.want(object, "an object", `{"max": 10, "window": "5s"}`); err != nil {
 		return c, until, err
 	}
@@ -116,8 +128,8 @@ func changeOf(n *node, known string, keys func(*node) error) (c Change, until ti
 			err = settings[name].read(f, &c.Then)
 		case name == "until":
 			until, err = f.time()
-		case name == "keys":
-			err = keys(f)
+		case slices.Contains(lists, name):
+			err = patterns(f)
 		default:
 			err = settings[name].read(f, &c.Values)
 		}
@@ -149,7 +161,9 @@ func hint(known string) string {
 	case allFields:
 		return "; a max, mode or window belongs to a rule's own name"
 	case ruleFields:
-		return ", and max_until, max_then and so on; block and allow are for keys"
+		return ", and max_until, max_then and so on; block and allow are for keys, and weight is for shares"
+	case shareFields:
+		return ", and weight_until, weight_then"
 	}
 	return ", and max_until, max_then and so on"
 }

@@ -15,16 +15,16 @@ import (
 
 // parseHash returns what the fields of a hash say.
 func parseHash(fields map[string]string) (reading, error) {
-	p := hashParser{rules: make(map[string]rule.Override), known: make(map[string]Change)}
+	p := hashParser{rules: make(map[string]rule.Override), known: make(map[[2]string]Change), patterns: make(map[Target]map[string]rule.KeyOverride)}
 	for i, field := range slices.Sorted(maps.Keys(fields)) {
 		if err := p.field(field, fields[field]); err != nil {
 			return reading{}, inField(field, i+1, len(fields), err)
 		}
 	}
-	for r, keys := range p.keys {
-		of := p.rules[r]
-		of.Keys = keys
-		p.rules[r] = of
+	for t, patterns := range p.patterns {
+		of := p.rules[t.Rule]
+		*patternsOf(&of, t.list()) = patterns
+		p.rules[t.Rule] = of
 	}
 	if len(p.rules) > maxRules {
 		return reading{}, private.Errorf("%d rules, the most is %d", len(p.rules), maxRules)
@@ -36,9 +36,9 @@ func parseHash(fields map[string]string) (reading, error) {
 // A hashParser knows what the fields so far say.
 type hashParser struct {
 	reading
-	rules map[string]rule.Override
-	keys  map[string]map[string]rule.KeyOverride // of rules
-	known map[string]Change                      // of keys, by their texts: many are the same
+	rules    map[string]rule.Override
+	patterns map[Target]map[string]rule.KeyOverride // of rules, without the Pattern
+	known    map[[2]string]Change                   // of patterns, by their lists and texts: many are the same
 }
 
 func (p *hashParser) field(field, value string) error {
@@ -46,13 +46,13 @@ func (p *hashParser) field(field, value string) error {
 	if err != nil {
 		return err
 	}
-	if target.Keys {
-		c, err := p.keyChange(value)
+	if target.list() != "" {
+		c, err := p.patternChange(target, value)
 		if err != nil {
 			return err
 		}
 		p.addExpiry(timed{target: target, change: c})
-		return p.add(target.Rule, target.Pattern, c.At(time.Time{}))
+		return p.add(target, c.At(time.Time{}))
 	}
 	n, err := parseJSON([]byte(value))
 	if err != nil {
@@ -73,45 +73,47 @@ func (p *hashParser) field(field, value string) error {
 		return err
 	}
 	p.rules[rule] = of
-	for key, of := range of.Keys {
-		if err := p.add(rule, key, of); err != nil {
-			return err
+	for _, list := range lists {
+		for pattern, one := range *patternsOf(&of, list) {
+			if err := p.add(targetIn(rule, list, pattern), one); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (p *hashParser) keyChange(value string) (Change, error) {
-	if c, is := p.known[value]; is {
+func (p *hashParser) patternChange(of Target, value string) (Change, error) {
+	if c, is := p.known[[2]string{of.list(), value}]; is {
 		return c, nil
 	}
 	n, err := parseJSON([]byte(value))
 	if err != nil {
 		return Change{}, err
 	}
-	c, err := keyChangeOf(n)
+	c, _, err := changeOf(n, of.known(), nil)
 	if err == nil {
-		p.known[value] = c
+		p.known[[2]string{of.list(), value}] = c
 	}
 	return c, err
 }
 
-func (p *hashParser) add(r, key string, of rule.KeyOverride) error {
-	keys := p.keys[r]
-	if _, twice := keys[key]; twice {
-		return private.Errorf("key %.80q of rule %.80q comes twice: leave one out", private.Text(key), r)
+func (p *hashParser) add(t Target, of rule.KeyOverride) error {
+	pattern, list := t.Pattern, t.list()
+	t.Pattern = ""
+	patterns := p.patterns[t]
+	if _, twice := patterns[pattern]; twice {
+		return private.Errorf("%s %.80q of rule %.80q comes twice: leave one out", list[:len(list)-1], private.Text(pattern), t.Rule)
 	}
-	if keys == nil {
-		if keys = make(map[string]rule.KeyOverride); p.keys == nil {
-			p.keys = make(map[string]map[string]rule.KeyOverride)
-		}
-		p.keys[r] = keys
+	if patterns == nil {
+		patterns = make(map[string]rule.KeyOverride)
+		p.patterns[t] = patterns
 	}
-	keys[key] = of
+	patterns[pattern] = of
 	return nil
 }
 
-var errField = errors.New(`a field that starts with [ is a list in JSON: write ["rule", "key"], or ["rule"] for a rule whose name starts so`)
+var errField = errors.New(`a field that starts with [ is a list in JSON: write ["rule", "key"], ["rule", "share", "tenant"], or ["rule"] for a rule whose name starts so`)
 
 // inField returns an error with the field that it is in, or the number of the field
 // when all are in order, if its name is private.
@@ -137,7 +139,7 @@ func targetOf(field string) (Target, error) {
 	}
 	var parts []*string // nil: null
 	if !utf8.ValidString(field) || json.Unmarshal([]byte(field), &parts) != nil ||
-		len(parts) < 1 || len(parts) > 2 || slices.Contains(parts, nil) {
+		len(parts) < 1 || len(parts) > 3 || slices.Contains(parts, nil) || len(parts) == 3 && *parts[1] != "share" {
 		return Target{}, errField
 	}
 	if *parts[0] == All {
@@ -146,5 +148,6 @@ func targetOf(field string) (Target, error) {
 	if len(parts) == 1 {
 		return Target{Rule: *parts[0]}, nil
 	}
-	return Target{*parts[0], *parts[1], true}, nil
+	last := len(parts) - 1
+	return Target{*parts[0], *parts[last], last == 1, last == 2}, nil
 }

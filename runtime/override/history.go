@@ -95,6 +95,7 @@ type stored struct {
 	Why     string       `json:"why,omitempty"`
 	Rule    string       `json:"rule"`
 	Pattern *string      `json:"pattern,omitempty"`
+	Shares  bool         `json:"shares,omitempty"` // it is of shares
 	Undoes  int64        `json:"undoes,omitempty"`
 	Did     string       `json:"did,omitempty"`
 	Was     string       `json:"was,omitempty"`    // before that
@@ -107,8 +108,8 @@ func storedOf(r *Record) string {
 	if r.Did != "" {
 		s.Was = r.Before
 	}
-	if r.Keys {
-		s.Pattern = &r.Pattern
+	if r.list() != "" {
+		s.Pattern, s.Shares = &r.Pattern, r.Shares
 	}
 	return encoded(s)
 }
@@ -121,7 +122,7 @@ func recordOf(text string) (r Record, err error) {
 	}
 	r = Record{ID: s.ID, At: s.At, Who: s.Who, Why: s.Why, Target: Target{Rule: s.Rule}, Undoes: s.Undoes, Did: s.Did, changes: s.Fields}
 	if s.Pattern != nil {
-		r.Pattern, r.Keys = *s.Pattern, true
+		r.Pattern, r.Keys, r.Shares = *s.Pattern, !s.Shares, s.Shares
 	}
 	before, after := r.side(0), r.side(1)
 	r.Before, r.After = textAt(before, indexOf(before).place(before, r.Target)), textAt(after, indexOf(after).place(after, r.Target))
@@ -149,9 +150,11 @@ func (r *Record) side(side int) map[string]string {
 func textAt(fields map[string]string, p place) string {
 	whole := membersOf([]byte(fields[p.field]))
 	if p.nested {
-		return string(whole.keys()[p.target.Pattern])
+		return string(whole.list(p.target.list())[p.target.Pattern])
 	}
-	delete(whole, "keys")
+	for _, list := range lists {
+		delete(whole, list)
+	}
 	if len(whole) > 0 {
 		return encoded(whole)
 	}

@@ -31,9 +31,10 @@ var withKeys = runtime.Overrides{Rules: map[string]rule.Override{
 		"tenant-7":  {Enabled: new(false)},
 	}},
 	"b": {Keys: map[string]rule.KeyOverride{"": {Max: new(int64(0))}, "x:*": {}}},
+	"c": {Burst: new(int64(20)), Shares: map[string]rule.KeyOverride{"premium-*": {Weight: new(int64(4))}, "x": {}}},
 }}
 
-// A file and a hash say the same of keys.
+// A file and a hash say the same of keys and shares.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, text string }{
@@ -47,10 +48,11 @@ rules:
         enabled: false
   b:
     keys: {"": {max: 0}, "x:*": {}}
+  c: {burst: 20, shares: {premium-*: {weight: 4}, x: {}}}
 `},
 		{"a.json", `{"rules": {
 			"a": {"max": 10, "keys": {"premium-*": {"max": 1000, "window": "5s", "mode": "shadow"}, "tenant-7": {"enabled": false}}},
-			"b": {"keys": {"": {"max": 0}, "x:*": {}}}}}`},
+			"b": {"keys": {"": {"max": 0}, "x:*": {}}}, "c": {"burst": 20, "shares": {"premium-*": {"weight": 4}, "x": {}}}}}`},
 	} {
 		got, err := said(parseFile(test.name, []byte(test.text)))
 		if diff := cmp.Diff(withKeys, got); err != nil || diff != "" {
@@ -61,10 +63,11 @@ rules:
 		"one by one": {
 			"a": `{"max": 10}`, `["a", "premium-*"]`: `{"max": 1000, "window": "5s", "mode": "shadow"}`,
 			`["a","tenant-7"]`: `{"enabled": false}`, `["b",""]`: `{"max": 0}`, `[ "b" , "x:*" ]`: `{}`,
+			"c": `{"burst": 20}`, `["c", "share", "premium-*"]`: `{"weight": 4}`, `["c","share","x"]`: `{}`,
 		},
 		"with the rule": {
 			`["a"]`: `{"max": 10, "keys": {"tenant-7": {"enabled": false}}}`,
-			"b":     `{"keys": {"": {"max": 0}, "x:*": {}}}`, `["a", "premium-*"]`: `{"max": 1000, "window": "5s", "mode": "shadow"}`,
+			"b":     `{"keys": {"": {"max": 0}, "x:*": {}}}`, "c": `{"burst": 20, "shares": {"premium-*": {"weight": 4}}}`, `["c","share","x"]`: `{}`, `["a", "premium-*"]`: `{"max": 1000, "window": "5s", "mode": "shadow"}`,
 		},
 	} {
 		got, err := said(parseHash(fields))
@@ -77,7 +80,7 @@ rules:
 func TestKeysErrors(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, text, want string }{
-		{"a.yaml", "rules: {r: {keys: {k: {keys: {}}}}}", `rule "r": key "k": line 1: unknown field "keys": there are allow, block, enabled, max, mode, until, window, and max_until, max_then and so on`},
+		{"a.yaml", "rules: {r: {keys: {k: {keys: {}}}}}", `rule "r": key "k": line 1: unknown field "keys": there are allow, block, burst, enabled, max, mode, until, window, and max_until, max_then and so on`},
 		{"a.yaml", "rules:\n  r:\n    keys:\n      k: {max: x}\n", `rule "r": key "k": line 4: max is text`},
 		{"a.json", `{"rules": {"r": {"keys": {"k": {}, "k": {}}}}}`, `field "k" comes twice`},
 		{"a.json", `{"rules": {"r": {"keys": ["k"]}}}`, `keys is a list: write an object such as {"premium-*": {"max": 1000}}`},
@@ -98,13 +101,17 @@ func TestKeysErrors(t *testing.T) {
 		{`["a"]x`, `{}`, remedy},
 		{"[\"a\",\"\xff\"]", `{}`, remedy},
 		{`["*","k"]`, `{}`, "the rule is *: name one"},
+		{`["r","share"]`, `{"weight": 1}`, `unknown field "weight"`},
+		{`["r","shares","k"]`, `{"weight": 1}`, remedy},
+		{`["r","share","k"]`, `{"max": 1}`, `unknown field "max"`},
+		{`["r", "share","k"]`, `{}`, `share "k" of rule "r" comes twice: leave one out`}, // beside ["r","share","k"]
 		{`["r", "k"]`, `{}`, `key "k" of rule "r" comes twice: leave one out`}, // beside ["r","k"]
 		{`["r"]`, `{}`, `rule "r" comes twice: leave one out`},                 // beside r
 		{`["r","l"]`, `{"keys": {}}`, `unknown field "keys"`},
 		{`["r","l"]`, `{"max": "1"}`, "max is text"},
 		{`["r","l"]`, `max`, "not JSON"},
 	} {
-		fields := map[string]string{"r": `{}`, `["r","k"]`: `{}`, test.field: test.value}
+		fields := map[string]string{"r": `{}`, `["r","k"]`: `{}`, `["r","share","k"]`: `{}`, test.field: test.value}
 		if o, err := said(parseHash(fields)); err == nil || !strings.Contains(err.Error(), test.want) || o.Rules != nil {
 			t.Errorf("%s: got %+v, %v, want %q", test.field, o, err, test.want)
 		}
@@ -129,7 +136,11 @@ func TestFieldOfHostileNames(t *testing.T) {
 			}
 			target := Target{Rule: want[0]}
 			if n == 2 {
-				target.Pattern, target.Keys = want[1], true
+				target = ofKeys(want[0], want[1])
+				shares := ofShares(want[0], want[1])
+				if got, err := targetOf(fieldOf(shares)); err != nil || got != shares {
+					t.Errorf("got %+v, %v, want %+v", got, err, shares)
+				}
 			}
 			for _, field := range []string{string(field), fieldOf(target)} {
 				if got, err := targetOf(field); err != nil || got != target {

@@ -55,7 +55,7 @@ func (c Change) with(e Edit) Change {
 }
 
 // put writes the change into an object, in place of the one there. An end that all
-// fields have is written once, unless keys stand in the object, which it would end
+// fields have is written once, unless patterns stand in the object, which it would end
 // too.
 func (c Change) put(m members) {
 	delete(m, "until")
@@ -65,7 +65,7 @@ func (c Change) put(m members) {
 		delete(m, name+thenPart)
 	}
 	said, then := values(c.Values), values(c.Then)
-	once := m["keys"] == nil && len(c.Ends) == 0
+	once := !m.hasList() && len(c.Ends) == 0
 	for name, value := range said {
 		m[name] = value
 		end := c.End(name)
@@ -87,29 +87,32 @@ func timeText(t time.Time) json.RawMessage {
 	return json.RawMessage(encoded(t.UTC().Format(time.RFC3339Nano)))
 }
 
-// separateExpiry gives the keys in a rule's object ends of their own, in place of the one that
-// they share with the rule. Keys whose end has come are gone.
+// separateExpiry gives the patterns in a rule's object ends of their own, in place of the one that
+// they share with the rule. Those whose end has come are gone.
 func (m members) separateExpiry(now time.Time) {
-	end, keys := m.until(), m.keys()
-	if end.IsZero() || len(keys) == 0 {
+	end := m.until()
+	if end.IsZero() || !m.hasList() {
 		return
 	}
 	own, _, _ := changeOfText(m, ruleFields)
-	for pattern := range keys {
-		one := membersOf(keys[pattern])
-		c, _, err := changeOfText(one, keyFields)
-		if err != nil {
-			continue // the hash is wrong, and is not written
+	for _, list := range lists {
+		patterns := m.list(list)
+		for pattern := range patterns {
+			one := membersOf(patterns[pattern])
+			c, _, err := changeOfText(one, targetIn("", list, "").known())
+			if err != nil {
+				continue // the hash is wrong, and is not written
+			}
+			c.within(end).put(one)
+			if c.Empty() {
+				one["until"] = timeText(end)
+			}
+			patterns[pattern] = json.RawMessage(encoded(one))
 		}
-		c.within(end).put(one)
-		if c.Empty() {
-			one["until"] = timeText(end)
+		m[list] = json.RawMessage(encoded(patterns))
+		if expired(end, now) || len(patterns) == 0 {
+			delete(m, list)
 		}
-		keys[pattern] = json.RawMessage(encoded(one))
-	}
-	m["keys"] = json.RawMessage(encoded(keys))
-	if expired(end, now) {
-		delete(m, "keys")
 	}
 	own.left(now).put(m)
 }

@@ -1,6 +1,6 @@
 // Package override reads overrides for a limiter from a file, or from a hash in
-// Redis. They switch limits off and change their max, window and mode
-// while the program runs.
+// Redis. They switch limits off and change their max, burst, window and mode, and the weights of
+// shares, while the program runs.
 //
 //	limiter := runtime.New(store, runtime.WithOverrides(override.File("/etc/limits.yaml"), 0))
 //	defer limiter.Close()
@@ -37,11 +37,20 @@
 // other fields and its rule say; allow removes the limit. The other fields of the key
 // hold again when these have expired.
 //
+// The field shares has the weights of single shares of a rule that is divided, by patterns too:
+//
+//	rules:
+//	  llm.Client.Complete:
+//	    burst: 200
+//	    shares:
+//	      "premium-*": {weight: 4}
+//
 // In Redis a field of the hash is a rule, and its value an object in JSON. A
-// field that is a list in JSON is a rule and a pattern:
+// field that is a list in JSON is a rule and a pattern, of keys or of shares:
 //
 //	HSET limits orders.Service.Create '{"max": 10, "window": "5s"}'
 //	HSET limits '["orders.Service.Create", "premium-*"]' '{"max": 1000}'
+//	HSET limits '["llm.Client.Complete", "share", "premium-*"]' '{"weight": 4}'
 //	HSET limits '*' '{"enabled": false}'
 //
 // The field * is for all limits, and has only "enabled" and its expiry. A rule whose name
@@ -110,51 +119,50 @@ func (r *reading) rules(n *node) (map[string]rule.Override, error) {
 
 // override returns what is said of one rule, and of its keys.
 func (r *reading) override(n *node, declared string) (rule.Override, error) {
-	var keys map[string]Change
+	said := make(map[string]map[string]Change)
 	c, until, err := changeOf(n, ruleFields, func(f *node) (err error) {
-		keys, err = keysOf(f)
+		said[f.name], err = patternChanges(f)
 		return err
 	})
 	if err != nil {
 		return rule.Override{}, err
 	}
 	r.addExpiry(timed{target: Target{Rule: declared}, change: c})
-	of := overrideOf(c.At(time.Time{}), nil)
-	if keys != nil {
-		of.Keys = make(map[string]rule.KeyOverride, len(keys))
-	}
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		c := keys[key]
-		if !until.IsZero() && c.Then != (Values{}) {
-			return rule.Override{}, private.Errorf("key %.80q: what holds then cannot end with the until of the rule: give the key ends of its own", private.Text(key))
+	of := overrideOf(c.At(time.Time{}), rule.Override{})
+	for list, changes := range said {
+		into := make(map[string]rule.KeyOverride, len(changes))
+		for _, pattern := range slices.Sorted(maps.Keys(changes)) {
+			c, t := changes[pattern], targetIn(declared, list, pattern)
+			if !until.IsZero() && c.Then != (Values{}) {
+				return rule.Override{}, private.Errorf("%s %.80q: what holds then cannot end with the until of the rule: give the %[1]s ends of its own", list[:len(list)-1], private.Text(pattern))
+			}
+			c = c.within(until)
+			into[pattern] = c.At(time.Time{})
+			r.addExpiry(timed{target: t, change: c})
 		}
-		c = c.within(until)
-		of.Keys[key] = c.At(time.Time{})
-		r.addExpiry(timed{target: Target{Rule: declared, Pattern: key, Keys: true}, change: c})
+		*patternsOf(&of, list) = into
 	}
 	return of, nil
 }
 
-// keysOf returns what is said of the keys of a rule.
-func keysOf(n *node) (map[string]Change, error) {
-	if err := n.want(object, "an object", `{"premium-*": {"max": 1000}}`); err != nil {
+// patternChanges returns what is said of the keys or shares of a rule.
+func patternChanges(n *node) (map[string]Change, error) {
+	of, example := targetIn("", n.name, ""), `{"premium-*": {"max": 1000}}`
+	if of.Shares {
+		example = `{"premium-*": {"weight": 4}}`
+	}
+	if err := n.want(object, "an object", example); err != nil {
 		return nil, err
 	}
-	keys := make(map[string]Change, len(n.fields))
+	changes := make(map[string]Change, len(n.fields))
 	for _, f := range n.fields {
-		c, err := keyChangeOf(f)
+		c, _, err := changeOf(f, of.known(), nil)
 		if err != nil {
-			return nil, private.Errorf("key %.80q: %w", private.Text(f.name), err)
+			return nil, private.Errorf("%s %.80q: %w", n.name[:len(n.name)-1], private.Text(f.name), err)
 		}
-		keys[f.name] = c
+		changes[f.name] = c
 	}
-	return keys, nil
-}
-
-// keyChangeOf returns what is said of one key.
-func keyChangeOf(n *node) (Change, error) {
-	c, _, err := changeOf(n, keyFields, nil)
-	return c, err
+	return changes, nil
 }
 
 // allOf returns what is said of all rules in a field of its own.

@@ -8,7 +8,7 @@ import (
 )
 
 // A place is where the override of a target stands in the hash: in a field of its
-// own, or under keys in the field of its rule.
+// own, or under keys or shares in the field of its rule.
 type place struct {
 	target Target
 	field  string
@@ -24,11 +24,13 @@ func placesIn(fields map[string]string) (places []place) {
 			continue
 		}
 		places = append(places, place{target, field, false})
-		if target.Keys {
+		if target.list() != "" {
 			continue
 		}
-		for pattern := range membersOf([]byte(value)).keys() {
-			places = append(places, place{Target{target.Rule, pattern, true}, field, true})
+		for _, list := range lists {
+			for pattern := range membersOf([]byte(value)).list(list) {
+				places = append(places, place{targetIn(target.Rule, list, pattern), field, true})
+			}
 		}
 	}
 	return places
@@ -54,11 +56,11 @@ func (i index) places(fields map[string]string, t Target) (found []place) {
 			found = append(found, place{t, field, false})
 		}
 	}
-	if !t.Keys {
+	if t.list() == "" {
 		return found
 	}
 	for _, field := range i[Target{Rule: t.Rule}] {
-		if membersOf([]byte(fields[field])).keys()[t.Pattern] != nil {
+		if membersOf([]byte(fields[field])).list(t.list())[t.Pattern] != nil {
 			found = append(found, place{t, field, true})
 		}
 	}
@@ -80,6 +82,9 @@ func (t Target) known() string {
 	if t.Keys {
 		return keyFields
 	}
+	if t.Shares {
+		return shareFields
+	}
 	if t.Rule == All {
 		return allFields
 	}
@@ -95,7 +100,7 @@ func (p place) change(fields map[string]string) (Change, error) {
 	text, end := []byte(value), time.Time{}
 	if p.nested {
 		whole := membersOf(text)
-		text, end = whole.keys()[p.target.Pattern], whole.until()
+		text, end = whole.list(p.target.list())[p.target.Pattern], whole.until()
 	}
 	n, err := parseJSON(text)
 	if err == nil {
@@ -130,10 +135,10 @@ func (p place) edit(fields map[string]string, e Edit, now time.Time) (before, af
 		into = make(members)
 	}
 	after.put(into)
-	if p.nested && whole["keys"] != nil {
-		keys := whole.keys()
-		keys[p.target.Pattern] = json.RawMessage(encoded(into))
-		whole["keys"] = json.RawMessage(encoded(keys))
+	if list := p.target.list(); p.nested && whole[list] != nil {
+		patterns := whole.list(list)
+		patterns[p.target.Pattern] = json.RawMessage(encoded(into))
+		whole[list] = json.RawMessage(encoded(patterns))
 	} else if p.nested { // they have ended with their rule
 		fields[fieldOf(p.target)] = encoded(into)
 	}
@@ -145,22 +150,22 @@ func (p place) edit(fields map[string]string, e Edit, now time.Time) (before, af
 }
 
 // remove takes away what stands there, and reports whether something did. What
-// stands under keys stays, unless it has ended with the rest.
+// stands under keys and shares stays, unless it has ended with the rest.
 func (p place) remove(fields map[string]string) bool {
 	value, is := fields[p.field]
 	if !is {
 		return false
 	}
 	whole := membersOf([]byte(value))
-	keys := whole.keys()
 	end := whole.until()
-	if p.nested {
-		delete(keys, p.target.Pattern)
-		whole["keys"] = json.RawMessage(encoded(keys))
-		if len(keys) == 0 {
-			delete(whole, "keys")
+	if list := p.target.list(); p.nested {
+		patterns := whole.list(list)
+		delete(patterns, p.target.Pattern)
+		whole[list] = json.RawMessage(encoded(patterns))
+		if len(patterns) == 0 {
+			delete(whole, list)
 		}
-	} else if len(keys) > 0 && !expired(end, time.Now()) {
+	} else if whole.hasList() && !expired(end, time.Now()) {
 		size := len(whole)
 		for _, name := range fieldNames {
 			delete(whole, name)

@@ -47,7 +47,7 @@ func (r *reading) at(now time.Time) runtime.Overrides {
 	}
 	overrides := r.overrides
 	overrides.Rules = maps.Clone(overrides.Rules)
-	copied := make(map[string]bool) // rules whose keys are a copy
+	copied := make(map[Target]bool) // without the pattern: those whose patterns are a copy
 	last := r.timed
 	r.timed, r.next = nil, time.Time{}
 	for _, t := range last {
@@ -63,20 +63,21 @@ func (r *reading) at(now time.Time) runtime.Overrides {
 		if !known && gone {
 			continue // all that was said of it has ended
 		}
-		if !target.Keys {
-			of = overrideOf(is, of.Keys)
+		if list := target.list(); list == "" {
+			of = overrideOf(is, of)
 		} else {
-			if !copied[target.Rule] {
-				of.Keys = maps.Clone(of.Keys)
-				copied[target.Rule] = true
+			patterns, all := patternsOf(&of, list), targetIn(target.Rule, list, "")
+			if !copied[all] {
+				*patterns = maps.Clone(*patterns)
+				copied[all] = true
 			}
-			of.Keys[target.Pattern] = is
+			(*patterns)[target.Pattern] = is
 			if gone {
-				delete(of.Keys, target.Pattern)
+				delete(*patterns, target.Pattern)
 			}
 		}
 		overrides.Rules[target.Rule] = of
-		if gone && len(of.Keys) == 0 && ownOf(of) == (rule.KeyOverride{}) {
+		if gone && len(of.Keys)+len(of.Shares) == 0 && ownOf(of) == (rule.KeyOverride{}) {
 			delete(overrides.Rules, target.Rule)
 		}
 	}

@@ -103,6 +103,9 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 func (c *Call) addTenancy(o *Charge, limit *rule.Limit) error {
 	name, weight := rule.Engine.PartsOf(limit).Tenant()
 	divided := limit.Rule.Headroom != 0
+	if divided && weight != 0 {
+		weight = c.overrides.Weight(limit.Rule, name, weight)
+	}
 	switch {
 	case !divided && weight == 0:
 	case !divided:

@@ -38,7 +38,7 @@ import (
 //	hold LIMIT TIME, holdoff LIMIT TIME, release LIMIT, reset LIMIT
 //	meter NAME CALL USED …, charge NAME COST …, held NAME, close NAME COST …
 //	used NAME COST …              charges a meter until it refuses, and tells how often it did not
-//	override RULE FIELD=VALUE …   also of rule/key, and of all; override nothing ends all
+//	override RULE FIELD=VALUE …   also of rule/key, of rule share=PATTERN, and of all; override nothing ends all
 //	store fails, store answers, store is late TIME, store is late TIME back, store loses renewals, store loses answers
 //	switch on, switch off         of all limits
 //	load FACTOR                   is what scalers of rules that are adaptive say from then on
@@ -511,13 +511,19 @@ func (p *program) override(l *process, words []string) {
 	}
 	name, key, keyed := strings.Cut(words[0], "/")
 	var of rule.KeyOverride
+	var share string
 	for _, word := range words[1:] {
 		field, value, _ := strings.Cut(word, "=")
 		var r rule.Rule
 		switch field {
 		case "max":
-			n := p.number(value)
-			of.Max = &n
+			of.Max = new(p.number(value))
+		case "burst":
+			of.Burst = new(p.number(value))
+		case "weight":
+			of.Weight = new(p.number(value))
+		case "share":
+			share = value
 		case "enabled":
 			of.Enabled = new(value == "true")
 		case "mode", "window":
@@ -539,22 +545,30 @@ func (p *program) override(l *process, words []string) {
 		o.Enabled = of.Enabled
 	case keyed:
 		whole := rules[name]
-		keys := map[string]rule.KeyOverride{key: of}
-		for k, before := range whole.Keys {
-			if k != key {
-				keys[k] = before
-			}
-		}
-		whole.Keys = keys
+		whole.Keys = with(whole.Keys, key, of)
+		rules[name] = whole
+	case share != "":
+		whole := rules[name]
+		whole.Shares = with(whole.Shares, share, of)
 		rules[name] = whole
 	default:
-		rules[name] = rule.Override{Max: of.Max, Window: of.Window, Mode: of.Mode, Enabled: of.Enabled, Keys: rules[name].Keys}
+		rules[name] = rule.Override{Max: of.Max, Burst: of.Burst, Window: of.Window, Mode: of.Mode, Enabled: of.Enabled, Keys: rules[name].Keys, Shares: rules[name].Shares}
 	}
 	l.board.mu.Lock()
 	l.board.now = o
 	l.board.mu.Unlock()
 	time.Sleep(l.every)
 	synctest.Wait()
+}
+
+// with returns patterns and one more: a limiter may be reading those before.
+func with(before map[string]rule.KeyOverride, pattern string, of rule.KeyOverride) map[string]rule.KeyOverride {
+	all := maps.Clone(before)
+	if all == nil {
+		all = make(map[string]rule.KeyOverride)
+	}
+	all[pattern] = of
+	return all
 }
 
 func (p *program) call(name string) *call {

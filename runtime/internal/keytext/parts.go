@@ -10,17 +10,15 @@ import (
 
 // Inline is how many bytes of [Parts] need no heap. Ids, addresses and tuples of them
 // fit. Parts so take a multiple of 16 bytes, which is how many are copied at a time.
-const Inline = 97
+const Inline = 102
 
 // Parts are the parts of a key, escaped and joined by colons. They are a plain value: a
 // copy grows on its own.
 type Parts struct {
-	rare   *rare  // nil as long as the parts fit inline, are valid and not empty, and there is no tenant
-	weight uint32 // of the tenant, or 0
+	rare   *rare // nil as long as the parts fit inline, are valid and not empty, and there is no tenant
 	inline [Inline]byte
 	n      uint8
 	count  uint8
-	tenant uint8 // how many bytes at the end of inline are its name
 }
 
 // A rare holds what few keys have. It is kept apart, so that the others are quick to
@@ -30,7 +28,8 @@ type rare struct {
 	spill []byte // all bytes, once they do not fit inline
 	empty bool   // a part is empty
 
-	tenant []byte // its name, if that does not fit inline
+	divided bool   // there is a tenant: its name ends inline, and then its length and weight
+	tenant  []byte // its name, if that does not fit inline
 }
 
 // emptyPart is what parts have of which one is empty, and that are like others else.
@@ -93,7 +92,7 @@ func (p *Parts) Fail(err error) { p.rare = p.withRare(err, p.spill(), p.HasEmpty
 func (p *Parts) withRare(err error, spill []byte, empty bool) *rare {
 	r := rare{err: err, spill: spill, empty: empty}
 	if p.rare != nil {
-		r.tenant = p.rare.tenant
+		r.divided, r.tenant = p.rare.divided, p.rare.tenant
 	}
 	return &r
 }
@@ -151,7 +150,7 @@ func (p *Parts) fits(n int) bool {
 	if p.rare == nil {
 		return int(p.n)+n <= Inline
 	}
-	return int(p.n)+int(p.tenant)+n <= Inline && p.rare.spill == nil
+	return int(p.n)+n <= p.beforeTenant() && p.rare.spill == nil
 }
 
 // grown returns a copy of the bytes with room for n more.

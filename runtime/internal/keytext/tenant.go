@@ -1,6 +1,10 @@
 package keytext
 
-import "math"
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+)
 
 // MaxTenant is the longest name of a tenant in bytes. A longer one is cut to a hash.
 const MaxTenant = 128
@@ -8,39 +12,55 @@ const MaxTenant = 128
 // InvalidWeight is the weight of a tenant whose own is out of bounds.
 const InvalidWeight = math.MaxUint32
 
-// besideTenant is what parts have that are like others but for a tenant.
-var besideTenant = &rare{}
+// atTenant is where the length of a tenant's name stands inline, and then its weight.
+const atTenant = Inline - 5
 
-// SetTenant says for which tenant calls with the parts are, and at which weight, which is not 0. The tenant's
-// bytes stand behind those of the parts, from the end on.
+// besideTenant is what parts have that are like others but for a tenant.
+var besideTenant = &rare{divided: true}
+
+// SetTenant says for which tenant calls with the parts are, and at which weight, which is not 0. Parts
+// that leave no room for that inline are moved.
 func (p *Parts) SetTenant(t *Parts, weight uint32) {
 	name := t.Bytes()
 	if len(name) > MaxTenant {
 		name = AppendHash(nil, name)
 	}
-	p.weight, p.tenant = weight, 0
-	if p.rare == nil {
-		p.rare = besideTenant
-	}
-	r := *p.rare
+	r := rare{divided: true, err: p.Err(), spill: p.spill(), empty: p.HasEmpty() || t.HasEmpty()}
 	if r.err == nil {
 		r.err = t.Err()
 	}
-	r.empty, r.tenant = r.empty || t.HasEmpty(), nil
-	if int(p.n)+len(name) <= Inline {
-		p.tenant = uint8(copy(p.inline[Inline-len(name):], name))
-	} else {
-		r.tenant = append([]byte(nil), name...)
+	if r.spill == nil && p.n > atTenant {
+		r.spill = p.grown(0)
 	}
-	if r.err != nil || r.empty != p.rare.empty || r.tenant != nil || p.rare.tenant != nil {
+	p.inline[atTenant] = 0
+	if r.spill == nil && int(p.n)+len(name) <= atTenant {
+		p.inline[atTenant] = uint8(copy(p.inline[atTenant-len(name):], name))
+	} else {
+		r.tenant = bytes.Clone(name)
+	}
+	binary.LittleEndian.PutUint32(p.inline[atTenant+1:], weight)
+	p.rare = besideTenant
+	if r.err != nil || r.empty || r.spill != nil || r.tenant != nil {
 		p.rare = &r
 	}
 }
 
 // Tenant returns the name of the tenant, as it stands in Redis, and its weight; 0: there is none.
 func (p *Parts) Tenant() (name []byte, weight uint32) {
-	if p.rare != nil && p.rare.tenant != nil {
-		return p.rare.tenant, p.weight
+	if p.rare == nil || !p.rare.divided {
+		return nil, 0
 	}
-	return p.inline[Inline-p.tenant:], p.weight
+	name, weight = p.inline[p.beforeTenant():atTenant], binary.LittleEndian.Uint32(p.inline[atTenant+1:])
+	if p.rare.tenant != nil {
+		name = p.rare.tenant
+	}
+	return name, weight
+}
+
+// beforeTenant returns where inline the name of the tenant begins.
+func (p *Parts) beforeTenant() int {
+	if !p.rare.divided {
+		return Inline
+	}
+	return atTenant - int(p.inline[atTenant])
 }

@@ -3,6 +3,7 @@ package memstate
 import (
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -144,6 +145,36 @@ func (d *divided) write(k *standing, used float64, c *terms.Charge) {
 	} else {
 		t.scores.remove(c.Tenant)
 	}
+}
+
+// Tenants calls add with up to most tenants of a key that have used something, those who have used most first,
+// and up to most others that are blocked, and returns how many have used something.
+func (m *Map) Tenants(clock int64, key []byte, most int, add func(name string, used float64, rest time.Duration)) (total int64) {
+	s, hash := m.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.find(hash, key, clock)
+	if e == nil || e.extra == nil || e.extra.tenants == nil {
+		return 0
+	}
+	t, left := e.extra.tenants, most
+	zero := float64(t.base) + float64(max(clock, e.time)-t.start)/float64(max(1, t.window))
+	t.scores.root.down(func(r *ranked) bool {
+		end, _ := t.blocks.score([]byte(r.name))
+		add(r.name, math.Exp(r.score-zero), terms.Micros(max(0, -int64(end)-clock)))
+		left--
+		return left > 0
+	})
+	left = most
+	t.blocks.root.down(func(r *ranked) bool {
+		rest := -int64(r.score) - clock
+		if _, listed := t.scores.score([]byte(r.name)); rest > 0 && !listed && r.name != string(everybody) {
+			add(r.name, 0, terms.Micros(rest))
+			left--
+		}
+		return left > 0
+	})
+	return int64(t.scores.count())
 }
 
 // lives returns until when blocks keep the key.

@@ -45,6 +45,11 @@ func (r *ranking) last() *ranked {
 	return t
 }
 
+// down calls each with the tenants of a tree, the highest score first, as long as that returns true.
+func (r *ranked) down(each func(*ranked) bool) bool {
+	return r == nil || r.right.down(each) && each(r) && r.left.down(each)
+}
+
 // set sets the score of a tenant.
 func (r *ranking) set(name []byte, score float64) {
 	t := r.byName[string(name)]

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,8 +12,14 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// maxKeys is how many keys of a rule may have overrides.
+// maxKeys is how many keys, or shares, of a rule may have overrides.
 const maxKeys = 1_000_000
+
+// What patterns are of.
+const (
+	key   = "key"
+	share = "share"
+)
 
 // Unset is a number that a [Change] leaves as it is.
 const Unset = -1
@@ -20,9 +27,11 @@ const Unset = -1
 // A Change is what holds for a key in place of what holds for its rule.
 type Change struct {
 	Max     int64         // or Unset
+	Burst   int64         // or 0
 	Window  time.Duration // or 0
 	Mode    int8          // or Unset
 	Enabled int8          // 1 and 0 are on and off, or Unset
+	Weight  uint32        // of a share, or 0
 }
 
 // NoChange is the change that leaves all as it is.
@@ -35,6 +44,17 @@ func newChange(o rule.KeyOverride) (Change, error) {
 		if c.Max = *o.Max; c.Max < 0 || c.Max > rule.MaxAmount {
 			return c, fmt.Errorf("max %d is not between 0 and %d", c.Max, int64(rule.MaxAmount))
 		}
+	}
+	if o.Burst != nil {
+		if c.Burst = *o.Burst; c.Burst < 1 || c.Burst > rule.MaxCount {
+			return c, fmt.Errorf("burst %d is not between 1 and %d: to admit nobody set max to 0", c.Burst, int64(rule.MaxCount))
+		}
+	}
+	if o.Weight != nil {
+		if *o.Weight < 1 || *o.Weight > rule.MaxWeight {
+			return c, fmt.Errorf("weight %d is not between 1 and %d: to refuse a share give its calls a limit of their own", *o.Weight, rule.MaxWeight)
+		}
+		c.Weight = uint32(*o.Weight)
 	}
 	if o.Window != nil {
 		if c.Window = *o.Window; c.Window < rule.MinWindow || c.Window > rule.MaxWindow {
@@ -56,7 +76,7 @@ func newChange(o rule.KeyOverride) (Change, error) {
 	return c, nil
 }
 
-// KeyOverrides are the changes for the keys of one rule. They do not change, and hold as much
+// KeyOverrides are the changes for the keys of one rule, or for its shares. They do not change, and hold as much
 // memory as the patterns do and little more: patterns that change the same share it.
 type KeyOverrides struct {
 	table   keytext.Table
@@ -64,11 +84,11 @@ type KeyOverrides struct {
 	count   int      // patterns
 }
 
-// newKeyOverrides returns the changes of some patterns, and before if they are the same. The error names
-// the first, in order, that makes no sense, and begins behind the name of the rule.
-func newKeyOverrides(before *KeyOverrides, patterns map[string]rule.KeyOverride) (*KeyOverrides, error) {
+// newKeyOverrides returns the changes of some patterns of keys or shares, and before if they are the same. The
+// error names the first, in order, that makes no sense, and begins behind the name of the rule.
+func newKeyOverrides(what string, before *KeyOverrides, patterns map[string]rule.KeyOverride) (*KeyOverrides, error) {
 	if len(patterns) > maxKeys {
-		return nil, fmt.Errorf(": %d keys, the most is %d", len(patterns), maxKeys)
+		return nil, fmt.Errorf(": %d %ss, the most is %d", len(patterns), what, maxKeys)
 	}
 	if before != nil && equalPatterns(before, patterns) {
 		return before, nil
@@ -77,12 +97,18 @@ func newKeyOverrides(before *KeyOverrides, patterns map[string]rule.KeyOverride)
 	k := &KeyOverrides{count: len(names)}
 	known := make(map[Change]uint32)
 	for i, name := range names {
-		err := k.add(name, patterns[name], known)
+		o := patterns[name]
+		err := k.add(name, o, known)
+		if err == nil && what == share && o != (rule.KeyOverride{Weight: o.Weight}) {
+			err = errors.New("a share has a weight alone: give the rule or its keys what is beside it")
+		} else if err == nil && what == key && o.Weight != nil {
+			err = errors.New("a weight is of a share, and this is a key: name it under shares")
+		}
 		if err == errDuplicate {
-			return nil, private.Errorf(", key %.80q (%d of %d in order): the same as %.80q", private.Text(name), i+1,
+			return nil, private.Errorf(", %s %.80q (%d of %d in order): the same as %.80q", what, private.Text(name), i+1,
 				len(names), private.Text(samePattern(names, name)))
 		} else if err != nil {
-			return nil, private.Errorf(", key %.80q (%d of %d in order): %w", private.Text(name), i+1, len(names), err)
+			return nil, private.Errorf(", %s %.80q (%d of %d in order): %w", what, private.Text(name), i+1, len(names), err)
 		}
 	}
 	k.changes = slices.Clip(k.changes)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -16,25 +17,29 @@ import (
 
 // Overrides are what a source says, in numbers.
 type Overrides struct {
-	Off   bool                     // all limits
-	Rules map[string]Change        // by the names of rules
-	Keys  map[string]*KeyOverrides // of the rules that have any
+	Off    bool                     // all limits
+	Rules  map[string]Change        // by the names of rules
+	Keys   map[string]*KeyOverrides // of the rules that have any
+	Shares map[string]*KeyOverrides // likewise
 }
 
 // NewOverrides returns the overrides that rules have by their names, enabled if that is nil. Keys that are
 // as they were are those of before. The error names the first override that fits no rule.
 func NewOverrides(enabled *bool, rules map[string]rule.Override, before *Overrides) (o Overrides, err error) {
-	o = Overrides{enabled != nil && !*enabled, make(map[string]Change, len(rules)), map[string]*KeyOverrides{}}
+	o = Overrides{enabled != nil && !*enabled, make(map[string]Change, len(rules)), map[string]*KeyOverrides{}, map[string]*KeyOverrides{}}
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		r := rules[name]
-		if o.Rules[name], err = newChange(rule.KeyOverride{Enabled: r.Enabled, Max: r.Max, Window: r.Window,
+		if o.Rules[name], err = newChange(rule.KeyOverride{Enabled: r.Enabled, Max: r.Max, Burst: r.Burst, Window: r.Window,
 			Mode: r.Mode}); err != nil {
 			return o, fmt.Errorf("override of rule %.80q: %w", name, err)
 		}
-		if len(r.Keys) == 0 {
-			continue
+		if len(r.Keys) > 0 {
+			o.Keys[name], err = newKeyOverrides(key, before.Keys[name], r.Keys)
 		}
-		if o.Keys[name], err = newKeyOverrides(before.Keys[name], r.Keys); err != nil {
+		if len(r.Shares) > 0 && err == nil {
+			o.Shares[name], err = newKeyOverrides(share, before.Shares[name], r.Shares)
+		}
+		if err != nil {
 			return o, private.Errorf("override of rule %.80q%w", name, err)
 		}
 	}
@@ -43,7 +48,7 @@ func NewOverrides(enabled *bool, rules map[string]rule.Override, before *Overrid
 
 // Equal reports whether two say the same. Keys that are equal are one, see [NewOverrides].
 func (o *Overrides) Equal(p *Overrides) bool {
-	return o.Off == p.Off && maps.Equal(o.Rules, p.Rules) && maps.Equal(o.Keys, p.Keys)
+	return o.Off == p.Off && maps.Equal(o.Rules, p.Rules) && maps.Equal(o.Keys, p.Keys) && maps.Equal(o.Shares, p.Shares)
 }
 
 // Names returns the names of the rules that are overridden, in order.
@@ -157,6 +162,17 @@ func (s *OverrideSet) Effective(declared *rule.Rule) *Effective {
 	return cmp.Or(s.rules.Find(declared), e) // another call may have been first
 }
 
+// Weight returns the weight of a share of a rule, of which a call says another.
+func (s *OverrideSet) Weight(of *rule.Rule, share []byte, said uint32) uint32 {
+	if s == nil || s.Shares[of.Name] == nil {
+		return said
+	}
+	if change, found := s.Shares[of.Name].Find(share); found {
+		return s.Shares[of.Name].changes[change].Weight
+	}
+	return said
+}
+
 // Known returns how many rules the overrides were applied to.
 func (s *OverrideSet) Known() int { return s.rules.Len() }
 
@@ -185,7 +201,7 @@ func (s *OverrideSet) Next(o Overrides) (*OverrideSet, error) {
 		name := declared.Name
 		before, was := s.Rules[name]
 		after, is := o.Rules[name]
-		if was != is || before != after || s.Keys[name] != o.Keys[name] {
+		if was != is || before != after || s.Keys[name] != o.Keys[name] || s.Shares[name] != o.Shares[name] {
 			var err error
 			if e, err = next.Apply(declared); err != nil {
 				return nil, err
@@ -210,6 +226,9 @@ func (s *OverrideSet) Apply(declared *rule.Rule) (*Effective, error) {
 	if err := e.Rule.Check(); err != nil {
 		return nil, fmt.Errorf("override: %w", err)
 	}
+	if s.Shares[declared.Name] != nil && declared.Headroom == 0 {
+		return nil, fmt.Errorf("override: %w", rule.Engine.Invalid(declared, errors.New("a share has a weight, and the rule divides nothing: give the rule a share, or remove the override")))
+	}
 	keys := s.Keys[declared.Name]
 	if keys == nil {
 		return e, nil
@@ -218,13 +237,13 @@ func (s *OverrideSet) Apply(declared *rule.Rule) (*Effective, error) {
 }
 
 // applyKeys applies the overrides of keys to a rule that has its own applied. Changes with
-// one window and mode have one rule.
+// one window, mode and burst have one rule.
 func (s *OverrideSet) applyKeys(e *Effective, keys *KeyOverrides) error {
 	rules := map[Change]*rule.Rule{}
 	e.keys = &keyEffects{keys, make([]Effective, len(keys.Changes()))}
 	for i, c := range keys.Changes() {
 		one := Effective{Max: e.Max, Off: e.Off}
-		of := Change{Max: Unset, Window: c.Window, Mode: c.Mode, Enabled: Unset}
+		of := Change{Max: Unset, Burst: c.Burst, Window: c.Window, Mode: c.Mode, Enabled: Unset}
 		if one.Rule = rules[of]; one.Rule == nil {
 			one.Rule = applyChange(e.Rule, of)
 			rules[of] = one.Rule
@@ -247,8 +266,13 @@ func (s *OverrideSet) applyKeys(e *Effective, keys *KeyOverrides) error {
 // applyChange returns a copy of a rule with a change.
 func applyChange(r *rule.Rule, c Change) *rule.Rule {
 	changed := *r
+	if c.Burst != 0 {
+		changed.Burst = c.Burst
+	}
 	if c.Max != Unset {
 		changed.Max = c.Max
+	}
+	if c.Max != Unset || c.Burst != 0 {
 		rule.Engine.FitHeadroom(&changed)
 	}
 	if c.Mode != Unset {
