@@ -105,8 +105,8 @@ func TestKeysErrors(t *testing.T) {
 		{`["r","shares","k"]`, `{"weight": 1}`, remedy},
 		{`["r","share","k"]`, `{"max": 1}`, `unknown field "max"`},
 		{`["r", "share","k"]`, `{}`, `share "k" of rule "r" comes twice: leave one out`}, // beside ["r","share","k"]
-		{`["r", "k"]`, `{}`, `key "k" of rule "r" comes twice: leave one out`}, // beside ["r","k"]
-		{`["r"]`, `{}`, `rule "r" comes twice: leave one out`},                 // beside r
+		{`["r", "k"]`, `{}`, `key "k" of rule "r" comes twice: leave one out`},           // beside ["r","k"]
+		{`["r"]`, `{}`, `rule "r" comes twice: leave one out`},                           // beside r
 		{`["r","l"]`, `{"keys": {}}`, `unknown field "keys"`},
 		{`["r","l"]`, `{"max": "1"}`, "max is text"},
 		{`["r","l"]`, `max`, "not JSON"},

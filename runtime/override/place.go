@@ -135,7 +135,8 @@ func (p place) edit(fields map[string]string, e Edit, now time.Time) (before, af
 		into = make(members)
 	}
 	after.put(into)
-	if list := p.target.list(); p.nested && whole[list] != nil {
+	list := p.target.list()
+	if p.nested && whole[list] != nil {
 		patterns := whole.list(list)
 		patterns[p.target.Pattern] = json.RawMessage(encoded(into))
 		whole[list] = json.RawMessage(encoded(patterns))
@@ -158,7 +159,8 @@ func (p place) remove(fields map[string]string) bool {
 	}
 	whole := membersOf([]byte(value))
 	end := whole.until()
-	if list := p.target.list(); p.nested {
+	list := p.target.list()
+	if p.nested {
 		patterns := whole.list(list)
 		delete(patterns, p.target.Pattern)
 		whole[list] = json.RawMessage(encoded(patterns))

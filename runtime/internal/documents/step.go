@@ -14,6 +14,7 @@ import (
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
@@ -390,6 +391,9 @@ func (t *trial) change(c *rawstore.Charge, words []string) {
 		switch name {
 		case "cost":
 			c.Cost = t.number(value)
+		case "share":
+			tenant, weight, _ := strings.Cut(value, ":")
+			c.Tenancy = terms.Tenancy{Tenant: []byte(tenant), Weight: t.number(weight)}
 		case "max":
 			c.Max = t.number(value)
 		case "wait":

@@ -90,7 +90,7 @@ func run(t *testing.T, rules []runtime.Rule, every int, start func(t *testing.T)
 				})
 			}
 			for i, test := range tests {
-				if i%every != r%every || test.skip(&rule) {
+				if i%every != r%every || rule.Headroom != 0 || test.skip(&rule) {
 					continue
 				}
 				t.Run(test.name, func(t *testing.T) {
@@ -124,15 +124,20 @@ var groups = map[string][]string{
 	"buckets":  {"token bucket", "leaky bucket"},
 }
 
-// holds reports whether a scenario is for a way of counting.
+// holds reports whether a scenario is for a way of counting. Those for shares name them: what is left to a
+// share is less than there is.
 func holds(s *document.Scenario, name string) bool {
 	among := func(names []string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return n == name || slices.Contains(groups[n], name) })
 	}
 	only, is := s.Arg("only")
+	is = is || name == Shares
 	but, _ := s.Arg("except")
 	return (!is || among(only)) && !among(but)
 }
+
+// Shares is the name of the rule that shares divide.
+const Shares = "shares"
 
 // Rules returns a rule for every way of counting, named after it.
 func Rules() []runtime.Rule {
@@ -150,6 +155,7 @@ func Rules() []runtime.Rule {
 		{Name: "leaky bucket", Algorithm: runtime.LeakyBucket},
 		{Name: "queue", Algorithm: runtime.LeakyBucket, Wait: 366 * 24 * time.Hour},
 		{Name: "concurrency", Algorithm: runtime.Concurrency},
+		{Name: Shares, Algorithm: runtime.TokenBucket, Headroom: 4},
 	}
 	for i := range rules {
 		// So long that no test on a real clock sees it move.
