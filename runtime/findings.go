@@ -50,8 +50,7 @@ func (l lent) Found() (all []bridge.Found) {
 	l.ownFindings() // by which some are over
 	for _, list := range []*findings.List{l.events.Log.Lists[0], &findings.Process} {
 		for _, f := range append(list.All(), list.Past()...) {
-			all = append(all, bridge.Found{Finding: observe.Finding{Code: f.Code, Rule: f.Rule, Detail: f.Detail, Text: f.Text, Help: f.Help, Since: f.Since},
-				Until: f.Until, Times: f.Times, Severe: f.Severe})
+			all = append(all, bridge.Found{Finding: f.Finding, Until: f.Until, Times: f.Times, Severe: f.Severe})
 		}
 	}
 	return all
@@ -59,7 +58,7 @@ func (l lent) Found() (all []bridge.Found) {
 
 func findingsOf(list *findings.List) (all []observe.Finding) {
 	for _, f := range list.All() {
-		all = append(all, observe.Finding{Code: f.Code, Rule: f.Rule, Detail: f.Detail, Text: f.Text, Help: f.Help, Since: f.Since})
+		all = append(all, f.Finding)
 	}
 	return all
 }

@@ -131,7 +131,7 @@ func New(store Store, opts ...Option) *Limiter {
 		l.events.Log.Find(report.NoStore, "", "")
 	}
 	if l.store.builtIn && l.store.memory != nil && l.plans.Replicas > 1 { // each of which admits as much as a rule does
-		l.events.Log.MemoryOfReplicas()
+		l.events.Log.Find(report.MemoryOfReplicas, "", "")
 	}
 	l.pollOverrides()
 	watched := weak.Make(l) // which a timer need not keep in memory

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"log/slog"
 	goruntime "runtime"
 	"sync"
 	"sync/atomic"
@@ -146,11 +147,13 @@ func newShardingCheck(s *RedisStore) *server.Sharding {
 		return nil
 	}
 	return &server.Sharding{
-		Client:   s.client,
-		Library:  &s.cfg.Library,
-		Again:    time.Second,
-		Sharded:  func() { s.events().Log.Alert(report.Sharded, 0) },
-		Unknown:  func(err error) { s.events().Log.ShardingUnknown(err) },
+		Client:  s.client,
+		Library: &s.cfg.Library,
+		Again:   time.Second,
+		Sharded: func() { s.events().Log.Alert(report.Sharded, 0) },
+		Unknown: func(err error) {
+			s.events().Log.Write(slog.LevelDebug, "it is not known whether a proxy shards keys", 0, slog.Any("error", err))
+		},
 		Panicked: func(value any) { s.cfg.Panicked(value) },
 	}
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -55,7 +56,8 @@ func (s *RedisStore) checkDurability(r *Rule) {
 	}
 	s.keeping.Begin(long, func(risk server.Risk) {
 		if long || risk.Evicts != "" {
-			s.events().Log.AtRisk(r.Name, risk.Evicts, risk.Unsaved)
+			s.events().Log.Find(report.BudgetAtRisk, r.Name, "", slog.String("evicts", cmp.Or(risk.Evicts, "no")),
+				slog.Bool("append_only_file", !risk.Unsaved))
 		}
 	})
 }

@@ -113,7 +113,7 @@ func (l *Limiter) found() (lines []string) {
 		if f.Fades { // as the test has scripted
 			continue
 		}
-		lines = append(lines, observe.Finding{Code: f.Code, Rule: f.Rule, Detail: f.Detail, Text: f.Text, Help: f.Help}.String())
+		lines = append(lines, f.String())
 	}
 	return slices.DeleteFunc(lines, func(line string) bool {
 		return slices.ContainsFunc(l.accepted, func(code string) bool {

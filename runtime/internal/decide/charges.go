@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -73,8 +74,8 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 	}
 	charge := Charge{Plan: p, Cost: limit.Cost, Limits: 1 << index, Max: limit.Max,
 		EmptyPart: parts.HasEmpty(), InvalidKey: parts.Err() != nil}
-	if charge.EmptyPart && !c.silent() {
-		e.Events.Log.EmptyPart(p.Declared)
+	if charge.EmptyPart && !c.silent() && e.Events.Log.First(p.Declared, report.EmptyPart) { // meant, or wrong for every call
+		e.Events.Log.Find(report.EmptyPart, p.Name, "")
 	}
 	if p.Terms.Shadow && p.Unsatisfiable(limit.Cost) {
 		if !c.silent() {
@@ -93,7 +94,7 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 	if p.Rule.Ledger == rule.LedgerOn && p.Hashes(parts.Bytes()) {
 		return e.leaveKeyOut(ctx, c, p, errUnbilled)
 	}
-	if same := c.put(charge, e.sharedKey); same != nil {
+	if same := e.put(c, charge); same != nil {
 		return e.join(same, &charge)
 	}
 	return nil
@@ -129,15 +130,17 @@ func (e *Engine) leaveOut(ctx context.Context, c *Call, p *plan.Plan, err error)
 
 // sharedKey reports that a limit in shadow mode is left out because another one has its key.
 func (e *Engine) sharedKey(shadow, other *plan.Plan) {
-	e.Events.Log.SharedKey(shadow.Declared, other.Declared)
+	if e.Events.Log.First(shadow.Declared, report.SharedKey) {
+		e.Events.Log.Find(report.SharedKey, shadow.Name, "", slog.String("other", other.Name))
+	}
 }
 
 // addInvalid reports whether a limit counts whose key is invalid. Otherwise it is left out, or
 // there is an error.
 func (e *Engine) addInvalid(ctx context.Context, c *Call, p *plan.Plan, err error) (bool, error) {
 	if p.Rule.Invalid == rule.InvalidShare && p.Max > 0 {
-		if !c.silent() {
-			e.Events.Log.InvalidKey(p.Declared, err)
+		if !c.silent() && e.Events.Log.First(p.Declared, report.InvalidKey) {
+			e.Events.Log.Find(report.InvalidKey, p.Name, "", slog.Any("error", err))
 		}
 		return true, nil
 	}
@@ -186,20 +189,19 @@ func (e *Engine) join(c, o *Charge) error {
 }
 
 // put puts a charge behind all others if its limit is in shadow mode, and else before those
-// that are. Of charges on one key there is one: a limit in shadow mode is left out, of which
-// leftOut hears with the other one. Two that enforce are one charge: it returns the one that is
-// there, and has not put in the new one.
-func (c *Call) put(charge Charge, leftOut func(shadow, other *plan.Plan)) (same *Charge) {
+// that are. Of charges on one key there is one: a limit in shadow mode is left out. Two that enforce are one
+// charge: it returns the one that is there, and has not put in the new one.
+func (e *Engine) put(c *Call, charge Charge) (same *Charge) {
 	at := 0 // behind the last charge that is not in shadow mode
 	for i := 0; i < len(c.Charges); i++ {
 		o := &c.Charges[i]
 		same := bytes.Equal(o.Key, charge.Key)
 		if same && charge.Plan.Terms.Shadow {
-			leftOut(charge.Plan, o.Plan)
+			e.sharedKey(charge.Plan, o.Plan)
 			return nil
 		}
 		if same && o.Plan.Terms.Shadow {
-			leftOut(o.Plan, charge.Plan)
+			e.sharedKey(o.Plan, charge.Plan)
 			c.Charges = slices.Delete(c.Charges, i, i+1)
 			i--
 			continue

@@ -41,7 +41,7 @@ func planOf(name string, fail rule.FailurePolicy, shadow bool) *plan.Plan {
 func callOf(plans ...*plan.Plan) *Call {
 	c := NewCall(Take)
 	for _, p := range plans {
-		c.put(Charge{Plan: p, Key: p.Whole, Cost: 1}, nil)
+		(*Engine)(nil).put(c, Charge{Plan: p, Key: p.Whole, Cost: 1})
 	}
 	c.Begin(context.Background(), 0, clock.Now())
 	return c

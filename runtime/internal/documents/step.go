@@ -2,7 +2,6 @@ package documents
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -199,10 +198,6 @@ func (t *trial) ask(verb, rest string) string {
 	for _, text := range strings.Split(rest, ", ") {
 		var call rawstore.Call
 		for _, c := range strings.Split(text, " + ") {
-			if c == "nothing" {
-				call.Err = errors.New("of an earlier use")
-				continue
-			}
 			call.Charges = append(call.Charges, t.charge(c))
 		}
 		calls = append(calls, call)
@@ -221,9 +216,6 @@ func (t *trial) ask(verb, rest string) string {
 			continue
 		}
 		var each []string
-		if len(call.Charges) == 0 {
-			each = append(each, "nothing")
-		}
 		for _, c := range call.Charges {
 			t.last = c
 			each = append(each, t.told(c, verb == "take", strings.Fields(show)))

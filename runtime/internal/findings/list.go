@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // A list has most findings that last, and remembers mostOver that are over.
@@ -23,13 +25,8 @@ const fades = time.Minute
 
 // A Finding is something that was declared and does not hold.
 type Finding struct {
-	Code   string
-	Rule   string // or empty
-	Detail string // what it is about beside the rule, or empty
-	Text   string
-	Help   string
-	Since  time.Time
-	Until  time.Time // zero: it lasts
+	observe.Finding
+	Until time.Time // zero: it lasts
 	// Times is how often it was made, as far as it is made with each call that meets it.
 	Times int64
 	// Fades says that it is over when it was not made for a minute.

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // TestPast has findings end: one by itself, which comes again, one when it is removed, and more than are remembered.
@@ -12,7 +14,7 @@ func TestPast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l List
 		begin := time.Now()
-		fading, lasting := Finding{Code: "a", Rule: "r", Fades: true}, Finding{Code: "b"}
+		fading, lasting := Finding{Finding: observe.Finding{Code: "a", Rule: "r"}, Fades: true}, Finding{Finding: observe.Finding{Code: "b"}}
 		for range 3 {
 			l.Add(fading)
 			l.Add(lasting)
@@ -34,7 +36,7 @@ func TestPast(t *testing.T) {
 			t.Errorf("%+v", all)
 		}
 		for i := range 2 * mostOver {
-			l.Add(Finding{Code: "c", Rule: fmt.Sprint(i)})
+			l.Add(Finding{Finding: observe.Finding{Code: "c", Rule: fmt.Sprint(i)}})
 			l.Remove("c", func(Finding) bool { return true })
 		}
 		if past := l.Past(); len(past) != mostOver || past[mostOver-1].Rule != fmt.Sprint(2*mostOver-1) {

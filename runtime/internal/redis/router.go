@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"hash/maphash"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,12 +86,8 @@ func (r *Router) decideEach(ctx context.Context, op script.Operation, charges []
 	return err
 }
 
-// decideAll executes an operation for calls, unless the keys are sharded. Calls without charges
-// are admitted.
+// decideAll executes an operation for calls, unless the keys are sharded.
 func (r *Router) decideAll(ctx context.Context, op script.Operation, calls []terms.Call) error {
-	if slices.ContainsFunc(calls, isEmpty) {
-		return r.decideOthers(ctx, op, calls)
-	}
 	if r.sharded() {
 		return r.countAll(server.ErrSharded, calls)
 	}
@@ -199,8 +194,6 @@ func (b *batcher) decide(ctx context.Context, op script.Operation, slot int, cal
 	}
 	return err
 }
-
-func isEmpty(c terms.Call) bool { return len(c.Charges) == 0 }
 
 // countAll reports calls that were not decided. It returns err, which is why none of them was.
 func (r *Router) countAll(err error, calls []terms.Call) error {

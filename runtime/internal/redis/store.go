@@ -56,24 +56,6 @@ func (r *Router) Reset(ctx context.Context, charges []terms.Charge) error {
 	return failed
 }
 
-// decideOthers is decideAll for the calls that have charges.
-func (r *Router) decideOthers(ctx context.Context, op script.Operation, calls []terms.Call) error {
-	asked := slices.DeleteFunc(slices.Clone(calls), isEmpty)
-	for i := range calls {
-		calls[i].Err = nil
-	}
-	if len(asked) == 0 {
-		return nil
-	}
-	err := r.decideAll(ctx, op, asked)
-	for i := range calls {
-		if !isEmpty(calls[i]) {
-			calls[i].Err, asked = asked[0].Err, asked[1:]
-		}
-	}
-	return err
-}
-
 // resetLapsing forgets what is held of a key, and lets no renewal bring it back.
 func (r *Router) resetLapsing(ctx context.Context, c *terms.Charge) error {
 	plain := *c

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"log/slog"
 	"slices"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/findings"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // Hidden says that the client of a call that a rule has refused was told of something else,
@@ -24,7 +24,7 @@ func (l *Lines) Hidden(rule, route string) {
 // Overruled says that the client of a call that a rule has refused was told of that in place of what
 // the program had answered, once for each rule and route.
 func (l *Lines) Overruled(rule, route string) {
-	if l.overruled.Add(findings.Finding{Rule: rule, Detail: route}) {
+	if l.overruled.Add(findings.Finding{Finding: observe.Finding{Rule: rule, Detail: route}}) {
 		l.Write(slog.LevelInfo, "a refused call was answered with an error that says nothing of it: the client got the refusal in its place", 0,
 			slog.String("rule", rule), slog.String("route", route))
 	}
@@ -40,10 +40,7 @@ func (l *Lines) NotRenewed(rule string, err error) {
 // Breaker says that the circuit breaker of a node has opened or closed. The node is a server's
 // address, or empty if there is one server or it is unknown. The line has a number in its place.
 func (l *Lines) Breaker(node string, open bool) {
-	var attrs []slog.Attr
-	if node != "" {
-		attrs = append(attrs, slog.Int64("server", numberOf(node)))
-	}
+	attrs := serverOf(node)
 	if open {
 		l.Alert(BreakerOpen, 0, attrs...)
 	} else {
@@ -61,22 +58,7 @@ func (l *Lines) Stepped(node string, by time.Duration) {
 	if !due {
 		return
 	}
-	attrs := []slog.Attr{slog.Duration("by", by)}
-	if node != "" {
-		attrs = append(attrs, slog.Int64("server", numberOf(node)))
-	}
-	l.Alert(line, skipped, attrs...)
-}
-
-// AtRisk says that a rule's counts may be lost: by a policy of eviction, if there is one, and
-// by a restart.
-func (l *Lines) AtRisk(rule, evicts string, unsaved bool) {
-	l.Find(BudgetAtRisk, rule, "", slog.String("evicts", cmp.Or(evicts, "no")), slog.Bool("append_only_file", !unsaved))
-}
-
-// ShardingUnknown says why it is not known whether a proxy shards keys.
-func (l *Lines) ShardingUnknown(err error) {
-	l.Write(slog.LevelDebug, "it is not known whether a proxy shards keys", 0, slog.Any("error", err))
+	l.Alert(line, skipped, append([]slog.Attr{slog.Duration("by", by)}, serverOf(node)...)...)
 }
 
 // ReadsTooLong says that a client waits too long for answers: what to set, and how it is now. The
@@ -87,11 +69,6 @@ func (l *Lines) ReadsTooLong(first bool, set, now string) {
 		return
 	}
 	l.Find(ReadsTooLong, "", set, slog.String("set", set), slog.String("now", now))
-}
-
-// MemoryOfReplicas says that several replicas count in memory.
-func (l *Lines) MemoryOfReplicas() {
-	l.Find(MemoryOfReplicas, "", "")
 }
 
 // KeysForgotten says that limits in memory, of at most so many keys, have forgotten what still

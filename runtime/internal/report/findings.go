@@ -20,7 +20,8 @@ func (l *Lines) Find(line Line, rule, detail string, attrs ...slog.Attr) {
 
 // addFinding puts what a line says on the lists, and reports whether it is new to one.
 func (l *Lines) addFinding(line Line, rule, detail string) (added bool) {
-	f := findings.Finding{Code: line.code, Rule: rule, Detail: detail, Text: line.text, Help: line.help, Fades: line.fades, Severe: line.level >= slog.LevelError}
+	f := findings.Finding{Fades: line.fades, Severe: line.level >= slog.LevelError}
+	f.Code, f.Rule, f.Detail, f.Text, f.Help = line.code, rule, detail, line.text, line.help
 	for _, list := range l.Lists {
 		added = list.Add(f) || added
 	}

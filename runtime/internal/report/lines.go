@@ -5,6 +5,7 @@ import "log/slog"
 // A Line is a line of the log that somebody must act on. Its code stands in the line, and
 // in docs/troubleshooting.md, which says what to do. Help, where it is short, stands in both.
 type Line struct {
+	number           int // among all
 	level            slog.Level
 	code, text, help string
 	fades            bool // it is over when nobody says it any more
@@ -21,20 +22,16 @@ func Codes() (codes []string) {
 	return codes
 }
 
-func warning(code, text string) Line { return line(slog.LevelWarn, code, text) }
-
-func line(level slog.Level, code, text string) Line { return finding(level, code, text, "") }
+func warning(code, text string) Line { return finding(slog.LevelWarn, code, text, "") }
 
 func finding(level slog.Level, code, text, help string) Line {
-	return listed(Line{level: level, code: code, text: text, help: help})
+	lines = append(lines, Line{number: len(lines), level: level, code: code, text: text, help: help})
+	return lines[len(lines)-1]
 }
 
-func fading(level slog.Level, code, text, help string) Line {
-	return listed(Line{level: level, code: code, text: text, help: help, fades: true})
-}
-
-func listed(l Line) Line {
-	lines = append(lines, l)
+func fading(code, text, help string) Line {
+	l := finding(slog.LevelWarn, code, text, help)
+	l.fades = true
 	return l
 }
 
@@ -51,14 +48,14 @@ var (
 	MemoryUnknown = warning("memory_unknown", "redis does not say how much memory it uses")
 	Held          = warning("held", "calls are held back, as the results of a call ask")
 	HeldAlone     = warning("held_alone", "calls are held back by this process alone")
-	Panicked      = line(slog.LevelError, "panic", "panic in a function that the rate limiter was given")
+	Panicked      = finding(slog.LevelError, "panic", "panic in a function that the rate limiter was given", "")
 )
 
 // The lines of what is declared and does not hold, which are findings too.
 var (
-	Undecided = fading(slog.LevelWarn, "undecided", "rate limit not decided by its store",
+	Undecided = fading("undecided", "rate limit not decided by its store",
 		"see the class of the error: until it is mended the failure policy decides")
-	LineFull = fading(slog.LevelWarn, "line_full", "100,000 calls of this process wait for room of one key: further ones are refused at once",
+	LineFull = fading("line_full", "100,000 calls of this process wait for room of one key: further ones are refused at once",
 		"give these calls a shorter wait, or a key for each caller")
 	Sharded = finding(slog.LevelError, "sharded",
 		"keys are sharded by a proxy: calls of a batch are counted on the wrong server, limits do not hold",
@@ -118,7 +115,7 @@ var (
 	Closed = finding(slog.LevelWarn, "limiter_closed",
 		"the limiter is closed, and calls still come: permits are not renewed, and overrides and factors stay as they were",
 		"close the limiter when the program ends, after the servers")
-	ManyLimiters = fading(slog.LevelWarn, "many_limiters",
+	ManyLimiters = fading("many_limiters",
 		"a hundred limiters have one store, or one rule in memories of their own, as if each request had made one",
 		"make one limiter when the program starts, and close what is not needed any more")
 	TwoStores = finding(slog.LevelWarn, "two_stores",

@@ -35,9 +35,8 @@ type ruleLines struct {
 	declared        *rule.Rule
 	undecided       lastLine
 	unsettled, held Throttle
-	// a line was written
-	emptyPart, invalidKey, sharedKey atomic.Bool
-	refused                          StripedThrottle
+	found           atomic.Uint64 // bits of lines, see First
+	refused         StripedThrottle
 }
 
 // Known returns how many rules were written about, at most.
@@ -97,27 +96,11 @@ func (l *Lines) Held(r *rule.Rule, d time.Duration, bounded bool, class string, 
 	l.Alert(line, skipped, attrs...)
 }
 
-// EmptyPart says that a part of a key is empty, once for each rule: it is either meant or
-// wrong for every call.
-func (l *Lines) EmptyPart(r *rule.Rule) {
-	if l.ruleLines(r).emptyPart.CompareAndSwap(false, true) {
-		l.Find(EmptyPart, r.Name, "")
-	}
-}
-
-// InvalidKey says that a key could not be built, and why, once for each rule.
-func (l *Lines) InvalidKey(r *rule.Rule, err error) {
-	if l.ruleLines(r).invalidKey.CompareAndSwap(false, true) {
-		l.Find(InvalidKey, r.Name, "", slog.Any("error", err))
-	}
-}
-
-// SharedKey says that a limit in shadow mode is left out of calls that have another limit on
-// its key, once for each rule.
-func (l *Lines) SharedKey(shadow, other *rule.Rule) {
-	if l.ruleLines(shadow).sharedKey.CompareAndSwap(false, true) {
-		l.Find(SharedKey, shadow.Name, "", slog.String("other", other.Name))
-	}
+// First reports whether a line about a rule is to be written, which every call may find: once.
+func (l *Lines) First(r *rule.Rule, line Line) bool {
+	bit := uint64(1) << (line.number % 64)
+	found := &l.ruleLines(r).found
+	return found.Load()&bit == 0 && found.Or(bit)&bit == 0
 }
 
 // RefusalDue reports whether [Lines.Refused] may be called for a rule's refusal of a call that

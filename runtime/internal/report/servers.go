@@ -1,6 +1,9 @@
 package report
 
-import "sync"
+import (
+	"log/slog"
+	"sync"
+)
 
 // maxServers is how many servers are told apart at a time.
 const maxServers = 1000
@@ -13,7 +16,11 @@ var servers struct {
 	last    int64
 }
 
-func numberOf(server string) int64 {
+// serverOf returns what a line says of a server, if that is known.
+func serverOf(server string) []slog.Attr {
+	if server == "" {
+		return nil
+	}
 	servers.Lock()
 	defer servers.Unlock()
 	number, known := servers.numbers[server]
@@ -25,5 +32,5 @@ func numberOf(server string) int64 {
 		number = servers.last
 		servers.numbers[server] = number
 	}
-	return number
+	return []slog.Attr{slog.Int64("server", number)}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// A Call is what one caller wants to be charged: all its charges, or none. Its keys
-// differ from each other. It may have no charges: then it is admitted.
+// A Call is what one caller wants to be charged: all its charges, of which there are some, or none. Its
+// keys differ from each other.
 type Call struct {
 	// Charges are the call's. Those in shadow mode stand behind the others.
 	Charges []Charge
