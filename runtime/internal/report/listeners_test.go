@@ -3,32 +3,44 @@ package report
 import (
 	"slices"
 	"testing"
+
+	"github.com/rategen/rategen/runtime/observe"
 )
 
-// TestGroup wants members to be joined as they come and go, and to be counted.
-func TestGroup(t *testing.T) {
-	var g Group[int]
-	sum := func(each []int) (sum int) {
-		for _, n := range each {
-			sum += n
+// TestListeners wants limiters to be joined as they come and go, and to be counted.
+func TestListeners(t *testing.T) {
+	var l Listeners
+	var members []*Events
+	for range 3 {
+		e := NewEvents(nil)
+		e.Observe(new(observe.Observer))
+		members = append(members, e)
+	}
+	heard := func() (which []int) {
+		for i, e := range members {
+			if slices.Contains(l.Events().Observers, e.Observers[0]) {
+				which = append(which, i)
+			}
 		}
-		return sum
+		return which
 	}
-	got := []int{g.All(7)} // nobody has been a member
-	for i, n := range []int{1, 2, 4} {
-		if members := g.Add(n, sum); members != i+1 {
-			t.Errorf("%d members after %d", members, i+1)
+	if l.Events() != NoEvents || l.Any() {
+		t.Error("nobody has been a member")
+	}
+	for i, e := range members {
+		if first := l.Add(e); first != (i == 0) || len(heard()) != i+1 {
+			t.Errorf("%v are joined after %d", heard(), i+1)
 		}
-		got = append(got, g.All(7))
 	}
-	for _, n := range []int{2, 2, 1, 4} { // one leaves twice
-		g.Remove(n, sum)
-		got = append(got, g.All(7))
+	for _, step := range []struct {
+		leaves int
+		stay   []int
+	}{{1, []int{0, 2}}, {1, []int{0, 2}}, {0, []int{2}}, {2, nil}} { // one leaves twice
+		if l.Remove(members[step.leaves]); !slices.Equal(heard(), step.stay) || l.Any() != (step.stay != nil) {
+			t.Errorf("%v are joined when %d has left, want %v", heard(), step.leaves, step.stay)
+		}
 	}
-	if want := []int{7, 1, 3, 7, 5, 5, 4, 0}; !slices.Equal(got, want) {
-		t.Errorf("joined %v, want %v", got, want)
-	}
-	if g.Add(1, sum) != 1 {
+	if !l.Add(members[1]) {
 		t.Error("who comes when all have gone is not the first")
 	}
 }

@@ -39,45 +39,25 @@ func processPrefix(namespace string) string {
 	return namespace + "rate_limit:{processes}:"
 }
 
-// A Report is what a process tells of itself.
-type Report struct {
-	Process string
-	// Text is what it has in force: "" if the process ends, and [Lives] if there is nothing new.
-	Text string
-	// Calls are those since the last report, or "" if they are not told.
-	Calls string
-	// Digest stands for Rules, which processes share.
-	Digest, Rules string
-	// Refused are the callers that were refused since the last report, which are kept for Kept, with
-	// their keys as Hidden returns them.
-	Refused []callers.Caller
-	Kept    time.Duration
-	Hidden  func(key string) string
+// A told is what a process tells of itself.
+type told struct {
+	text          string // what it has in force: "" if the process ends, and [lives] if there is nothing new
+	calls         string // those since the last report, or "" if they are not told
+	digest, rules string // of which processes share the rules
+	refused       []callers.Caller
 }
 
-// Lives is the text of a report that says only that a process lives.
-const Lives = "."
+// lives is the text of a report that says only that a process lives.
+const lives = "."
 
-// ReportProcess writes the report of a process. It returns by how much the clock of Redis is ahead of
-// ours.
-func ReportProcess(ctx context.Context, client rediswire.Client, namespace string, r Report) (ahead time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, processTime)
-	defer cancel()
-	ahead, missing, err := r.send(ctx, client, namespace, "")
-	if missing && err == nil { // nobody has told them lately
-		r.Refused = nil
-		_, _, err = r.send(ctx, client, namespace, r.Rules)
-	}
-	return ahead, err
-}
-
-// send sends a report with its rules, or without. It reports whether these are missing.
-func (r *Report) send(ctx context.Context, client rediswire.Client, namespace, rules string) (ahead time.Duration, missing bool, err error) {
-	prefix := processPrefix(namespace)
+// write writes a report with its rules, or without. It reports whether these are missing, and by how much
+// the clock of Redis is ahead of ours.
+func (r *Reporter) write(ctx context.Context, t told, rules string) (ahead time.Duration, missing bool, err error) {
+	prefix := processPrefix(r.Namespace)
 	seconds := func(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
-	args := []string{"eval", lua.Processes(), "6", prefix + "0", prefix + "1", prefix + "refused", prefix + "alive", prefix + "rules:" + r.Digest, prefix + "calls",
-		seconds(processTurn), r.Process, r.Text, seconds(r.Kept), strconv.Itoa(MaxRefused), rules, r.Calls}
-	most, others := callers.Most(r.Refused, MaxRefused)
+	args := []string{"eval", lua.Processes(), "6", prefix + "0", prefix + "1", prefix + "refused", prefix + "alive", prefix + "rules:" + t.digest, prefix + "calls",
+		seconds(processTurn), r.name, t.text, seconds(r.kept()), strconv.Itoa(MaxRefused), rules, t.calls}
+	most, others := callers.Most(t.refused, MaxRefused)
 	for _, c := range most {
 		caller := url.PathEscape(c.Rule) + "\t" + r.Hidden(c.Key)
 		if c.Max == callers.Shadowed {
@@ -92,7 +72,7 @@ func (r *Report) send(ctx context.Context, client rediswire.Client, namespace, r
 	}
 	command := []rediswire.Command{{Args: args, Key: rediswire.FirstKey}}
 	began := time.Now()
-	client.Patient(processTime).Do(ctx, command)
+	r.Client.Patient(processTime).Do(ctx, command)
 	if reply, _ := command[0].Value.([]any); len(reply) == 3 {
 		missing = reply[0] == int64(1)
 		ahead = timeOf(reply[1:]).Sub(began.Add(time.Since(began) / 2))

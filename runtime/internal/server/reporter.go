@@ -191,7 +191,7 @@ func (r *Reporter) ByHand() {
 func (r *Reporter) live() {
 	defer r.Events.Contain("redis client")
 	if r.written.Load() {
-		_ = r.send(Report{Text: Lives, Calls: r.tellCalls()})
+		_ = r.send(told{text: lives, calls: r.tellCalls()})
 	}
 }
 
@@ -203,7 +203,7 @@ func (r *Reporter) Report() {
 		return
 	}
 	if !r.written.Swap(true) {
-		_ = r.send(Report{Text: Lives}) // for the time of Redis
+		_ = r.send(told{text: lives}) // for the time of Redis
 	}
 	rules := s.Rules[:min(len(s.Rules), bridge.MaxReported)]
 	p := bridge.Process{Name: r.name, Host: hostName(), Build: buildName(), At: time.Now(), Behind: time.Duration(r.ahead.Load()),
@@ -220,11 +220,11 @@ func (r *Reporter) Report() {
 			p.Called[i/8] |= 1 << (i % 8)
 		}
 	}
-	told, _ := json.Marshal(shared) // of texts, numbers and times
-	sum := sha256.Sum256(told)
+	all, _ := json.Marshal(shared) // of texts, numbers and times
+	sum := sha256.Sum256(all)
 	p.Digest = hex.EncodeToString(sum[:12])
 	text, _ := json.Marshal(p)
-	err := r.sendRefused(Report{Text: string(text), Digest: p.Digest, Rules: string(told), Calls: r.tellCalls()})
+	err := r.sendRefused(told{text: string(text), digest: p.Digest, rules: string(all), calls: r.tellCalls()})
 	if err == nil {
 		r.Events.Log.Remove(report.ReportRefused)
 		r.checkNamespaces()
@@ -301,22 +301,27 @@ func (r *Reporter) checkNamespaces() {
 }
 
 // sendRefused sends a report, and with it who was refused since the last one.
-func (r *Reporter) sendRefused(told Report) error {
+func (r *Reporter) sendRefused(t told) error {
 	if r.calls.Refused == nil {
-		return r.send(told)
+		return r.send(t)
 	}
-	told.Refused = r.calls.Refused.Take()
-	err := r.send(told)
-	if err != nil && len(told.Refused) > 0 {
-		r.calls.Refused.Return(told.Refused)
+	t.refused = r.calls.Refused.Take()
+	err := r.send(t)
+	if err != nil {
+		r.calls.Refused.Return(t.refused)
 	}
 	return err
 }
 
 // send sends a report as it is, and learns the time of Redis.
-func (r *Reporter) send(told Report) error {
-	told.Process, told.Kept, told.Hidden = r.name, r.kept(), r.Hidden
-	ahead, err := ReportProcess(context.Background(), r.Client, r.Namespace, told)
+func (r *Reporter) send(t told) error {
+	ctx, cancel := context.WithTimeout(context.Background(), processTime)
+	defer cancel()
+	ahead, missing, err := r.write(ctx, t, "")
+	if missing && err == nil { // nobody has told them lately
+		t.refused = nil
+		_, _, err = r.write(ctx, t, t.rules)
+	}
 	if err == nil {
 		r.ahead.Store(int64(ahead))
 	}
@@ -349,7 +354,7 @@ func (r *Reporter) Close(within time.Duration) {
 		defer close(done)
 		defer r.Events.Contain("redis client")
 		r.running.Wait()
-		_ = r.sendRefused(Report{})
+		_ = r.sendRefused(told{})
 	}()
 	clock.Await(done, within)
 }
