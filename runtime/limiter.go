@@ -154,7 +154,8 @@ func (l *Limiter) askOne(ctx context.Context, limits []Limit, p *plan.Plan, try 
 	c, limit := decide.NewCall(decide.Take), &limits[0]
 	defer c.Free()
 	c.Adopt(p, rule.Engine.PartsOf(limit).Bytes(), limit.Cost, limit.Max, try, rechecks)
-	return l.finish(ctx, c, limits, l.engine.Ask(ctx, c), d)
+	err := l.engine.Ask(ctx, c)
+	return l.finish(ctx, (*decide.Tried)(c), limits, err, d)
 }
 
 // answer fills in an empty decision, tells everybody of it who wants to know, and returns its
@@ -170,7 +171,7 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 }
 
 // finish answers a call that was decided, unless err says that nobody could.
-func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, err error, d *Decision) error {
+func (l *Limiter) finish(ctx context.Context, c *decide.Tried, limits []Limit, err error, d *Decision) error {
 	*d = Decision{}
 	if undecided, ok := err.(decide.Unavailable); ok {
 		l.engine.TellUndecided(ctx, c)
@@ -232,7 +233,7 @@ func (d *Decision) keepOne(l *Limiter, limit *Limit, try *decide.Try, t *terms.C
 }
 
 // keep is keepOne for the limits of any call.
-func (d *Decision) keep(l *Limiter, limits []Limit, c *decide.Call) {
+func (d *Decision) keep(l *Limiter, limits []Limit, c *decide.Tried) {
 	if len(limits) > 1 {
 		d.owner, d.flags, d.flag, d.items = l, c.Flags, c.Flag, c.Items(limits)
 	} else if len(limits) == 1 && len(c.Tries) == 0 {

@@ -146,7 +146,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 			}
 		}
 		if len(c.Charges) == 0 {
-			out.Err = l.finish(ctx, c, limits[i:i+1], nil, &out.Decision)
+			out.Err = l.finish(ctx, (*decide.Tried)(c), limits[i:i+1], nil, &out.Decision)
 			l.end(ctx, c, nil)
 			continue
 		}
@@ -155,7 +155,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 	}
 	for k, err := range l.engine.DecideEach(ctx, calls) {
 		i := of[k]
-		outcomes[i].Err = l.finish(ctx, calls[k], limits[i:i+1], err, &outcomes[i].Decision)
+		outcomes[i].Err = l.finish(ctx, (*decide.Tried)(calls[k]), limits[i:i+1], err, &outcomes[i].Decision)
 	}
 	for i := range outcomes {
 		if out := &outcomes[i]; out.Err != nil {

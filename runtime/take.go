@@ -29,20 +29,20 @@ func (l *Limiter) takeFor(ctx context.Context, c *decide.Call, limits []Limit, p
 
 // take has a planned call decided, and answers it when it is the call's turn.
 func (l *Limiter) take(ctx context.Context, c *decide.Call, limits []Limit, d *Decision) error {
-	err := l.engine.Run(ctx, c, limits)
-	if c.State == decide.LeftQueue {
-		l.leaveQueue(ctx, c, limits, Decision{})
+	t, err := l.engine.Run(ctx, c, limits)
+	if t.State == decide.LeftQueue {
+		l.leaveQueue(ctx, t, limits, Decision{})
 	}
-	if c.MayWait != nil && c.State == decide.Refused {
+	if c.MayWait != nil && t.State == decide.Refused {
 		d.fill(c.Charges, c.Tries)
 		if c.MayWait() {
 			return ledger.ErrNoRoom
 		}
 	}
-	err = l.finish(ctx, c, limits, err, d)
-	if err == nil && c.Delay() > 0 {
-		if err = l.engine.AwaitTurn(ctx, c, limits); err != nil {
-			l.leaveQueue(ctx, c, limits, *d)
+	err = l.finish(ctx, t, limits, err, d)
+	if err == nil && t.Delay() > 0 {
+		if err = l.engine.AwaitTurn(ctx, t, limits); err != nil {
+			l.leaveQueue(ctx, t, limits, *d)
 			*d = Decision{}
 		}
 	}
@@ -52,7 +52,7 @@ func (l *Limiter) take(ctx context.Context, c *decide.Call, limits []Limit, d *D
 
 // leaveQueue gives back the place in a queue, and all else, of a call that has left it. It was decided,
 // or it was to be at its turn.
-func (l *Limiter) leaveQueue(ctx context.Context, c *decide.Call, limits []Limit, d Decision) {
+func (l *Limiter) leaveQueue(ctx context.Context, c *decide.Tried, limits []Limit, d Decision) {
 	if d.flags == nil {
 		c.AddFlag()
 		d.keep(l, limits, c)

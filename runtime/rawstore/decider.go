@@ -136,7 +136,7 @@ func (d *Decider) begin(requests []Request, due bool) *decide.Call {
 
 // end fills in what a try has found, and returns what Take does.
 func (d *Decider) end(requests []Request) (wait time.Duration) {
-	c := &d.call
+	c := (*decide.Tried)(&d.call)
 	admitted := terms.Admitted(c.Tries)
 	for i := range c.Tries {
 		r := &requests[bits.TrailingZeros8(c.Charges[i].Limits)]

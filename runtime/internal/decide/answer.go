@@ -54,7 +54,7 @@ func (e *Engine) Tell(ctx context.Context, charges []Charge, tries []terms.Charg
 }
 
 // TellUndecided tells of a call that nobody has decided.
-func (e *Engine) TellUndecided(ctx context.Context, c *Call) {
+func (e *Engine) TellUndecided(ctx context.Context, c *Tried) {
 	e.tellDecided(ctx, c.Charges, c.Tries, Answer{Arrived: c.Arrived, Waited: c.Waited()}, observe.VerdictUnavailable)
 	for i := 0; i < len(c.Charges) && e.Calls != nil; i++ {
 		countOne(&e.Calls.Decided[callers.Undecided], false)

@@ -76,13 +76,6 @@ func (c *Call) Adopt(p *plan.Plan, parts []byte, cost, max int64, try *Try, rech
 	c.Tries[0].Rechecks = rechecks
 }
 
-// AddFlag gives the call a flag, if it has none.
-func (c *Call) AddFlag() {
-	if c.Flags == nil {
-		c.Flags, c.Flag = c.issuer.Issue()
-	}
-}
-
 // Begin begins a try at an instant: nothing is known about any charge. A call that has waited since
 // another one, which is 0 if it may not wait, does so no longer than its rules and its context say.
 func (c *Call) Begin(ctx context.Context, since, arrived time.Duration) {
@@ -99,14 +92,6 @@ func (c *Call) Begin(ctx context.Context, since, arrived time.Duration) {
 	if since != 0 {
 		c.limitWait(ctx, since)
 	}
-}
-
-// Waited returns how long the call had waited when its last try began.
-func (c *Call) Waited() time.Duration {
-	if c.waitStart == 0 {
-		return c.WaitedBefore
-	}
-	return c.WaitedBefore + max(0, c.Arrived-c.waitStart)
 }
 
 // Known is [Engine.Local] for a [Call].
@@ -137,15 +122,15 @@ func (e *Engine) refuse(c *Call) {
 // Ask has the store decide the open charges of a call. The error is nil if the call was
 // decided, by the store or by failure policies. Otherwise it is the context's, or [Unavailable].
 func (e *Engine) Ask(ctx context.Context, c *Call) error {
-	open := c.Open()
+	open := c.open()
 	if !enforces(open.Charges) && len(open.Charges) < len(c.Tries) && enforces(c.Tries) {
 		return e.askShadows(ctx, c)
 	}
 	return e.applyAnswer(ctx, c, e.ask(ctx, c.storeCall[:]))
 }
 
-// Open returns the call that the store is asked about: the charges that are still open.
-func (c *Call) Open() *terms.Call {
+// open returns the call that the store is asked about: the charges that are still open.
+func (c *Call) open() *terms.Call {
 	charges := c.Tries
 	for i := range c.Tries {
 		if c.Tries[i].Source != rule.SourceNone {
@@ -173,7 +158,7 @@ func (e *Engine) ask(ctx context.Context, calls []terms.Call) error {
 	return e.Store.Take(ctx, calls)
 }
 
-// applyAnswer applies the store's answer to [Call.Open]. Err is why it has decided no call at
+// applyAnswer applies the store's answer to what is open. Err is why it has decided no call at
 // all, or nil.
 func (e *Engine) applyAnswer(ctx context.Context, c *Call, err error) error {
 	call := &c.storeCall[0]

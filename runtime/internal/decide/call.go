@@ -62,3 +62,9 @@ type Call struct {
 	waitStart   time.Duration // the instant at which it began to wait; 0: it has not waited
 	rule        string        // the rule that kept it for longest then
 }
+
+// A Tried call knows what its limits have said.
+type Tried Call
+
+// A waiting call is in a line of this process, or in a queue.
+type waiting Call

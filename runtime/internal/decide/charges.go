@@ -287,8 +287,8 @@ func (c *Call) enforcesQueue() bool {
 	return slices.ContainsFunc(c.Tries, func(t terms.Charge) bool { return t.Is(algorithm.Queues) && !t.Shadow })
 }
 
-// Waits reports whether any rule of the call lets it wait.
-func (c *Call) Waits() bool {
+// waits reports whether any rule of the call lets it wait.
+func (c *Call) waits() bool {
 	for i := range c.Charges {
 		if c.Charges[i].Plan.Wait > 0 {
 			return true

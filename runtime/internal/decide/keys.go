@@ -48,7 +48,7 @@ func (e *Engine) peek(ctx context.Context, each []*Call) error {
 	}
 	calls := make([]terms.Call, len(each))
 	for i, c := range each {
-		calls[i] = *c.Open()
+		calls[i] = *c.open()
 	}
 	err := e.Store.Peek(ctx, calls)
 	for i := range calls {
@@ -106,7 +106,7 @@ func (e *Engine) DecideEach(ctx context.Context, each []*Call) []error {
 	var calls []terms.Call // of those
 	for i, c := range each {
 		if !e.Known(ctx, c) {
-			open, calls = append(open, i), append(calls, *c.Open())
+			open, calls = append(open, i), append(calls, *c.open())
 		}
 	}
 	errs := make([]error, len(each))

@@ -20,9 +20,6 @@ const (
 	longPermitPause = 50 * time.Millisecond
 )
 
-// A tried call knows what its limits have said.
-type tried Call
-
 // leave takes the call out of its line.
 func (w *waiting) leave() {
 	o, t := w.inLine()
@@ -92,9 +89,9 @@ type lack struct {
 // Pause returns how long a refused call waits before it is decided again if nobody tells it of room,
 // and whether every limit that refused it allows that wait. It returns 0 if the call waits for
 // permits: nobody knows when they are returned.
-func (c *Call) Pause() (pause time.Duration, ok bool) {
-	w, ok := (*tried)(c).lack()
-	if !ok || (*tried)(c).lends(w) {
+func (c *Tried) Pause() (pause time.Duration, ok bool) {
+	w, ok := c.lack()
+	if !ok || c.lends(w) {
 		return 0, ok
 	}
 	t := &c.Tries[w.charge]
@@ -105,12 +102,12 @@ func (c *Call) Pause() (pause time.Duration, ok bool) {
 }
 
 // lends reports whether what a call lacks is permits.
-func (c *tried) lends(w lack) bool { return c.Tries[w.charge].Is(algorithm.Lends) }
+func (c *Tried) lends(w lack) bool { return c.Tries[w.charge].Is(algorithm.Lends) }
 
 // lack returns what a refused call lacks, and whether every limit that refused it allows to wait for
 // that. A queue has taken the wait into account already. Of permits nobody knows when they
 // are returned: they come last.
-func (c *tried) lack() (w lack, ok bool) {
+func (c *Tried) lack() (w lack, ok bool) {
 	if terms.Admitted(c.Tries) {
 		return w, false
 	}
@@ -142,7 +139,7 @@ func (c *tried) lack() (w lack, ok bool) {
 
 // Delay returns how long an admitted call must wait for its turn. A shadow
 // queue delays nobody.
-func (c *Call) Delay() time.Duration {
+func (c *Tried) Delay() time.Duration {
 	longest := time.Duration(0)
 	for i := range c.Tries {
 		if t := &c.Tries[i]; t.Allowed && !t.Shadow {

@@ -66,9 +66,9 @@ var next = [states][events]State{
 // Run brings a planned call to its end, in which its State says what became of it. Whatever waits does
 // so here, but for a turn that no other limit waits for, see [Engine.AwaitTurn]. The error is that of
 // [Engine.Ask] or of [Engine.Plan], the context's, [ErrClosed], or [ledger.ErrNoRoom] of an [Attempt].
-func (e *Engine) Run(ctx context.Context, c *Call, limits []rule.Limit) (err error) {
+func (e *Engine) Run(ctx context.Context, c *Call, limits []rule.Limit) (t *Tried, err error) {
 	var since time.Duration // the instant from which on it waits; 0: it may not
-	if c.Waits() && c.Operation != Attempt {
+	if c.waits() && c.Operation != Attempt {
 		since = clock.Now()
 	}
 	for c.State < Admitted {
@@ -88,7 +88,7 @@ func (e *Engine) Run(ctx context.Context, c *Call, limits []rule.Limit) (err err
 		c.State = next[c.State][happened]
 	}
 	(*waiting)(c).pass(err != nil)
-	return err
+	return (*Tried)(c), err
 }
 
 // arrive tries a call for the first time, or has it wait behind those that wait for the same room.
@@ -130,13 +130,14 @@ func (e *Engine) try(ctx context.Context, c *Call, since, now time.Duration) (ev
 	if !admitted && c.Operation == Attempt {
 		return fails, ledger.ErrNoRoom
 	}
-	if admitted && (*tried)(c).isDue() {
+	t := (*Tried)(c)
+	if admitted && t.isDue() {
 		return reaches, nil
 	}
 	if admitted {
 		return fits, nil
 	}
-	if w, ok := (*tried)(c).lack(); ok && (*tried)(c).join(w) {
+	if w, ok := t.lack(); ok && t.join(w) {
 		return lacks, nil
 	}
 	return refuses, nil
@@ -158,7 +159,7 @@ func (e *Engine) tryDue(ctx context.Context, c *Call, limits []rule.Limit, since
 	if terms.Admitted(c.Tries) {
 		return fits, nil
 	}
-	t := (*tried)(c)
+	t := (*Tried)(c)
 	w, ok := t.lack()
 	if ok && !t.lends(w) {
 		return lacks, nil
@@ -171,7 +172,7 @@ func (e *Engine) tryDue(ctx context.Context, c *Call, limits []rule.Limit, since
 
 // AwaitTurn waits for the turn of an admitted call in queues, of which no other limit waits. The
 // error is the context's, or [ErrClosed]: then the call has left its queue.
-func (e *Engine) AwaitTurn(ctx context.Context, c *Call, limits []rule.Limit) error {
+func (e *Engine) AwaitTurn(ctx context.Context, c *Tried, limits []rule.Limit) error {
 	_, err := (*waiting)(c).awaitTurn(ctx, slices.Clone(limits))
 	return err
 }

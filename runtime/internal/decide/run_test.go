@@ -3,8 +3,11 @@ package decide
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,29 +37,33 @@ type toggle bool
 
 func (t *toggle) Enabled() bool { return !bool(*t) }
 
-// TestStates has calls meet events in each state.
-func TestStates(t *testing.T) {
-	const begin, wait = 100 * time.Millisecond, 10 * time.Second
+// A stateCase is a call that meets an event in a state.
+type stateCase struct {
+	name    string
+	rules   []*rule.Rule
+	answers []answer
+	happens func(*machine) // after a tenth of a second
+	state   State
+	err     error
+	after   time.Duration // that the call has taken
+}
+
+const begin = 100 * time.Millisecond
+
+// stateCases are calls that meet each event in each state.
+func stateCases() []stateCase {
+	const wait = 10 * time.Second
 	window := &rule.Rule{Name: "window", Algorithm: rule.SlidingLog, Window: time.Minute, Max: 9, Wait: wait, Fail: rule.FailClosed}
 	queue := &rule.Rule{Name: "queue", Algorithm: rule.LeakyBucket, Window: time.Minute, Max: 9, Wait: wait, Fail: rule.FailClosed}
 	permit := &rule.Rule{Name: "permit", Algorithm: rule.Concurrency, Window: time.Minute, Max: 9, Wait: wait, Fail: rule.FailClosed}
 	once := &rule.Rule{Name: "once", Algorithm: rule.SlidingLog, Window: time.Minute, Max: 9, Fail: rule.FailClosed}
 	line, beside, permits := []*rule.Rule{window}, []*rule.Rule{queue, window}, []*rule.Rule{queue, permit}
-	type do func(*machine)
 	cancel := func(m *machine) { m.cancel() }
 	shut := func(m *machine) { close(m.closed) }
 	wake := func(m *machine) { m.Lines.Wake(m.waitsFor, 1) }
 	off := func(m *machine) { m.off = true; m.override(nil) }
 	double := func(m *machine) { m.override(map[string]rule.Override{"queue": {Max: new(int64(18))}}) }
-	for _, c := range []struct {
-		name    string
-		rules   []*rule.Rule
-		answers []answer
-		happens do // after a tenth of a second
-		state   State
-		err     error
-		after   time.Duration // that the call has taken
-	}{
+	return []stateCase{
 		{"planned, room", []*rule.Rule{once}, []answer{room}, nil, Admitted, nil, 0},
 		{"planned, no room", []*rule.Rule{once}, []answer{soon}, nil, Refused, nil, 0},
 		{"planned, no answer", []*rule.Rule{once}, []answer{away}, nil, Undecided, ErrUnavailable, 0},
@@ -64,6 +71,7 @@ func TestStates(t *testing.T) {
 		{"planned, panic", line, []answer{panics}, nil, Planned, errPanic, 0},
 		{"in line, room", line, []answer{soon, room}, wake, Admitted, nil, begin},
 		{"in line, no other room", line, []answer{soon, room}, nil, Admitted, nil, time.Second},
+		{"in line, no room again", line, []answer{soon, soon, room}, wake, Admitted, nil, begin + time.Second},
 		{"in line, no room in time", line, []answer{soon, never}, wake, Refused, nil, begin},
 		{"in line, no answer", line, []answer{soon, away}, wake, Undecided, ErrUnavailable, begin},
 		{"in line, panic", line, []answer{soon, panics}, wake, Woken, errPanic, begin},
@@ -84,30 +92,87 @@ func TestStates(t *testing.T) {
 		{"at its turn, another place", beside, []answer{turn, soon, turn, room}, nil, Admitted, nil, 10 * begin},
 		{"at its turn, permits", permits, []answer{turn, soon, room}, nil, Admitted, nil, 5*begin + permitPause},
 		{"at its turn, context in line", permits, []answer{turn, soon}, func(m *machine) { time.Sleep(4*begin + time.Millisecond); m.cancel() }, Left, context.Canceled, 5*begin + time.Millisecond},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m := newMachine(t, c.answers)
-				if c.happens != nil {
-					go func() { time.Sleep(begin); synctest.Wait(); c.happens(m) }()
-				}
-				start := time.Now()
-				state, err := m.run(c.rules)
-				took := time.Since(start)
-				if state != c.state || !errors.Is(err, c.err) || took > c.after || took < c.after-permitPause {
-					t.Errorf("state %d after %v, %v: want %d after %v, %v", state, took, err, c.state, c.after, c.err)
-				}
-				if len(m.answers) > 0 && err == nil {
-					t.Errorf("the store was not asked %d times more", len(m.answers))
-				}
-				if lines, calls := m.Lines.Count(); lines+calls > 0 {
-					t.Errorf("%d calls are left in %d lines", calls, lines)
-				}
-				if m.waiting != 0 {
-					t.Errorf("%d calls are told to wait that have ended", m.waiting)
-				}
-			})
-		})
+	}
+}
+
+// play returns what is wrong with a case, or "".
+func (c *stateCase) play(t *testing.T) (wrong string) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, c.answers)
+		if c.happens != nil {
+			go func() { time.Sleep(begin); synctest.Wait(); c.happens(m) }()
+		}
+		start := time.Now()
+		state, err := m.run(c.rules)
+		took := time.Since(start)
+		lines, calls := m.Lines.Count()
+		time.Sleep(10 * begin) // what happens to a call may come when it is over
+		switch {
+		case state != c.state || !errors.Is(err, c.err) || took > c.after || took < c.after-permitPause:
+			wrong = fmt.Sprintf("state %d after %v, %v: want %d after %v, %v", state, took, err, c.state, c.after, c.err)
+		case len(m.answers) > 0 && err == nil:
+			wrong = fmt.Sprintf("the store was not asked %d times more", len(m.answers))
+		case lines+calls > 0:
+			wrong = fmt.Sprintf("%d calls are left in %d lines", calls, lines)
+		case m.waiting != 0:
+			wrong = fmt.Sprintf("%d calls are told to wait that have ended", m.waiting)
+		}
+	})
+	return wrong
+}
+
+// TestStates has calls meet events in each state. Without any one of the transitions a case fails.
+func TestStates(t *testing.T) {
+	cases := stateCases()
+	for _, c := range cases {
+		if wrong := c.play(t); wrong != "" {
+			t.Errorf("%s: %s", c.name, wrong)
+		}
+	}
+	for from := range next {
+		for ev, to := range next[from] {
+			if to == Planned {
+				continue
+			}
+			next[from][ev] = Left
+			if to == Left {
+				next[from][ev] = Refused
+			}
+			if !slices.ContainsFunc(cases, func(c stateCase) bool { return c.play(t) != "" }) {
+				t.Errorf("no case takes a call on from state %d by event %d", from, ev)
+			}
+			next[from][ev] = to
+		}
+	}
+}
+
+// TestDrawing wants ARCHITECTURE.md to draw the transitions. A call that has woken is planned again.
+func TestDrawing(t *testing.T) {
+	names := [states]string{"Planned", "Planned", "Lined", "Queued", "Turned", "TurnLined", "[*]", "[*]", "[*]", "[*]", "[*]"}
+	happen := [events]string{"fits", "reaches", "lacks", "waits", "refuses", "fails", "wakes", "ends"}
+	var want []string
+	for from := range next {
+		all := map[string][]string{}
+		for ev, to := range next[from] {
+			if to != Planned {
+				all[names[to]] = append(all[names[to]], happen[ev])
+			}
+		}
+		for to, by := range all {
+			want = append(want, fmt.Sprintf("  %s --> %s: %s", names[from], to, strings.Join(by, ", ")))
+		}
+	}
+	page, err := os.ReadFile("../../../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, drawn, _ := strings.Cut(string(page), "stateDiagram-v2\n")
+	drawn, _, _ = strings.Cut(drawn, "\n```")
+	got := strings.Split(drawn, "\n")
+	slices.Sort(got)
+	slices.Sort(want)
+	if want = slices.Compact(want); !slices.Equal(got, want) {
+		t.Errorf("ARCHITECTURE.md draws\n%s\nand calls go\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -175,7 +240,7 @@ func (m *machine) run(rules []*rule.Rule) (state State, err error) {
 	if err = m.Plan(m.ctx, c, limits); err != nil {
 		return c.State, err
 	}
-	err = m.Run(m.ctx, c, limits)
+	_, err = m.Run(m.ctx, c, limits)
 	c.End(m.ctx, err == nil)
 	return c.State, err
 }

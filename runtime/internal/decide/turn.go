@@ -14,9 +14,9 @@ import (
 // calls that go on, and calls in line hold nothing that others could use.
 
 // isDue reports whether an admitted call is to be charged at its turn.
-func (c *tried) isDue() bool {
+func (c *Tried) isDue() bool {
 	for i := range c.Tries {
-		if (*Call)(c).Due(i) {
+		if c.Due(i) {
 			return true
 		}
 	}
@@ -25,7 +25,7 @@ func (c *tried) isDue() bool {
 
 // Due reports whether the store has left a charge for the turn of the call, or has found no room
 // for it then.
-func (c *Call) Due(i int) bool { return isDue(&c.Charges[i], &c.Tries[i]) }
+func (c *Tried) Due(i int) bool { return isDue(&c.Charges[i], &c.Tries[i]) }
 
 func isDue(o *Charge, t *terms.Charge) bool {
 	return (t.Deferred || o.atTurn) && t.At == 0 && t.Cost > 0 && (t.Source == rule.SourceStore || t.Source == rule.SourceLocal)

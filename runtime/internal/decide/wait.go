@@ -51,15 +51,15 @@ func (e *Engine) storeRefuses(ctx context.Context, c *Call) bool {
 		return false
 	}
 	calls := []terms.Call{{Charges: c.Tries, Arrived: c.Arrived}}
-	return e.Store.Peek(ctx, calls) == nil && calls[0].Err == nil && c.lacksForLong()
+	return e.Store.Peek(ctx, calls) == nil && calls[0].Err == nil && (*Tried)(c).lacksForLong()
 }
 
 // lacksForLong reports whether a limit refuses a call for longer than it may wait.
-func (c *Call) lacksForLong() bool {
+func (c *Tried) lacksForLong() bool {
 	if terms.Admitted(c.Tries) {
 		return false
 	}
-	_, waits := (*tried)(c).lack()
+	_, waits := c.lack()
 	return !waits
 }
 
@@ -72,11 +72,11 @@ func (e *Engine) knownToRefuse(ctx context.Context, c *Call) (known bool) {
 	} else if e.InProcess != nil {
 		known = e.InProcess.Peek(ctx, calls) == nil && calls[0].Err == nil
 	}
-	return known && c.lacksForLong()
+	return known && (*Tried)(c).lacksForLong()
 }
 
 // join has a refused call join the line for what it lacks. It returns false if that is full.
-func (c *tried) join(w lack) bool {
+func (c *Tried) join(w lack) bool {
 	o, t, now := &c.Charges[w.charge], &c.Tries[w.charge], clock.Now()
 	due, room := now+w.pause, now+t.RetryAfter
 	if c.lends(w) {
@@ -90,9 +90,6 @@ func (c *tried) join(w lack) bool {
 	c.waitEnd = max(w.waitEnd, room)
 	return true
 }
-
-// A waiting call is in a line of this process, or in a queue.
-type waiting Call
 
 // awaitRoom waits in the line that the call has joined. It leaves the line if the context ends, or if
 // no call is to wait any more.
@@ -141,7 +138,7 @@ func (w *waiter) Poll() time.Duration {
 func (w *waiting) awaitTurn(ctx context.Context, limits []rule.Limit) (event, error) {
 	began := clock.Now()
 	for {
-		changed, err := w.sleep(ctx, (*Call)(w).Delay()-(clock.Now()-began))
+		changed, err := w.sleep(ctx, (*Tried)(w).Delay()-(clock.Now()-began))
 		if err != nil {
 			return ends, err
 		}
