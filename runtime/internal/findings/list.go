@@ -60,15 +60,13 @@ func (l *List) Add(f Finding) bool {
 	before, known := l.each[about]
 	if known && before.over(f.last) {
 		l.end(before, before.last)
-		known = false
-	}
-	if known {
+	} else if known {
 		before.last = f.last
 		before.Times++
 		l.each[about] = before
 		return false
 	}
-	if !known && len(l.each) >= most {
+	if len(l.each) >= most {
 		return false
 	}
 	if l.each == nil {

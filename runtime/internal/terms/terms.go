@@ -95,14 +95,6 @@ func (t *Terms) setPeriod(clock int64) {
 // Blocks reports whether the key may hold a block.
 func (t *Terms) Blocks() bool { return t.Holds || t.Block > 0 }
 
-// Capacity returns the most that could ever be charged at once.
-func (t *Terms) Capacity() int64 {
-	if t.Is(algorithm.Drains) {
-		return t.Param
-	}
-	return t.Max
-}
-
 // Micros returns a number of microseconds as a duration.
 func Micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
