@@ -8,45 +8,10 @@ import (
 	"github.com/rategen/rategen/runtime/internal/report"
 )
 
-// A check is something that a program should not do, and is told once.
-type check uint8
-
-const (
-	untrustedProxy check = iota
-	otherHeader
-	untrustedPeer
-	addressKey
-	unknownPeer
-	noAddress
-	noClient
-	emptyKey
-	limitedTwice
-	middlewareTwice
-	partitionPanicked
-	corsInside
-	numChecks
-)
-
-// checked are the lines of the checks.
-var checked = [numChecks]report.Line{
-	untrustedProxy:    report.UntrustedProxy,
-	otherHeader:       report.OtherHeader,
-	untrustedPeer:     report.UntrustedPeer,
-	addressKey:        report.AddressKey,
-	unknownPeer:       report.UnknownPeer,
-	noAddress:         report.NoAddress,
-	noClient:          report.NoClient,
-	emptyKey:          report.EmptyKey,
-	limitedTwice:      report.LimitedTwice,
-	middlewareTwice:   report.MiddlewareTwice,
-	partitionPanicked: report.PartitionPanicked,
-	corsInside:        report.CorsInside,
-}
-
 // checks reports each check once, to the log and as a finding, and never what a client has sent.
 type checks struct {
 	lines report.Lines
-	done  [numChecks]atomic.Bool
+	done  report.Once
 
 	untrusted atomic.Int64 // requests of peers that are not trusted, with the header of those that are
 }
@@ -58,9 +23,9 @@ const manyUntrusted = 100
 // peer notes whether a request with the header of the trusted proxies came from one.
 func (c *checks) peer(trusted bool) {
 	if trusted {
-		c.done[untrustedPeer].Store(true)
+		c.done.First(report.UntrustedPeer)
 	} else if c.untrusted.Add(1) >= manyUntrusted {
-		c.warn(untrustedPeer, "")
+		c.warn(report.UntrustedPeer, "")
 	}
 }
 
@@ -69,11 +34,11 @@ func newChecks() *checks {
 }
 
 // due reports whether nothing was said about a check yet.
-func (c *checks) due(which check) bool { return !c.done[which].Load() }
+func (c *checks) due(line report.Line) bool { return c.done.Due(line) }
 
 // warn reports a check of a rule, or of none, unless it was reported before.
-func (c *checks) warn(which check, rule string) {
-	if c.due(which) && c.done[which].CompareAndSwap(false, true) {
-		c.lines.Find(checked[which], rule, "")
+func (c *checks) warn(line report.Line, rule string) {
+	if c.done.First(line) {
+		c.lines.Find(line, rule, "")
 	}
 }

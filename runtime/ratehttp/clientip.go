@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/report"
 )
 
 // unknownClient is the key of all clients whose address is not known. It is no
@@ -38,7 +39,7 @@ func ClientIP(ctx context.Context) string {
 	case *caller:
 		return client.ip()
 	}
-	standard.checks.warn(noClient, "")
+	standard.checks.warn(report.NoClient, "")
 	return unknownClient
 }
 
@@ -114,13 +115,13 @@ type caller struct {
 func (c *caller) begin(by *clients, peer string, header func(name string) []string) {
 	c.clients, c.peer = by, peer
 	if by.header != "" {
-		if c.forwarded = header(by.header); c.forwarded == nil && by.checks.due(otherHeader) {
+		if c.forwarded = header(by.header); c.forwarded == nil && by.checks.due(report.OtherHeader) {
 			c.other = header(XForwardedFor) != nil || header(Forwarded) != nil
 		}
 	} else if by.unix {
 		c.forwarded = header(XForwardedFor)
 	} else {
-		c.proxied = by.checks.due(untrustedProxy) && slices.ContainsFunc(forwarding[:], func(name string) bool { return header(name) != nil })
+		c.proxied = by.checks.due(report.UntrustedProxy) && slices.ContainsFunc(forwarding[:], func(name string) bool { return header(name) != nil })
 	}
 }
 
@@ -134,7 +135,7 @@ func (c *caller) find() {
 		}
 		c.addr = c.clients.client(c.peer, c.forwarded)
 		c.client = c.clients.group(c.addr)
-		if c.forwarded != nil && c.clients.header != "" && c.clients.checks.due(untrustedPeer) {
+		if c.forwarded != nil && c.clients.header != "" && c.clients.checks.due(report.UntrustedPeer) {
 			addr, ok := peerAddr(c.peer)
 			c.clients.checks.peer(!ok || c.clients.trusts(addr, 0))
 		}
@@ -150,10 +151,10 @@ func (c *caller) ip() string {
 // check reports that the client is a proxy.
 func (c *caller) check() {
 	if c.proxied {
-		c.clients.checks.warn(untrustedProxy, "")
+		c.clients.checks.warn(report.UntrustedProxy, "")
 	}
 	if addr, ok := peerAddr(c.peer); c.other && ok && c.clients.trusts(addr, 0) {
-		c.clients.checks.warn(otherHeader, "")
+		c.clients.checks.warn(report.OtherHeader, "")
 	}
 }
 
@@ -174,7 +175,7 @@ func (c *clients) client(peer string, forwarded []string) netip.Addr {
 	addr, ok := peerAddr(peer)
 	passed := 0 // proxies, of which the peer is the first
 	if !ok && !c.unix {
-		c.checks.warn(unknownPeer, "")
+		c.checks.warn(report.UnknownPeer, "")
 		return addr
 	}
 	if ok && !c.trusts(addr, passed) {
@@ -190,7 +191,7 @@ func (c *clients) client(peer string, forwarded []string) netip.Addr {
 		}
 		hop, ok := parseNode(node)
 		if !ok {
-			c.checks.warn(noAddress, "")
+			c.checks.warn(report.NoAddress, "")
 			return addr
 		}
 		passed++

@@ -3,6 +3,8 @@ package ratehttp
 import (
 	"net/http"
 	"net/url"
+
+	"github.com/rategen/rategen/runtime/internal/report"
 )
 
 const (
@@ -33,11 +35,11 @@ func (c *config) expose(h http.Header, r *http.Request) {
 // checkCORS warns about a refusal that the script behind a request cannot read.
 func (e *exchange) checkCORS(h http.Header) {
 	origin := e.request.Header.Get("Origin")
-	if origin == "" || h["Access-Control-Allow-Origin"] != nil || !e.config.checks.due(corsInside) {
+	if origin == "" || h["Access-Control-Allow-Origin"] != nil || !e.config.checks.due(report.CorsInside) {
 		return
 	}
 	if from, err := url.Parse(origin); err == nil && from.Host == e.request.Host {
 		return // the page is of this server
 	}
-	e.config.checks.warn(corsInside, "")
+	e.config.checks.warn(report.CorsInside, "")
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/ratefield"
 )
 
@@ -122,7 +123,7 @@ func (e *exchange) members(limits []ratefield.State, to []ratefield.Member) []ra
 func (e *exchange) partitionKey(rule string) (key string) {
 	defer func() {
 		if recover() != nil {
-			e.config.checks.warn(partitionPanicked, "")
+			e.config.checks.warn(report.PartitionPanicked, "")
 		}
 	}()
 	if value := e.config.partition(e.request, rule); value != "" {

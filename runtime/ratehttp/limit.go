@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/report"
 )
 
 // A RequestLimit limits a handler that has no directive. Its method [RequestLimit.Wrap] is a
@@ -95,15 +96,15 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (l *limited) limit(e *exchange, r *http.Request) runtime.Limit {
 	key := l.Key(r)
 	if e.charge(l.Rule, key) {
-		e.config.checks.warn(limitedTwice, l.Rule.Name)
+		e.config.checks.warn(report.LimitedTwice, l.Rule.Name)
 	}
 	if key == r.RemoteAddr {
 		if _, err := netip.ParseAddrPort(key); err == nil {
-			e.config.checks.warn(addressKey, l.Rule.Name)
+			e.config.checks.warn(report.AddressKey, l.Rule.Name)
 		}
 	}
 	if key == "" {
-		e.config.checks.warn(emptyKey, l.Rule.Name)
+		e.config.checks.warn(report.EmptyKey, l.Rule.Name)
 	}
 	limit := l.Rule.Limit(runtime.NewKey().AddString(key))
 	if l.Cost != nil {

@@ -1,6 +1,10 @@
 package ratehttp
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/rategen/rategen/runtime/internal/report"
+)
 
 // Middleware returns a middleware that writes the fields RateLimit-Policy and
 // RateLimit, see package ratefield, for all limits that a request meets in the
@@ -32,7 +36,7 @@ type middleware struct {
 
 func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if exchangeOf(r.Context()) != nil {
-		m.config.checks.warn(middlewareTwice, "")
+		m.config.checks.warn(report.MiddlewareTwice, "")
 		m.next.ServeHTTP(w, r)
 		return
 	}

@@ -35,7 +35,7 @@ type ruleLines struct {
 	declared        *rule.Rule
 	undecided       lastLine
 	unsettled, held Throttle
-	found           atomic.Uint64 // bits of lines, see First
+	found           Once
 	refused         StripedThrottle
 }
 
@@ -97,11 +97,7 @@ func (l *Lines) Held(r *rule.Rule, d time.Duration, bounded bool, class string, 
 }
 
 // First reports whether a line about a rule is to be written, which every call may find: once.
-func (l *Lines) First(r *rule.Rule, line Line) bool {
-	bit := uint64(1) << (line.number % 64)
-	found := &l.ruleLines(r).found
-	return found.Load()&bit == 0 && found.Or(bit)&bit == 0
-}
+func (l *Lines) First(r *rule.Rule, line Line) bool { return l.ruleLines(r).found.First(line) }
 
 // RefusalDue reports whether [Lines.Refused] may be called for a rule's refusal of a call that
 // arrived at an instant, and how many were left out since the last time. Stripe is that of a

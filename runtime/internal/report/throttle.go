@@ -34,6 +34,17 @@ func (l *lastLine) due(now time.Duration) bool {
 	return (last == 0 || (now-time.Duration(last)).Abs() >= interval) && l.time.CompareAndSwap(last, int64(now))
 }
 
+// A Once lets each line pass once. Of 64 lines that are declared in a row no two are taken for one.
+type Once struct{ passed atomic.Uint64 }
+
+// Due reports whether a line has not passed.
+func (o *Once) Due(l Line) bool { return o.passed.Load()&l.bit() == 0 }
+
+// First reports whether a line passes.
+func (o *Once) First(l Line) bool { return o.Due(l) && o.passed.Or(l.bit())&l.bit() == 0 }
+
+func (l Line) bit() uint64 { return 1 << (l.number % 64) }
+
 // A StripedThrottle is a Throttle for what happens on all processors at once. They
 // would wait for each other if they counted in one place, so each caller counts in
 // its stripe, which is any number.
