@@ -46,40 +46,40 @@ func (closedError) StatusCode() int { return 503 }
 // fail applies the failure policies to the charges that were not decided. Cause is why the
 // call was not decided. If it is nil only charges in shadow mode were not; they are admitted.
 func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
-	gone := ctx.Err() != nil // no failure of the store
-	refused := isRefused(c.Tries)
+	if ctx.Err() != nil { // no failure of the store
+		source := rule.SourceFailure
+		if cause != nil {
+			source = rule.SourceNone
+		}
+		for i := range c.Tries {
+			c.admitUndecided(i, source)
+		}
+		return nil
+	}
+	refused, alone := isRefused(c.Tries), false
 	var closed error
-	alone := 0
 	for i := range c.Tries {
-		t := &c.Tries[i]
+		t, p := &c.Tries[i], c.Charges[i].Plan
 		if t.Err == nil {
 			continue
 		}
-		p, err := c.Charges[i].Plan, private.Hide(t.Err)
-		policy := p.Fail
-		if cause == nil || gone {
+		policy, err := p.Fail, private.Hide(t.Err)
+		if cause == nil {
 			policy = rule.FailOpen
 		}
-		t.Result, t.Err, t.Source = terms.Result{Allowed: true, Remaining: p.Capacity}, nil, rule.SourceFailure
-		if gone {
-			if cause != nil {
-				t.Source = rule.SourceNone
-			}
-			continue
-		}
+		c.admitUndecided(i, rule.SourceFailure)
 		if !refused || !t.Shadow {
 			e.failed(ctx, p, policy, err)
 		}
 		if policy == rule.FailClosed {
 			closed = Unavailable{Cause: err}
 		} else if policy == rule.FailLocal {
-			t.Source = rule.SourceLocal
-			alone++
+			t.Source, alone = rule.SourceLocal, true
 		} else if cause == nil && concernsOneKey(err) {
 			e.shadowPauses.begin(p.Declared, err)
 		}
 	}
-	if closed == nil && alone > 0 {
+	if closed == nil && alone {
 		closed = e.decideAlone(ctx, c)
 	}
 	for i := range c.Tries {
@@ -88,6 +88,13 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 		}
 	}
 	return closed
+}
+
+// admitUndecided makes a charge that was not decided one that has room, by who has said so.
+func (c *Call) admitUndecided(i int, by rule.Source) {
+	if t := &c.Tries[i]; t.Err != nil {
+		t.Result, t.Err, t.Source = terms.Result{Allowed: true, Remaining: c.Charges[i].Plan.Capacity}, nil, by
+	}
 }
 
 // failed reports that a policy decides a limit, and why the store does not.

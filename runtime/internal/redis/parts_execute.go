@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
@@ -48,21 +49,11 @@ func (r *Router) executeParts(ctx context.Context, op script.Operation, parts ma
 	arrived := clock.Now()
 	if len(doubtful) > 0 {
 		r.execute(ctx, op, doubtful, arrived)
-		undecided := make(map[int]bool)
-		for _, p := range doubtful {
-			for i, origin := range p.origin {
-				if p.calls[i].Err != nil {
-					undecided[origin] = true
-				}
-			}
-		}
+		undecided := undecidedOf(doubtful)
 		if len(undecided) > 0 {
 			arrived = clock.Now() // the other calls do not wait for these
 		}
-		for _, p := range well {
-			p.drop(undecided)
-		}
-		for _, p := range beside {
+		for _, p := range slices.Concat(well, beside) {
 			p.drop(undecided)
 		}
 	}
@@ -72,6 +63,19 @@ func (r *Router) executeParts(ctx context.Context, op script.Operation, parts ma
 		underway = leaveRefused(underway, parts)
 	}
 	r.awaitBeside(ctx, underway)
+}
+
+// undecidedOf returns the calls of which a part was not decided.
+func undecidedOf(parts []*part) map[int]bool {
+	undecided := make(map[int]bool)
+	for _, p := range parts {
+		for i, origin := range p.origin {
+			if p.calls[i].Err != nil {
+				undecided[origin] = true
+			}
+		}
+	}
+	return undecided
 }
 
 // leaveRefused gives up what was sent for calls that enforced limits refuse, since limits in
@@ -123,27 +127,7 @@ func (r *Router) execute(ctx context.Context, op script.Operation, parts []*part
 	}
 	late := make(map[*batcher]error)
 	for more := true; more; arrived = clock.Now() {
-		more = false
-		ahead := make(map[*batcher]int64)
-		for _, p := range parts {
-			p.waiter = nil
-			n, work := terms.Fit(p.remaining)
-			if work += scriptWork; n == 0 || ahead[p.batcher] > 0 && ahead[p.batcher]+work > maxAhead {
-				continue
-			}
-			more = true
-			ahead[p.batcher] += work
-			p.current, p.remaining = p.remaining[:n], p.remaining[n:]
-			err := cmp.Or(p.err, late[p.batcher], ctx.Err())
-			if err == nil {
-				w := waiterOf(p.operation(op), r.groupOf(p.slot), p.current, work-scriptWork, arrived)
-				err = p.batcher.Start(ctx, w)
-				if err == nil {
-					p.waiter = w
-				}
-			}
-			fail(p.current, err)
-		}
+		more = r.startParts(ctx, op, parts, late, arrived)
 		for _, p := range parts {
 			if p.waiter == nil {
 				continue
@@ -157,6 +141,48 @@ func (r *Router) execute(ctx context.Context, op script.Operation, parts []*part
 			fail(p.current, err)
 		}
 	}
+}
+
+// startParts sends as much of each part as its server takes now, and reports whether any was left. Late are
+// servers that are not asked.
+func (r *Router) startParts(ctx context.Context, op script.Operation, parts []*part, late map[*batcher]error,
+	arrived time.Duration) (more bool) {
+	ahead := make(map[*batcher]int64)
+	for _, p := range parts {
+		p.waiter = nil
+		n, work := terms.Fit(p.remaining)
+		if n == 0 || !fitsAhead(ahead, p.batcher, work+scriptWork) {
+			continue
+		}
+		more = true
+		p.current, p.remaining = p.remaining[:n], p.remaining[n:]
+		err := cmp.Or(p.err, late[p.batcher], ctx.Err())
+		if err == nil {
+			p.waiter, err = r.start(ctx, op, p, p.current, work, arrived)
+		}
+		fail(p.current, err)
+	}
+	return more
+}
+
+// fitsAhead reports whether a server takes more work of a caller, of which it has some under way, and counts
+// it then.
+func fitsAhead(ahead map[*batcher]int64, b *batcher, work int64) bool {
+	if ahead[b] > 0 && ahead[b]+work > maxAhead {
+		return false
+	}
+	ahead[b] += work
+	return true
+}
+
+// start sends some calls of a part, which are so much work.
+func (r *Router) start(ctx context.Context, op script.Operation, p *part, calls []terms.Call, work int64,
+	arrived time.Duration) (*waiter, error) {
+	w := waiterOf(p.operation(op), r.groupOf(p.slot), calls, work, arrived)
+	if err := p.batcher.Start(ctx, w); err != nil {
+		return nil, err // which has freed the waiter
+	}
+	return w, nil
 }
 
 // A flight is a call that was sent of a part beside others.
@@ -184,14 +210,12 @@ func (r *Router) startBeside(ctx context.Context, op script.Operation, parts []*
 			one := p.calls[i : i+1]
 			_, work := terms.Fit(one)
 			f, err := flight{call: &one[0], origin: p.origin[i], batcher: p.batcher}, p.err
-			if err == nil && ahead[p.batcher] > 0 && ahead[p.batcher]+work > maxAhead {
+			if err == nil && !fitsAhead(ahead, p.batcher, work) {
 				err = ErrCrowded
 			}
 			if err == nil {
-				ahead[p.batcher] += work
-				f.waiter = waiterOf(p.operation(op), r.groupOf(p.slot), one, work, arrived)
 				// Without an end of its context a waiter can be left at any time, see setPatience.
-				err = p.batcher.Start(context.WithoutCancel(ctx), f.waiter)
+				f.waiter, err = r.start(context.WithoutCancel(ctx), op, p, one, work, arrived)
 			}
 			fail(one, err)
 			if err == nil {
