@@ -93,23 +93,34 @@ func (l *Ledger) begin(n, most int) bool {
 	return true
 }
 
-// send has the store take a charge back, or the queue if that cannot.
+// send has the store take a charge back, or the queue if that cannot. Calls that wait for its room ask at
+// once in the first case, behind the return, and else when it is settled.
 func (l *Ledger) send(ctx context.Context, p *plan.Plan, c *terms.Charge) {
+	r := l.withdrawn(ctx, p, c)
+	if l.Returner == nil {
+		l.queue.work.Add(r)
+		return
+	}
+	back := r.charge
+	back.Key = c.Key // the return may be over before it is looked at, and its memory used again
+	r.turnAsks = true
+	if !l.Returner.Return(&r.charge, r) {
+		r.turnAsks = false
+		l.queue.work.Add(r)
+	} else if l.Lines.Waiting() {
+		l.wake(&back)
+	}
+}
+
+// withdrawn returns a copy of a charge that is on its way back. Its permits are no longer renewed.
+func (l *Ledger) withdrawn(ctx context.Context, p *plan.Plan, c *terms.Charge) *pendingCharge {
 	r := pendingChargePool.Get().(*pendingCharge)
 	*r = pendingCharge{ledger: l, ctx: ctx, plan: p, charge: *c, key: append(append(r.key[:0], c.Key...), c.Tenant...)}
 	r.charge.Key, r.charge.Tenant = r.key[:len(c.Key):len(c.Key)], r.key[len(c.Key):]
 	if c.Lapses() {
 		r.permit = l.Permits.withdraw(p, &r.charge, false)
 	}
-	back := r.charge
-	r.turnAsks = l.Returner != nil
-	if l.Returner == nil || !l.Returner.Return(&r.charge, r) {
-		r.turnAsks = false
-		l.queue.work.Add(r)
-	} else if l.Lines.Waiting() {
-		back.Key = c.Key // the return may be over, and its memory used again
-		l.wake(&back)
-	}
+	return r
 }
 
 // Done implements [terms.Returned].
