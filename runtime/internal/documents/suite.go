@@ -1,8 +1,8 @@
-// Package storetest has what every [runtime.Store] must do, as documents that are played over any
+// Package documents has what every [runtime.Store] must do, as documents that are played over any
 // of them:
 //
 //	func TestStore(t *testing.T) {
-//		storetest.Run(t, func(t *testing.T) storetest.Subject { ... })
+//		documents.Run(t, func(t *testing.T) documents.Subject { ... })
 //	}
 //
 // They are in runtime/testdata/store. What a step asks is in step.go.
@@ -18,6 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime"
@@ -154,8 +155,12 @@ func Rules() []runtime.Rule {
 		{Name: "token bucket", Algorithm: runtime.TokenBucket},
 		{Name: "leaky bucket", Algorithm: runtime.LeakyBucket},
 		{Name: "queue", Algorithm: runtime.LeakyBucket, Wait: 366 * 24 * time.Hour},
-		{Name: "concurrency", Algorithm: runtime.Concurrency},
 		{Name: Shares, Algorithm: runtime.TokenBucket, Headroom: 4},
+	}
+	for a, name := range algorithm.Names { // those without a rule above count in one way
+		if !slices.ContainsFunc(rules, func(r runtime.Rule) bool { return int(r.Algorithm) == a }) {
+			rules = append(rules, runtime.Rule{Name: name, Algorithm: runtime.Algorithm(a)})
+		}
 	}
 	for i := range rules {
 		// So long that no test on a real clock sees it move.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
@@ -16,7 +17,7 @@ import (
 // windows are the same, so that one range of steps in time is interesting for all.
 func Ways() map[string]*runtime.Rule {
 	const window = 100 * time.Millisecond
-	return map[string]*runtime.Rule{
+	ways := map[string]*runtime.Rule{
 		"log zset":     {Window: window},
 		"log packed":   {Window: window, Storage: runtime.StoragePacked},
 		"zset slice":   {Window: window, Resolution: 7 * time.Millisecond},
@@ -41,6 +42,12 @@ func Ways() map[string]*runtime.Rule {
 		"carries day":  {Period: rule.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: rule.DebtCarry},
 		"queue":        {Window: window, Algorithm: runtime.LeakyBucket, Wait: 40 * time.Millisecond},
 	}
+	for a, name := range algorithm.Names { // one that is new has a rule of its own
+		if !slices.ContainsFunc(slices.Collect(maps.Values(ways)), func(r *runtime.Rule) bool { return int(r.Algorithm) == a }) {
+			ways[name] = &runtime.Rule{Window: window, Algorithm: runtime.Algorithm(a)}
+		}
+	}
+	return ways
 }
 
 // WaysOf returns those of the Ways that can have a window, with a prefix of their own and
