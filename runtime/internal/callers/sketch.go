@@ -1,8 +1,9 @@
 package callers
 
 import (
-	"container/heap"
+	"cmp"
 	"hash/maphash"
+	"slices"
 	"sync"
 )
 
@@ -25,8 +26,8 @@ type Sketch struct{ shards [shards]shard }
 
 type shard struct {
 	mu       sync.Mutex
-	name     []byte     // of the key that is added, reused
-	counters []*counter // a heap with the smallest first
+	name     []byte // of the key that is added, reused
+	counters []*counter
 	byName   map[string]*counter
 }
 
@@ -35,7 +36,6 @@ type counter struct {
 	cut         int    // where the zero byte is
 	most        int64  // as [Caller.Max]
 	count, over uint64
-	at          int // in the heap
 }
 
 // NewSketch returns a sketch without keys.
@@ -68,39 +68,19 @@ func (s *Sketch) All() (all []Caller) {
 }
 
 func (s *shard) add(name []byte, cut int, most int64, n uint64) {
-	if c := s.byName[string(name)]; c != nil {
-		c.count, c.most = c.count+n, most
-		heap.Fix(s, c.at)
-		return
-	}
-	if s.byName == nil {
-		s.byName = make(map[string]*counter)
-	}
-	if len(s.counters) < shardKeys {
-		c := &counter{name: string(name), cut: cut, most: most, count: n}
+	c := s.byName[string(name)]
+	if c == nil && len(s.counters) == shardKeys {
+		c = slices.MinFunc(s.counters, func(a, b *counter) int { return cmp.Compare(a.count, b.count) })
+		delete(s.byName, c.name)
+		c.name, c.cut, c.over = string(name), cut, c.count
 		s.byName[c.name] = c
-		heap.Push(s, c)
-		return
+	} else if c == nil {
+		if s.byName == nil {
+			s.byName = make(map[string]*counter)
+		}
+		c = &counter{name: string(name), cut: cut}
+		s.byName[c.name] = c
+		s.counters = append(s.counters, c)
 	}
-	least := s.counters[0]
-	delete(s.byName, least.name)
-	least.name, least.cut, least.most, least.over = string(name), cut, most, least.count
-	least.count += n
-	s.byName[least.name] = least
-	heap.Fix(s, 0)
+	c.most, c.count = most, c.count+n
 }
-
-// Len, Less, Swap, Push and Pop implement [heap.Interface].
-func (s *shard) Len() int           { return len(s.counters) }
-func (s *shard) Less(i, j int) bool { return s.counters[i].count < s.counters[j].count }
-func (s *shard) Swap(i, j int) {
-	c := s.counters
-	c[i], c[j] = c[j], c[i]
-	c[i].at, c[j].at = i, j
-}
-func (s *shard) Push(x any) {
-	c := x.(*counter)
-	c.at = len(s.counters)
-	s.counters = append(s.counters, c)
-}
-func (s *shard) Pop() any { panic("nothing is taken off the heap") }

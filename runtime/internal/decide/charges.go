@@ -237,7 +237,6 @@ type claim struct {
 	cost int64
 }
 
-// release ends the claims of the call.
 func (c *Call) release() {
 	for _, l := range c.claims {
 		c.engine.Permits.Release(l.key, l.cost)

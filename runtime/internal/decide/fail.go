@@ -102,7 +102,6 @@ func (e *Engine) failed(ctx context.Context, p *plan.Plan, policy rule.FailurePo
 	e.Events.Failure(ctx, p, policy, ClassOf(err), err)
 }
 
-// isRefused reports whether a limit that was decided refuses a call.
 func isRefused(tries []terms.Charge) bool {
 	for i := range tries {
 		if t := &tries[i]; t.Err == nil && !t.Allowed && !t.Shadow {

@@ -20,7 +20,6 @@ const (
 	longPermitPause = 50 * time.Millisecond
 )
 
-// leave takes the call out of its line.
 func (w *waiting) leave() {
 	o, t := w.inLine()
 	w.place.Leave(false)
@@ -101,7 +100,6 @@ func (c *Tried) Pause() (pause time.Duration, ok bool) {
 	return t.RetryAfter, true
 }
 
-// lends reports whether what a call lacks is permits.
 func (c *Tried) lends(w lack) bool { return c.Tries[w.charge].Is(algorithm.Lends) }
 
 // lack returns what a refused call lacks, and whether every limit that refused it allows to wait for

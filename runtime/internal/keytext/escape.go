@@ -104,7 +104,6 @@ func ParseParts(text string) (Parts, error) {
 	return ParsedParts(text), nil
 }
 
-// unhex returns the byte that the first two digits of s are.
 func unhex(s string) (b byte, ok bool) {
 	if len(s) < 2 {
 		return 0, false

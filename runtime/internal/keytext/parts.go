@@ -153,7 +153,6 @@ func (p *Parts) fits(n int) bool {
 	return int(p.n)+n <= p.beforeTenant() && p.rare.spill == nil
 }
 
-// grown returns a copy of the bytes with room for n more.
 func (p *Parts) grown(n int) []byte {
 	old := p.Bytes()
 	return append(make([]byte, 0, len(old)+n), old...)

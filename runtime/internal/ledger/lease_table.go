@@ -87,7 +87,6 @@ func (t *leaseTable) each(key []byte, visit func(*lease)) {
 	}
 }
 
-// remove removes a lease.
 func (t *leaseTable) remove(e *lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,21 +96,25 @@ func (t *leaseTable) remove(e *lease) {
 	}
 }
 
+// all yields every lease.
+func (t *leaseTable) all(yield func(*lease) bool) {
+	sets := t.sets.Load()
+	for i := 0; sets != nil && i < len(sets); i++ {
+		for j := range sets[i] {
+			if e := sets[i][j].Load(); e != nil && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
 // Count returns for how many keys there is or was a lease, and how many units these have
 // left.
 func (l *Leases) Count() (keys int, units int64) {
-	sets := l.table.sets.Load()
-	if sets == nil {
-		return 0, 0
-	}
-	for i := range sets {
-		for j := range sets[i] {
-			if e := sets[i][j].Load(); e != nil {
-				keys++
-				for g := e.grant.Load(); g != nil; g = g.next.Load() {
-					units += max(0, g.unitsLeft.Load())
-				}
-			}
+	for e := range l.table.all {
+		keys++
+		for g := e.grant.Load(); g != nil; g = g.next.Load() {
+			units += max(0, g.unitsLeft.Load())
 		}
 	}
 	return keys, units
@@ -123,17 +126,11 @@ func (l *Leases) Units() map[string]int64 {
 	if l == nil {
 		return units
 	}
-	sets, now := l.table.sets.Load(), clock.Now()
-	for s := 0; sets != nil && s < len(sets); s++ {
-		for i := range sets[s] {
-			e := sets[s][i].Load()
-			if e == nil {
-				continue
-			}
-			for g := e.grant.Load(); g != nil; g = g.next.Load() {
-				if now < g.end {
-					units[e.plan.Name] += max(0, g.unitsLeft.Load())
-				}
+	now := clock.Now()
+	for e := range l.table.all {
+		for g := e.grant.Load(); g != nil; g = g.next.Load() {
+			if now < g.end {
+				units[e.plan.Name] += max(0, g.unitsLeft.Load())
 			}
 		}
 	}

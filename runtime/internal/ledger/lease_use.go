@@ -32,7 +32,6 @@ func (l *Leases) Use(p *plan.Plan, c *terms.Charge) bool {
 	return true
 }
 
-// find returns the lease of a key under a plan, or nil.
 func (t *leaseTable) find(key []byte, p *plan.Plan) *lease {
 	sets := t.sets.Load()
 	if sets == nil {

@@ -60,10 +60,8 @@ type permit struct {
 	periodEnd  time.Duration // of a reservation: the instant at which its period is over
 }
 
-// window returns for how long the permit lasts.
 func (p *permit) window() time.Duration { return p.plan.Terms.Lasts() }
 
-// reserved reports whether it is a reservation.
 func (p *permit) reserved() bool { return p.plan.Terms.Reserve > 0 }
 
 // renewal returns the charge by which the permit is renewed.
@@ -193,7 +191,6 @@ func (p *Permits) Record(by *plan.Plan, c *terms.Charge, asked time.Duration) {
 	p.schedule(m.due)
 }
 
-// interval returns the time between two renewals of the permit.
 func (p *permit) interval() time.Duration { return p.window() / renewals }
 
 // schedule makes a round begin at an instant, or before.

@@ -110,7 +110,6 @@ func (s *Settlement) correct(p *plan.Plan, parts *keytext.Parts, m Made, settled
 	s.add(p, c)
 }
 
-// find returns the place of the charge that was made on a key at a time, or -1.
 func (s *Settlement) find(key []byte, at int64) int {
 	for i := range s.Charges {
 		if c := &s.Charges[i]; c.At == at && bytes.Equal(c.Key, key) {
@@ -132,7 +131,6 @@ func (s *Settlement) Filter(keep func(*plan.Plan, *terms.Charge) bool) {
 	s.cut(n)
 }
 
-// cut removes the charges from the n-th on.
 func (s *Settlement) cut(n int) {
 	clear(s.Charges[n:])
 	clear(s.Plans[n:])

@@ -36,7 +36,6 @@ type standing struct {
 	others         bool // the top is known
 }
 
-// tenants returns those of the state, or nil.
 func (d *divided) tenants() *tenants {
 	if d.extra == nil {
 		return nil

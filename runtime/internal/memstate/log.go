@@ -14,7 +14,6 @@ import (
 //   - time is the newest member of the sorted set, if there is one in Redis.
 type log state
 
-// event returns the time of the i-th event.
 func (l *log) event(i int64) int64 {
 	return l.list[int(l.bound+i)&(len(l.list)-1)]
 }
@@ -115,7 +114,6 @@ func (l *log) charge(clock int64, c *terms.Charge, v *view) {
 	v.time, v.reset, v.delay = at, at+c.Window-clock, 0
 }
 
-// drop removes the n oldest events.
 func (l *log) drop(n int64) {
 	l.count -= n
 	if l.count == 0 {
@@ -125,7 +123,6 @@ func (l *log) drop(n int64) {
 	}
 }
 
-// grow makes room for n more events.
 func (l *log) grow(n int64) {
 	if int(l.count+n) <= len(l.list) {
 		return

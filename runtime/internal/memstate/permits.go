@@ -93,7 +93,6 @@ func (p *permits) keep(newest, stop, window int64) {
 	}
 }
 
-// add adds a permit.
 func (p *permits) add(stop, n int64) {
 	i := len(p.list)
 	p.list = append(p.list, stop, n)

@@ -61,7 +61,6 @@ func (r *reserved) reservations() []int64 {
 	return r.list[headerSize:]
 }
 
-// countAt returns the count at a time.
 func (r *reserved) countAt(clock int64, c *terms.Charge) (k reservedCount) {
 	if r.dropTime > 0 && r.time > 0 {
 		k = reservedCount{start: r.time, end: r.bound, used: r.count, reserved: r.number(headerReserved),
@@ -171,7 +170,6 @@ func (r *reserved) write(k *reservedCount, newest, clock int64, c *terms.Charge)
 	r.list[headerDebt], r.list[headerDebtDue] = k.debt, k.debtDue
 }
 
-// add adds a reservation.
 func (r *reserved) add(end, n, units int64) {
 	all := r.reservations()
 	i := itemSize * sort.Search(len(all)/itemSize, func(i int) bool {

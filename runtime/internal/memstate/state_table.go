@@ -64,7 +64,6 @@ func (t *table) home(hash uint64) int {
 	return int(hash/shardCount) & (len(t.slots) - 1)
 }
 
-// next returns the slot after i.
 func (t *table) next(i int) int { return (i + 1) & (len(t.slots) - 1) }
 
 // add adds a key that is not there yet.
@@ -84,7 +83,6 @@ func (t *table) add(hash uint64, key []byte) *entry {
 	return e
 }
 
-// put fills the first free slot from its home on.
 func (t *table) put(s slot) {
 	i := t.home(s.hash)
 	for t.slots[i].entry != nil {

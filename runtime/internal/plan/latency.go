@@ -36,7 +36,6 @@ type Latency struct {
 	reads                 int           // how many readings had calls
 }
 
-// add adds a call.
 func (l *Latency) add(took time.Duration) {
 	l.sum.Add(int64(min(max(took, 0), longestCall)))
 	l.calls.Add(1)

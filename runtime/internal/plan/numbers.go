@@ -121,7 +121,6 @@ func (n Numbers) Capacity(max int64) int64 {
 	return rule.Engine.Capacity(n.Rule, max)
 }
 
-// drains reports whether the rule has a burst.
 func (n Numbers) drains() bool { return n.plain().Is(algorithm.Drains) }
 
 // MostCost returns the largest cost of one call, and how much more than it has reserved a

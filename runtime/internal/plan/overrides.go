@@ -263,7 +263,6 @@ func (s *OverrideSet) applyKeys(e *Effective, keys *KeyOverrides) error {
 	return nil
 }
 
-// applyChange returns a copy of a rule with a change.
 func applyChange(r *rule.Rule, c Change) *rule.Rule {
 	changed := *r
 	if c.Burst != 0 {

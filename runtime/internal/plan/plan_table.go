@@ -72,7 +72,6 @@ func (t *Table) place(hash uint64, now time.Duration) (oldest *slot) {
 	return oldest
 }
 
-// grow replaces the slots by more.
 func (t *Table) grow(size int) {
 	old := t.slots.Load()
 	slots := make([]slot, size)

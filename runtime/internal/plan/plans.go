@@ -219,7 +219,6 @@ func (t *Table) Find(k Key, hash uint64) *Plan {
 	return nil
 }
 
-// slotAt returns the ith slot of a hash.
 func slotAt(slots []slot, hash, i uint64) *slot {
 	return &slots[(hash+i)&uint64(len(slots)-1)]
 }

@@ -45,7 +45,6 @@ type record struct {
 	refusals   []*refusal
 }
 
-// hash returns that of a key and a tenant.
 func (t *table) hash(key, tenant []byte) uint64 {
 	hash := maphash.Bytes(t.seed, key)
 	if len(tenant) > 0 {
@@ -54,12 +53,10 @@ func (t *table) hash(key, tenant []byte) uint64 {
 	return hash
 }
 
-// is reports whether the record is that of a key and a tenant.
 func (r *record) is(hash uint64, key, tenant []byte) bool {
 	return r.hash == hash && r.key == string(key) && r.tenant == string(tenant)
 }
 
-// find returns the denials of a key, or nil.
 func (t *table) find(key, tenant []byte) *record {
 	hash := t.hash(key, tenant)
 	slots := t.shards[hash%shards].slots.Load()
@@ -164,7 +161,6 @@ func (s *shard) victim(slots []slot, hash uint64, key, tenant []byte, now time.D
 	return victim
 }
 
-// grow replaces the slots by more.
 func (s *shard) grow(size int) {
 	slots := make([]slot, size)
 	if old := s.slots.Load(); old != nil {

@@ -176,13 +176,11 @@ func (b *batch) unload() {
 	b.groups, b.send, b.room, b.mixed = b.groups[:0], b.send[:0], terms.MaxWork, false
 }
 
-// free gives the batch back.
 func (b *batch) free() {
 	b.unload()
 	batches.Put(b)
 }
 
-// age returns how long ago the batch was sent.
 func (b *batch) age() time.Duration { return clock.Now() - b.sent }
 
 // An index finds the last call of a group that has a key, and a tenant if there are any. Clearing it

@@ -196,7 +196,6 @@ func (b *batcher) enqueue(w *waiter) {
 	b.startBase()
 }
 
-// push adds a waiter to the queue.
 func (b *batcher) push(w *waiter) {
 	b.schedule(w.nextCheck(b.linger), w.arrived)
 	b.queue = append(b.queue, w)

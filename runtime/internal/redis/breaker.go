@@ -45,7 +45,6 @@ type breaker struct {
 	next     int64      // from when on the next probe may pass if this one has ended
 }
 
-// newBreaker returns a closed breaker for batches to a node.
 func newBreaker(r *Router, node string) *breaker {
 	return &breaker{router: r, node: node, timeout: r.cfg.Timeout, silence: max(minSilence, r.cfg.Timeout)}
 }

@@ -76,7 +76,6 @@ func (g *group) add(w *waiter, last *index, room int64) (work int64, ok bool) {
 	return w.work, true
 }
 
-// addOne adds a waiter of one charge.
 func (g *group) addOne(w *waiter, last *index, room int64) (work int64, ok bool) {
 	charge, work := &w.charges[0], w.work
 	entry := last.entry(g, charge)
@@ -124,7 +123,6 @@ func (g *group) fill(now int64) {
 	g.execution().Fill(g.op, g.calls, g.times, g.outcomes[:len(g.calls)], now)
 }
 
-// execution adds an execution.
 func (g *group) execution() *script.Execution {
 	var e *script.Execution
 	if n := len(g.spare); n > 0 {

@@ -97,7 +97,6 @@ func (b *batcher) pick(batch *batch, patience time.Duration) int {
 	return len(batch.waiters)
 }
 
-// move moves the first n waiters of the queue.
 func (b *batcher) move(batch *batch, n int) {
 	for _, w := range b.queue[:n] {
 		if w.idleUntil != 0 {

@@ -102,7 +102,6 @@ type Config struct {
 	Linger time.Duration
 }
 
-// newBatcher returns a batcher for a server.
 func newBatcher(r *Router, server rediswire.Server) *batcher {
 	b := &batcher{
 		router: r, server: server, aside: make(chan struct{}, maxAside),

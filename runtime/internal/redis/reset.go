@@ -103,7 +103,6 @@ func contextError(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// isContextError reports whether err is that of a context.
 func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -218,7 +218,6 @@ func (r *Router) count(err error, calls int) {
 	r.doubt(err)
 }
 
-// forgetRefusals has the refusal memory forget the keys of calls.
 func (r *Router) forgetRefusals(calls []terms.Call) {
 	for i := range calls {
 		for j := range calls[i].Charges {

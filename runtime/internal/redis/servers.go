@@ -57,7 +57,6 @@ func (r *Router) batcher(ctx context.Context, key []byte, slot int) (*batcher, e
 	return b, nil
 }
 
-// batcherOf returns the batcher of a server.
 func (r *Router) batcherOf(server rediswire.Server) *batcher {
 	var unused []*batcher
 	r.mu.Lock()
@@ -174,7 +173,6 @@ func (r *Router) learn(ctx context.Context, key string) error {
 	return err
 }
 
-// begin begins a search.
 func (r *Router) begin(key string) *search {
 	s := &search{done: make(chan struct{})}
 	r.search = s

@@ -39,7 +39,6 @@ func (e *Events) Crowd(r *rule.Rule) {
 	}
 }
 
-// add adds a limiter, and reports whether there are too many.
 func (c *crowd) add() bool {
 	if c == nil {
 		return false

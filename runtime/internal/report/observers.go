@@ -141,7 +141,6 @@ func (e *Events) ShareListener() func(terms.Reached) {
 	return e.shares.Add
 }
 
-// tellShares reports that keys have used shares.
 func (e *Events) tellShares(all []terms.Reached) {
 	for _, r := range all {
 		for _, o := range e.Observers {

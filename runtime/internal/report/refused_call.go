@@ -24,7 +24,6 @@ func (e *Events) Refused(rule string, limited bool, caller uint64, until time.Du
 	return c
 }
 
-// Hidden implements [observe.RefusedCall].
 func (c *RefusedCall) Hidden(ctx context.Context, route string) {
 	if c.limited {
 		c.events.Log.Hidden(c.rule, route)
@@ -32,14 +31,12 @@ func (c *RefusedCall) Hidden(ctx context.Context, route string) {
 	}
 }
 
-// Served implements [observe.RefusedCall].
 func (c *RefusedCall) Served(ctx context.Context) {
 	if c.limited {
 		c.notify(ctx, observe.HiddenEvent{Rule: c.rule, Served: true})
 	}
 }
 
-// Overruled implements [observe.RefusedCall].
 func (c *RefusedCall) Overruled(route string) {
 	if c.limited {
 		c.events.Log.Overruled(c.rule, route)

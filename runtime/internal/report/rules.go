@@ -42,7 +42,6 @@ type ruleLines struct {
 // Known returns how many rules were written about, at most.
 func (l *Lines) Known() int { return l.rules.Len() }
 
-// ruleLines returns what was written about a rule.
 func (l *Lines) ruleLines(declared *rule.Rule) *ruleLines {
 	if recent := l.recentRule.Load(); recent != nil && recent.declared == declared {
 		return recent

@@ -27,7 +27,6 @@ func (t *Throttle) Due(now time.Duration) (skipped int64, ok bool) {
 // A lastLine is the instant of the last line; 0: there was none.
 type lastLine struct{ time atomic.Int64 }
 
-// due reports whether a line may be written at an instant.
 func (l *lastLine) due(now time.Duration) bool {
 	// A call that arrived later may get here first.
 	last := l.time.Load()

@@ -70,7 +70,6 @@ func (k *Keeping) begin(try int, again time.Duration) {
 // Close returns when no look is under way any more, and none will begin.
 func (k *Keeping) Close() { k.work.Close() }
 
-// look asks all servers.
 func (k *Keeping) look() error {
 	defer func() {
 		if value := recover(); value != nil {

@@ -130,7 +130,6 @@ func readFullest(ctx context.Context, client rediswire.Client) (fullest Reading,
 	return fullest, err
 }
 
-// readMemory reads what a server says of its memory.
 func readMemory(info map[string]string) Reading {
 	return Reading{Used: parseNumber(info["used_memory"]), max: parseNumber(info["maxmemory"]),
 		machine: parseNumber(info["total_system_memory"])}

@@ -67,7 +67,6 @@ func (f *finding) expiry() time.Duration {
 	return time.Duration(f.milliseconds) * time.Millisecond
 }
 
-// visitAll visits all keys of a server.
 func (s *survey) visitAll(ctx context.Context, server rediswire.Server) error {
 	pattern := globEscaper.Replace(s.start) + "*"
 	for cursor := "0"; ; {
@@ -93,7 +92,6 @@ func (s *survey) visitAll(ctx context.Context, server rediswire.Server) error {
 
 var errScan = private.New("the reply to SCAN is not understood")
 
-// parseScan returns what SCAN has replied.
 func parseScan(scan rediswire.Command) (keys []string, next string, err error) {
 	if scan.Err != nil {
 		return nil, "", scan.Err
@@ -178,7 +176,6 @@ func (s *survey) heal(ctx context.Context, server rediswire.Server, found []find
 	return failed
 }
 
-// dropGone leaves out the keys that have gone.
 func dropGone(found []finding) ([]finding, error) {
 	for i := range found {
 		if f := &found[i]; f.err != nil && !f.lost() {
@@ -188,7 +185,6 @@ func dropGone(found []finding) ([]finding, error) {
 	return slices.DeleteFunc(found, func(f finding) bool { return f.lost() }), nil
 }
 
-// report calls Found of the keys' groups.
 func (s *survey) report(found []finding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-// A node is a server of a cluster.
+// A node is a server of a cluster, as a [rediswire.Server].
 type node struct {
 	cluster *Cluster
 	address string
@@ -36,7 +36,6 @@ func (n *node) way() *way {
 	return &way{n.cluster.Client, false}
 }
 
-// Execute implements [rediswire.Server].
 func (n *node) Execute(ctx context.Context, scripts []*rediswire.Script) {
 	w := n.way()
 	if !w.around {
@@ -50,7 +49,6 @@ func (n *node) Execute(ctx context.Context, scripts []*rediswire.Script) {
 	}
 }
 
-// Do implements [rediswire.Server].
 func (n *node) Do(ctx context.Context, commands []rediswire.Command) {
 	w := n.way()
 	w.Do(ctx, commands)
@@ -71,10 +69,8 @@ func (n *node) noteError(w *way, err error) {
 	}
 }
 
-// About implements [rediswire.Server].
 func (n *node) About() rediswire.About {
 	return rediswire.About{Address: n.address, Punctual: true}
 }
 
-// Patient implements [rediswire.Server].
 func (n *node) Patient(time.Duration) rediswire.Server { return n }

@@ -52,17 +52,14 @@ type question struct {
 // New returns the cluster of a client.
 func New(client Client) *Cluster { return &Cluster{Client: client, nodes: make(map[string]*node)} }
 
-// Patient implements [rediswire.Server].
 func (c *Cluster) Patient(time.Duration) rediswire.Server { return c }
 
-// Slots implements [rediswire.Cluster].
 func (*Cluster) Slots() bool { return true }
 
 var _ rediswire.Cluster = (*Cluster)(nil)
 
 var errNoServer = rediswire.NotSent(errors.New("the slot has no server"))
 
-// Find implements [rediswire.Cluster].
 func (c *Cluster) Find(ctx context.Context, key string) (rediswire.Server, error) {
 	at := &c.slots[c.Slot(key)]
 	if n := at.Load(); n != nil {
@@ -77,7 +74,6 @@ func (c *Cluster) Find(ctx context.Context, key string) (rediswire.Server, error
 	return nil, errNoServer
 }
 
-// Masters implements [rediswire.Cluster].
 func (c *Cluster) Masters(ctx context.Context) ([]rediswire.Server, error) {
 	q := c.ask()
 	select {
@@ -88,7 +84,6 @@ func (c *Cluster) Masters(ctx context.Context) ([]rediswire.Server, error) {
 	}
 }
 
-// Reload implements [rediswire.Cluster].
 func (c *Cluster) Reload() { c.ask() }
 
 // ask asks which server has which slots, unless that is being asked.
@@ -204,7 +199,6 @@ func slotsOf(value any, host string) (first, last int64, address string, ok bool
 	return first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10)), is
 }
 
-// node returns the server with an address.
 func (c *Cluster) node(address string) *node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
