@@ -30,6 +30,10 @@ type Lines struct {
 // A line is where calls wait for room of one key under one max. The rule may change while they
 // wait. Who waits at the front asks the store when the line says. As many more calls ask at the
 // same time as there is known to be room for. Calls that ask are not among those that wait.
+//
+// A call is woken by [Lines.Wake], when another one gives back what it was charged, its permits are
+// certainly returned or the key is reset; by [Turn.leave], when a call before it has left; and in
+// [Turn.Await], by the time, by other overrides or by the end of its context or limiter.
 type line struct {
 	lines       *Lines
 	key         string

@@ -205,13 +205,8 @@ func (p *Permits) Leave(by *plan.Plan, key []byte) {
 	c := by.Correction(key, 1, 1, 0, 0)
 	c.Param = l.Lines.Process
 	if l.Returner != nil {
-		l.Returner.Return(&c, unheard{})
+		l.Returner.Return(&c, terms.Unheard{})
 	} else if l.InMemory {
 		_ = l.Stores[0].Settle(context.Background(), []terms.Charge{c})
 	}
 }
-
-// unheard is told of what nobody needs to hear.
-type unheard struct{}
-
-func (unheard) Done(error) {}

@@ -149,14 +149,9 @@ func (b *batcher) giveBack(slot int, unwanted []terms.Call) {
 	for i := range unwanted {
 		back := unwanted[i].Charges[0]
 		back.GiveBack()
-		b.Return(&back, slot, forgotten{})
+		b.Return(&back, slot, terms.Unheard{})
 	}
 }
-
-// forgotten is told of returns about which nobody wants to know.
-type forgotten struct{}
-
-func (forgotten) Done(error) {}
 
 // A remedy is how to send a script again that certainly no server has executed.
 type remedy uint8

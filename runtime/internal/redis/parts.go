@@ -177,7 +177,7 @@ func (r *Router) giveBack(ctx context.Context, calls []terms.Call) {
 				back := *c
 				back.GiveBack()
 				c.At, c.Mark, c.Delay = 0, 0, 0
-				if ctx.Err() != nil && r.Return(&back, forgotten{}) {
+				if ctx.Err() != nil && r.Return(&back, terms.Unheard{}) {
 					continue
 				}
 				settled, parts = append(settled, terms.Call{Charges: []terms.Charge{back}}), append(parts, c)

@@ -66,6 +66,11 @@ type Returner interface {
 // A Returned is told the error of a charge that was to be settled. It must not wait.
 type Returned interface{ Done(err error) }
 
+// Unheard is a Returned of what nobody needs to hear.
+type Unheard struct{}
+
+func (Unheard) Done(error) {}
+
 // Marks of a reservation that is settled.
 const (
 	// Lasted says that it has lasted to the end of its period, and was used there.
