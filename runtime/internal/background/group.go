@@ -41,6 +41,16 @@ func (g *Group) Go(call func()) bool {
 	return true
 }
 
+// Try has a function called like that, and again until it reports that it has done: n times at most, after a
+// pause that becomes eight times as long each time. It is told which time is the last.
+func (g *Group) Try(n int, pause time.Duration, do func(last bool) (done bool)) {
+	g.Go(func() {
+		if !do(n == 1) && n > 1 {
+			time.AfterFunc(pause, func() { g.Try(n-1, 8*pause, do) })
+		}
+	})
+}
+
 // Closed reports whether nothing may begin any more.
 func (g *Group) Closed() bool { return g.closed.Load() }
 

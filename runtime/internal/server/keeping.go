@@ -51,18 +51,12 @@ func (k *Keeping) Begin(long bool, found func(Risk)) {
 		k.listeners = append(k.listeners, found)
 		k.mu.Unlock()
 		if first {
-			k.begin(1, keepingPause)
+			k.work.Try(keepingTries, keepingPause, func(bool) bool {
+				err := k.look()
+				return err == nil || script.Replied(err) // and will do so again: a right is missing, say
+			})
 		} else if looked && k.risk != (Risk{}) {
 			found(k.risk)
-		}
-	})
-}
-
-func (k *Keeping) begin(try int, again time.Duration) {
-	k.work.Go(func() {
-		// A server that has replied with an error, a missing right say, will do so again.
-		if err := k.look(); err != nil && !script.Replied(err) && try < keepingTries {
-			time.AfterFunc(again, func() { k.begin(try+1, 8*again) })
 		}
 	})
 }

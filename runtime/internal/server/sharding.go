@@ -4,11 +4,11 @@ import (
 	"context"
 	"math/rand/v2"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/internal/algorithm"
+	"github.com/rategen/rategen/runtime/internal/background"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -46,12 +46,7 @@ type Sharding struct {
 	Found atomic.Bool
 
 	made atomic.Int32
-
-	mu      sync.Mutex
-	ctx     context.Context // nil: no check was begun
-	end     context.CancelFunc
-	closed  bool
-	running sync.WaitGroup
+	work background.Group
 }
 
 // Made returns how many checks have been made.
@@ -59,40 +54,21 @@ func (s *Sharding) Made() int { return int(s.made.Load()) }
 
 // Begin makes a check in the background, and others later as long as none is
 // conclusive, unless it is closed. Key and other are two keys of one batch.
-func (s *Sharding) Begin(key, other string) { s.begin(key, other, 1, s.Again) }
-
-func (s *Sharding) begin(key, other string, try int, again time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.Found.Load() {
-		return
-	}
-	if s.ctx == nil {
-		s.ctx, s.end = context.WithCancel(context.Background())
-	}
-	s.running.Go(func() {
-		conclusive, err := s.check(key, other)
-		if conclusive || s.ctx.Err() != nil {
-			return
+func (s *Sharding) Begin(key, other string) {
+	s.work.Try(shardingTries, s.Again, func(last bool) bool {
+		if s.Found.Load() {
+			return true
 		}
-		if try < shardingTries {
-			time.AfterFunc(again, func() { s.begin(key, other, try+1, 8*again) })
-		} else {
+		conclusive, err := s.check(key, other)
+		if last && !conclusive && !s.work.Closed() {
 			s.Unknown(private.Hide(err))
 		}
+		return conclusive
 	})
 }
 
-// Close ends the check and returns when it has ended.
-func (s *Sharding) Close() {
-	s.mu.Lock()
-	s.closed = true
-	if s.end != nil {
-		s.end()
-	}
-	s.mu.Unlock()
-	s.running.Wait()
-}
+// Close returns when no check is under way any more, which takes [shardingTime] at most, and none will be.
+func (s *Sharding) Close() { s.work.Close() }
 
 // check makes a check, and reports whether its result is certain. It calls Sharded if keys are
 // sharded.
@@ -120,7 +96,7 @@ var errInconclusive = private.New("keys were lost or charged meanwhile")
 // key that is whole when it is first and charged when another is. One that is
 // whole for both has been evicted, or Redis has been emptied.
 func (s *Sharding) sharding(key, other string) (bool, error) {
-	ctx, cancel := context.WithTimeout(s.ctx, shardingTime)
+	ctx, cancel := context.WithTimeout(context.Background(), shardingTime)
 	defer cancel()
 	calls := shardingCalls(key, other)
 	if err := s.execute(ctx, script.Take, calls); err != nil {
