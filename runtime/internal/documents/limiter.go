@@ -51,7 +51,7 @@ import (
 // as NAME names the decision, for a later settle, and show FIELD adds retry, reset or limit to the answer.
 // A step that takes time says how much.
 type program struct {
-	*testing.T
+	player
 	store     *faulty
 	limiters  map[string]*process
 	rules     map[string]*runtime.Rule
@@ -101,19 +101,15 @@ const poll = time.Second
 
 func (p *program) step(text string) string {
 	text, times := document.Repeated(text)
-	var answers []string
-	for i := range times {
+	return repeat(times, func(round int) string {
 		var all []string
 		for one := range strings.SplitSeq(text, "; ") {
-			if a := p.one(strings.ReplaceAll(one, "#", strconv.Itoa(i))); a != "" {
+			if a := p.one(strings.ReplaceAll(one, "#", strconv.Itoa(round))); a != "" {
 				all = append(all, a)
 			}
 		}
-		if a := strings.Join(all, "; "); len(answers) == 0 || a != answers[len(answers)-1] {
-			answers = append(answers, a)
-		}
-	}
-	return strings.Join(answers, " | ")
+		return strings.Join(all, "; ")
+	})
 }
 
 // one does a step once.
@@ -579,7 +575,10 @@ func (p *program) call(name string) *call {
 	return c
 }
 
-func (p *program) number(text string) int64 {
+// A player reads the words of steps.
+type player struct{ *testing.T }
+
+func (p player) number(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		p.Fatal(err)
@@ -587,19 +586,30 @@ func (p *program) number(text string) int64 {
 	return n
 }
 
-func (p *program) numbers(words []string) (all []int64) {
+func (p player) numbers(words []string) (all []int64) {
 	for _, word := range words {
 		all = append(all, p.number(word))
 	}
 	return all
 }
 
-func (p *program) duration(text string) time.Duration {
+func (p player) duration(text string) time.Duration {
 	d, err := document.Duration(text)
 	if err != nil {
 		p.Fatal(err)
 	}
 	return d
+}
+
+// repeat does a step so often, and returns the answers that differ from the one before.
+func repeat(times int, do func(time int) string) string {
+	var answers []string
+	for i := range times {
+		if a := do(i); len(answers) == 0 || a != answers[len(answers)-1] {
+			answers = append(answers, a)
+		}
+	}
+	return strings.Join(answers, " | ")
 }
 
 // told returns what is told of a decision.

@@ -40,7 +40,7 @@ import (
 // which it is named, and may be divided, as in window/7. What is 3x is done three times. What begins
 // with until ANSWER: is done until that is the answer, where time passes by itself.
 type trial struct {
-	*testing.T
+	player
 	Subject
 	rule    runtime.Rule
 	limiter *runtime.Limiter
@@ -87,7 +87,7 @@ func play(t *testing.T, start func(*testing.T) Subject, s *document.Scenario, r 
 }
 
 func newTrial(t *testing.T, subject Subject, r *runtime.Rule) *trial {
-	p := &trial{T: t, Subject: subject, rule: *r, named: map[string]rawstore.Charge{}, hears: map[string]*hearer{}}
+	p := &trial{player: player{t}, Subject: subject, rule: *r, named: map[string]rawstore.Charge{}, hears: map[string]*hearer{}}
 	p.limiter = runtime.New(p.Store, runtime.WithFailurePolicy(runtime.FailClosed), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	if isCalendar(r) && !subject.Exact { // years that do not end soon
 		p.rule.Anchor = 100*int(time.UnixMicro(subject.Now()).AddDate(0, 6, 0).Month()) + 1
@@ -105,13 +105,7 @@ func (t *trial) step(text string) string {
 		}
 		text = rest
 	}
-	var answers []string
-	for range times {
-		if a := t.do(text); len(answers) == 0 || a != answers[len(answers)-1] {
-			answers = append(answers, a)
-		}
-	}
-	return strings.Join(answers, " | ")
+	return repeat(times, func(int) string { return t.do(text) })
 }
 
 func (t *trial) do(text string) string {
@@ -436,14 +430,6 @@ func (t *trial) charged(name string) rawstore.Charge {
 	return c
 }
 
-func (t *trial) number(text string) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 func (t *trial) duration(text string) time.Duration {
 	text, by, divided := strings.Cut(text, "/")
 	if divided {
@@ -461,11 +447,7 @@ func (t *trial) duration(text string) time.Duration {
 	case "more":
 		return t.last.MoreAfter
 	}
-	d, err := document.Duration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return t.player.duration(text)
 }
 
 // Prefix returns what the keys of a test start with.

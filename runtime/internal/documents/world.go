@@ -55,7 +55,7 @@ func playProgram(t *testing.T, s *document.Scenario, variant []string, kind, spa
 		world = append(world, document.ValueName(variant[i], variant[i+1]))
 	}
 	replace := strings.NewReplacer(variant...)
-	p := &program{T: t, store: &faulty{}, limiters: map[string]*process{}, rules: map[string]*runtime.Rule{},
+	p := &program{player: player{t}, store: &faulty{}, limiters: map[string]*process{}, rules: map[string]*runtime.Rule{},
 		calls: map[string]*call{}, meters: map[string]*runtime.Meter{}, options: []string{"namespace=" + space}}
 	p.load.Store(math.Float64bits(1))
 	p.overrides = slices.ContainsFunc(s.Lines, func(l *document.Line) bool {

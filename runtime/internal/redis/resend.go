@@ -94,25 +94,19 @@ func (b *batcher) direct(ctx context.Context, e *script.Execution) {
 func (b *batcher) sendAll(ctx context.Context, executions []*script.Execution) {
 	for len(executions) > 0 {
 		server := executions[0].Server
-		slices.SortStableFunc(executions, func(x, y *script.Execution) int {
-			first, other := x.Server == server, y.Server == server
-			if first == other {
-				return 0
+		var mine, others []*script.Execution
+		for _, e := range executions {
+			if e.Server == server {
+				mine = append(mine, e)
+			} else {
+				others = append(others, e)
 			}
-			if first {
-				return -1
-			}
-			return 1
-		})
-		n := slices.IndexFunc(executions, func(e *script.Execution) bool { return e.Server != server })
-		if n < 0 {
-			n = len(executions)
 		}
 		if server == nil {
 			server = b.server
 		}
-		b.send(ctx, server, executions[:n])
-		executions = executions[n:]
+		b.send(ctx, server, mine)
+		executions = others
 	}
 }
 

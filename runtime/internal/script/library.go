@@ -82,13 +82,19 @@ func (l *Library) text(set uint) *text {
 	if t := l.texts[set].Load(); t != nil {
 		return t
 	}
-	several := bits.OnesCount(set&allAlgorithms) > 1
+	known, several := set, bits.OnesCount(set&allAlgorithms) > 1
 	if l.Wide && set&lua.Operations != lua.One || several && l.mixed == maxMixed {
-		l.texts[set].Store(l.create(widen(set)))
+		known = widen(set)
 	} else if several {
 		l.mixed++
 	}
-	return l.create(set)
+	t := l.texts[known].Load()
+	if t == nil {
+		t = newText(known, 0, l.Change)
+		l.texts[known].Store(t)
+	}
+	l.texts[set].Store(t)
+	return t
 }
 
 // widen returns what a script knows that can stand for all sets of the same operation, whose
@@ -104,16 +110,6 @@ func widen(set uint) uint {
 		return all | operation
 	}
 	return all | lua.Several
-}
-
-// create returns the script of exactly a set. It is made if there is none yet.
-func (l *Library) create(set uint) *text {
-	if t := l.texts[set].Load(); t != nil {
-		return t
-	}
-	t := newText(set, 0, l.Change)
-	l.texts[set].Store(t)
-	return t
 }
 
 func newText(set, ahead uint, change func(string) string) *text {
