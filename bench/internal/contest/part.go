@@ -39,7 +39,7 @@ func (p Part) Curve() bool { return p.Only == nil && p.Cases != nil && p.Cases.S
 func (p Plan) Check() error {
 	part := p.Part
 	var names, headings []string
-	for _, l := range slices.Concat(limiters.Leased(), limiters.Rategen(), limiters.Budgets(), limiters.Peers()) {
+	for _, l := range slices.Concat(limiters.Leased(), limiters.Rategen(), limiters.Budgets(), limiters.Peers(), limiters.ByHand()) {
 		names = append(names, l.Name)
 	}
 	for _, l := range limiters.Locals(limiters.Server{}) {
@@ -84,9 +84,13 @@ func (p Part) limiter(name string) bool { return p.Only == nil || p.Only.MatchSt
 
 // shared returns which of the limiters over Redis have their turns.
 func (p Part) shared(all []limiters.Shared) []limiters.Shared {
-	return slices.DeleteFunc(all, func(l limiters.Shared) bool {
-		return !l.Floor && l.Name != limiters.Base && !p.limiter(l.Name)
-	})
+	turns := map[string]bool{limiters.Base: true, limiters.Floor: true, limiters.ScriptFloor: true}
+	for _, l := range all {
+		if p.limiter(l.Name) {
+			turns[l.Name], turns[l.ByHand] = true, true
+		}
+	}
+	return slices.DeleteFunc(all, func(l limiters.Shared) bool { return !turns[l.Name] })
 }
 
 // local returns which of the limiters in memory have their turns.

@@ -29,7 +29,8 @@ const (
 type Row struct {
 	Name, Note string
 	Own        bool
-	Floor      bool // is no limiter, but a bare command to Redis
+	Floor      bool   // is no limiter, but a bare command to Redis
+	ByHand     string // see limiters.Shared
 	// Fault says why the numbers do not count; it is empty if they do.
 	Fault string
 	// GaveUp is the share of calls that had no decision.

@@ -51,7 +51,7 @@ func (p Plan) Curve(ctx context.Context, line *progress.Line, client *redis.Clie
 			continue
 		}
 		line.Steps(i, len(p.Callers), heading)
-		table, err := short.sharedCase(ctx, client, server, c, p.Part.shared(slices.Concat(limiters.Rategen(), limiters.Budgets(), limiters.Peers())))
+		table, err := short.sharedCase(ctx, client, server, c, p.Part.shared(slices.Concat(limiters.Rategen(), limiters.Budgets(), limiters.Peers(), limiters.ByHand())))
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", c, err)
 		}
@@ -68,7 +68,7 @@ func (p Plan) sharedCase(ctx context.Context, client *redis.Client, server limit
 	takes := make([]load.Take, len(contestants))
 	callers := load.Callers{Count: c.Callers, Keys: keys(c.Keys)}
 	for i, l := range contestants {
-		table.Rows[i] = Row{Name: l.Name, Note: l.Note, Own: l.Own, Floor: l.Floor}
+		table.Rows[i] = Row{Name: l.Name, Note: l.Note, Own: l.Own, Floor: l.Floor, ByHand: l.ByHand}
 		var err error
 		if takes[i], err = l.New(server, c.shared()); err != nil {
 			return Table{}, fmt.Errorf("%s: %w", l.Name, err)

@@ -76,7 +76,9 @@ type Shared struct {
 	Leases bool
 	// Floor reports that it is no limiter, but a bare command to Redis.
 	Floor bool
-	New   func(Server, Limits) (load.Take, error)
+	// ByHand is the name of what a user would write by hand in its place, or empty.
+	ByHand string
+	New    func(Server, Limits) (load.Take, error)
 }
 
 // A Local limiter counts in this process.

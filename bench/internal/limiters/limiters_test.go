@@ -54,6 +54,36 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// TestByHand wants what is written by hand to charge a key, and to give back what only calls that
+// run hold.
+func TestByHand(t *testing.T) {
+	s := start(t)
+	for _, l := range ByHand() {
+		t.Run(l.Name, func(t *testing.T) {
+			take, err := l.New(s, Room)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if answer := take(t.Context(), "user"); answer != load.Admitted {
+					t.Fatalf("answer %d", answer)
+				}
+			}
+			keys, err := s.Client.Keys(t.Context(), "*:user*").Result()
+			if err != nil || len(keys) != 1 {
+				t.Fatalf("keys %q, %v", keys, err)
+			}
+			if l.Name == way.byHand(ways[len(ways)-1]) {
+				const none = 3 // members that are no permits, see lua/concurrency.lua
+				if n := s.Client.ZCard(t.Context(), keys[0]).Val(); n != none {
+					t.Errorf("%d members, want %d", n, none)
+				}
+			}
+			s.Client.FlushAll(t.Context())
+		})
+	}
+}
+
 // TestLeased wants the limiter that leases to do what its name says.
 func TestLeased(t *testing.T) {
 	rule := leased(HotRoom)
@@ -78,8 +108,13 @@ func TestLeased(t *testing.T) {
 // TestNames wants the names that targets speak of to be those of limiters.
 func TestNames(t *testing.T) {
 	names := map[string]bool{}
-	for _, l := range slices.Concat(Rategen(), Peers()) {
+	for _, l := range slices.Concat(Rategen(), Peers(), ByHand()) {
 		names[l.Name] = true
+	}
+	for _, l := range Rategen() {
+		if !names[l.ByHand] {
+			t.Errorf("%s has none beside it called %q", l.Name, l.ByHand)
+		}
 	}
 	for _, l := range Locals(Server{}) {
 		names[l.Name] = true

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,41 +14,104 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// newOwnScript sends what a fixed window of rategen's sends for one call, as a user of
-// go-redis would: so the difference to the fixed window is what its batches cost or save.
-func newOwnScript(s Server, limits Limits) (load.Take, error) {
+// byHand is the name of what a way's scripts are called that go-redis sends, a trip each.
+func (w way) byHand() string {
+	scripts := "EVALSHA"
+	if w.rule.Algorithm == runtime.Concurrency {
+		scripts = "two EVALSHA"
+	}
+	return scripts + " of rategen " + w.name
+}
+
+// ByHand returns what sends the scripts that rategen's limiters send for one call, as a user of
+// go-redis would: so the difference to the limiter is what its batches cost or save.
+func ByHand() []Shared {
+	var all []Shared
+	for _, w := range ways {
+		all = append(all, Shared{Name: w.byHand(), Note: "answers not judged", Floor: true, New: w.newByHand})
+	}
+	return all
+}
+
+func (w way) newByHand(s Server, limits Limits) (load.Take, error) {
 	ctx := context.Background()
-	var sent lastScript
+	var sent lastScripts
 	client := redis.NewClient(&redis.Options{Network: s.Client.Options().Network, Addr: s.Client.Options().Addr})
 	defer client.Close()
 	client.AddHook(&sent)
 	limiter := quiet(runtime.NewRedisStore(client, runtime.WithTimeout(s.Timeout)))
 	defer limiter.Close()
-	take := ask(limiter, way{name: "fixed-window", rule: runtime.Rule{Algorithm: runtime.FixedWindow, Prefix: "alone:"}}.ruleFor(limits))
+	w.rule.Prefix = w.name + ":"
+	rule := w.ruleFor(limits)
 	// The first call also finds out what the server can do.
 	for range 2 {
-		if answer := take(ctx, "key"); answer == load.Failed {
-			return nil, fmt.Errorf("a fixed window's call failed after sending %q", sent.args)
+		sent = lastScripts{}
+		decision, err := limiter.Take(ctx, rule.Limit(runtime.NewKey().AddString("key")))
+		if err != nil {
+			return nil, fmt.Errorf("%s failed after sending %q: %w", w.name, sent.take, err)
+		}
+		if rule.Algorithm == runtime.Concurrency {
+			if err := limiter.Settle(ctx, decision); err != nil {
+				return nil, err
+			}
 		}
 	}
-	if len(sent.args) < 4 {
-		return nil, fmt.Errorf("a fixed window sends no script for a call, but %q", sent.args)
+	if len(sent.take) < 4 {
+		return nil, fmt.Errorf("%s sends no script for a call, but %q", w.name, sent.take)
 	}
-	sha, rest := sent.args[1].(string), sent.args[4:]
+	take := ownScript{s.Client, w.rule.Prefix, sent.take[1].(string), sent.take[4:]}
+	if rule.Algorithm != runtime.Concurrency {
+		return func(ctx context.Context, key string) load.Answer {
+			return answerOf(true, take.send(ctx, key, take.args).Err())
+		}, nil
+	}
+	at := slices.Index(sent.settle, any(fmt.Sprint(sent.charged)))
+	if at < 4 {
+		return nil, fmt.Errorf("%s gives back by %q, which does not have the time %d", w.name, sent.settle, sent.charged)
+	}
+	settle := ownScript{s.Client, w.rule.Prefix, sent.settle[1].(string), sent.settle[4:]}
 	return func(ctx context.Context, key string) load.Answer {
-		return answerOf(true, s.Client.EvalSha(ctx, sha, []string{"alone:" + key}, rest...).Err())
+		reply, err := take.send(ctx, key, take.args).Int64Slice()
+		if err != nil {
+			return load.Failed
+		}
+		args := slices.Clone(settle.args)
+		args[at-4] = chargedAt(reply)
+		return answerOf(true, settle.send(ctx, key, args).Err())
 	}, nil
 }
 
-// A lastScript is a hook that copies what a client has sent last to have a script executed.
-type lastScript struct{ args []any }
+// chargedAt returns the time that a call counts as, by the reply that lua/take.lua documents.
+func chargedAt(reply []int64) int64 {
+	if len(reply) > 6 {
+		return reply[6]
+	}
+	return reply[0]
+}
 
-func (s *lastScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+// An ownScript is a script of rategen's for one call.
+type ownScript struct {
+	client      *redis.Client
+	prefix, sha string
+	args        []any
+}
+
+func (o *ownScript) send(ctx context.Context, key string, args []any) *redis.Cmd {
+	return o.client.EvalSha(ctx, o.sha, []string{o.prefix + key}, args...)
+}
+
+// A lastScripts is a hook that copies what a client has sent last to have a call taken and settled.
+type lastScripts struct {
+	take, settle []any
+	charged      int64 // when the call was taken
+}
+
+func (s *lastScripts) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if cmd.Name() != "evalsha" {
 			return next(ctx, cmd)
 		}
-		s.args = nil
+		var args []any
 		for _, arg := range cmd.Args() {
 			if m, is := arg.(encoding.BinaryMarshaler); is {
 				text, err := m.MarshalBinary()
@@ -59,16 +123,25 @@ func (s *lastScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			if text, is := arg.([]byte); is {
 				arg = string(text)
 			}
-			s.args = append(s.args, fmt.Sprint(reflect.Indirect(reflect.ValueOf(arg))))
+			args = append(args, fmt.Sprint(reflect.Indirect(reflect.ValueOf(arg))))
 		}
-		return next(ctx, cmd)
+		err := next(ctx, cmd)
+		if slices.Contains(args, any("settle")) {
+			s.settle = args
+			return err
+		}
+		s.take = args
+		if reply, is := cmd.(interface{ Val() []int64 }); is && len(reply.Val()) > 0 {
+			s.charged = chargedAt(reply.Val())
+		}
+		return err
 	}
 }
 
-func (*lastScript) DialHook(next redis.DialHook) redis.DialHook {
+func (*lastScripts) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
 
-func (*lastScript) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (*lastScripts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }

@@ -16,13 +16,13 @@ import (
 )
 
 // The names of what others are compared with: the limiter, the trip to Redis
-// without one, the trip with the least that a limiter can do there, and rategen's own
-// script sent by go-redis, a trip a call.
+// without one, the trip with the least that a limiter can do there, and a window by a client
+// that has concurrent commands share trips.
 const (
 	Base        = "redis_rate"
 	Floor       = "PING"
 	ScriptFloor = "EVALSHA of TIME, GET and SET"
-	OwnScript   = "EVALSHA of rategen fixed-window"
+	OverRueidis = "fixed window over rueidis"
 )
 
 // Peers returns limiters over Redis that others have made.
@@ -30,12 +30,11 @@ func Peers() []Shared {
 	return []Shared{
 		{Name: Base, Note: "GCRA", New: newRedisRate},
 		{Name: "redis_rate over AutoPipeline", Note: "GCRA", New: newAutoPipeline},
-		{Name: "fixed window over rueidis", Note: "fixed window", New: newRueidis},
+		{Name: OverRueidis, Note: "fixed window", New: newRueidis},
 		{Name: "throttled", Note: "GCRA", New: newThrottled},
 		{Name: "ulule/limiter", Note: "fixed window", New: newUlule},
 		{Name: "sethvargo/go-redisstore", Note: "token bucket", New: newSethvargo},
 		{Name: "plain ZSET script", Note: "sliding log", New: newPlain},
-		{Name: OwnScript, Note: "answers not read", Floor: true, New: newOwnScript},
 		{Name: ScriptFloor, Note: "no limit", Floor: true, New: newScriptFloor},
 		{Name: Floor, Note: "no limit", Floor: true, New: newPing},
 	}

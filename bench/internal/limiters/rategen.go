@@ -47,7 +47,7 @@ func Rategen() []Shared {
 	var all []Shared
 	for _, w := range ways {
 		all = append(all, Shared{
-			Name: "rategen " + w.name, Note: w.note, Own: true, Recalls: true,
+			Name: "rategen " + w.name, Note: w.note, Own: true, Recalls: true, ByHand: w.byHand(),
 			New: func(s Server, l Limits) (load.Take, error) {
 				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))
 				return w.ask(quiet(store), l), nil
@@ -61,7 +61,7 @@ func Rategen() []Shared {
 		w.name += " over rueidis"
 		w.rule.Prefix = "rueidis:"
 		all = append(all, Shared{
-			Name: "rategen " + w.name, Note: w.note, Own: true, Recalls: true,
+			Name: "rategen " + w.name, Note: w.note, Own: true, Recalls: true, ByHand: OverRueidis,
 			New: func(s Server, l Limits) (load.Take, error) {
 				store, err := raterueidis.NewStore(s.Rueidis, rueidisOption(s.Addr), runtime.WithTimeout(s.Timeout))
 				if err != nil {

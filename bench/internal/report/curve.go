@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/rategen/rategen/bench/internal/contest"
 	"github.com/rategen/rategen/bench/internal/limiters"
@@ -21,8 +22,7 @@ func Callers(w io.Writer, result *contest.Result) {
 }
 
 // Curve writes how limiters over Redis do with ever more callers: decisions per
-// second, and how these and p50 compare with the least that a limiter does, sent
-// alone.
+// second, and how these and p50 compare with what is written by hand.
 func Curve(w io.Writer, style Style, tables []contest.Table) {
 	heading(w, style, "Curve of callers, 1,000 keys admitted")
 	for _, part := range []struct {
@@ -35,9 +35,9 @@ func Curve(w io.Writer, style Style, tables []contest.Table) {
 			}
 			return count(row.Value(contest.Rate))
 		}},
-		{"decisions per second, " + overOwn + ", and the middle half of the rounds", besideRow(limiters.OwnScript, contest.Rate)},
+		{"decisions per second, × " + byHand, besideHand(contest.Rate)},
 		{"p50", func(_ *contest.Table, row *contest.Row) string { return span(row.Value(contest.P50)) }},
-		{"p50, " + overOwn + ", and the middle half of the rounds", besideRow(limiters.OwnScript, contest.P50)},
+		{"p50, × " + byHand, besideHand(contest.P50)},
 		{"trips a decision", func(_ *contest.Table, row *contest.Row) string { return few(row.Value(contest.Scripts)) }},
 		{"Redis CPU a decision", func(_ *contest.Table, row *contest.Row) string { return span(row.Value(contest.ServerCPU)) }},
 		{"Redis CPU a decision, × " + limiters.RategenFixed + ", and the middle half of the rounds", besideRow(limiters.RategenFixed, contest.ServerCPU)},
@@ -53,9 +53,22 @@ func Curve(w io.Writer, style Style, tables []contest.Table) {
 			for j := range tables {
 				cells = append(cells, part.cell(&tables[j], &tables[j].Rows[i]))
 			}
-			g.add(cells...)
+			if slices.ContainsFunc(cells[1:], func(s string) bool { return s != "" }) {
+				g.add(cells...)
+			}
 		}
 		g.write(w, style)
+	}
+}
+
+// byHand heads what compares a limiter with what a user would write in its place: its script sent by
+// go-redis, a trip a call, or a window over the same client.
+const byHand = "what is written by hand, and the middle half of the rounds"
+
+// besideHand returns what writes a metric as a multiple of that of the row that the row names.
+func besideHand(m contest.Metric) func(*contest.Table, *contest.Row) string {
+	return func(table *contest.Table, row *contest.Row) string {
+		return besideRow(row.ByHand, m)(table, row)
 	}
 }
 

@@ -32,7 +32,6 @@ var (
 const (
 	overBase  = "× " + limiters.Base
 	overFloor = "× " + limiters.ScriptFloor
-	overOwn   = "× " + limiters.OwnScript
 	overLocal = "× " + limiters.LocalBase
 )
 
