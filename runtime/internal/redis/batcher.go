@@ -171,7 +171,7 @@ func (b *batcher) openInline(w *waiter) *batch {
 		b.push(w)
 		return batch
 	}
-	if b.inFlight >= min(maxLone, b.limit) || len(b.queue) > 0 && !b.fits(w) {
+	if b.inFlight >= baseInFlight || len(b.queue) > 0 && !b.fits(w) {
 		return nil
 	}
 	batch := b.open()

@@ -14,11 +14,8 @@ import (
 
 const (
 	// baseInFlight is how many batches are under way at a time, if nobody has to
-	// wait for long.
+	// wait for long. So many callers send each its own: a third one makes them share.
 	baseInFlight = 2
-	// maxLone is how many are if each caller sends its own. Three callers are slower if they
-	// share batches, and four are quicker.
-	maxLone = 3
 	// maxInFlight is how many are if Redis is far away, so that calls would wait for long,
 	// and the client has twice as many connections.
 	maxInFlight = 16

@@ -9,7 +9,7 @@
 //
 // # Batches
 //
-// Concurrent calls of a process share trips to a server. Up to three callers send a batch
+// Concurrent calls of a process share trips to a server. Up to two callers send a batch
 // each. More wait while batches are under way, and when one returns they are sent together.
 // Callers who call again as soon as they are told come along.
 //

@@ -11,7 +11,7 @@ import (
 )
 
 // TestFewShare has a few callers come back as soon as they are told, as often as 200
-// times. From four on they share their trips, which one of them sends; fewer send one each.
+// times. From three on they share their trips; fewer send one each.
 // A stall in between makes no call wait for longer than its time.
 func TestFewShare(t *testing.T) {
 	// Whether callers come back in time is for the scheduler to say where it runs them on
@@ -20,11 +20,10 @@ func TestFewShare(t *testing.T) {
 	for n := 1; n <= 16; n++ {
 		for _, punctual := range []bool{true, false} {
 			least, most := 0.7*float64(n), float64(n)
-			if n <= maxLone {
+			if punctual && n <= baseInFlight { // a caller sends its own batch
+				least, most = 1, 1
+			} else if n <= baseInFlight+1 && !punctual { // the loops that send take turns
 				least = 1
-				if punctual { // a caller sends its own batch
-					most = 1
-				}
 			}
 			synctest.Test(t, func(t *testing.T) {
 				server := &fakeServer{delay: time.Millisecond, punctual: punctual}
