@@ -26,7 +26,6 @@ func (g *Group) Begin() bool {
 	return true
 }
 
-// End ends what Begin has let run.
 func (g *Group) End() { g.running.Done() }
 
 // Go has a function called in a goroutine, unless the group is closed, and reports whether.
@@ -51,7 +50,6 @@ func (g *Group) Try(n int, pause time.Duration, do func(last bool) (done bool)) 
 	})
 }
 
-// Closed reports whether nothing may begin any more.
 func (g *Group) Closed() bool { return g.closed.Load() }
 
 // Close returns when nothing runs any more, and nothing will.

@@ -45,7 +45,6 @@ type Counter struct {
 	seen   [slots]atomic.Uint32 // refusals that were counted, of the keys in a slot
 }
 
-// NewCounter returns a counter without refusals.
 func NewCounter() *Counter {
 	c := new(Counter)
 	c.sketch.Store(NewSketch())

@@ -26,7 +26,6 @@ type Calls struct {
 	Keys    atomic.Pointer[Sketch]
 }
 
-// NewCalls returns calls without any.
 func NewCalls() *Calls {
 	c := new(Calls)
 	c.Keys.Store(NewSketch())

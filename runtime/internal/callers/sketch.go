@@ -38,7 +38,6 @@ type counter struct {
 	count, over uint64
 }
 
-// NewSketch returns a sketch without keys.
 func NewSketch() *Sketch { return new(Sketch) }
 
 var seed = maphash.MakeSeed()

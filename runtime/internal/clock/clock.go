@@ -20,7 +20,6 @@ func Now() time.Duration { return time.Since(origin) }
 // At returns the instant of a time, such as the deadline of a context.
 func At(t time.Time) time.Duration { return t.Sub(origin) }
 
-// Time returns the time of an instant.
 func Time(at time.Duration) time.Time { return origin.Add(at) }
 
 // stepBack is by how much a server's clock steps back at least to be noticed. Less is how

@@ -29,7 +29,6 @@ func (u Unavailable) Error() string        { return ErrUnavailable.Error() }
 func (u Unavailable) Is(target error) bool { return target == ErrUnavailable }
 func (u Unavailable) Unwrap() error        { return u.Cause }
 
-// StatusCode returns the HTTP status.
 func (u Unavailable) StatusCode() int { return 503 }
 
 // ErrClosed is runtime.ErrClosed, which says what it means.
@@ -40,7 +39,6 @@ type closedError struct{}
 func (closedError) Error() string        { return "rate limiter closed while the call waited" }
 func (closedError) Is(target error) bool { return target == ErrUnavailable }
 
-// StatusCode returns the HTTP status.
 func (closedError) StatusCode() int { return 503 }
 
 // fail applies the failure policies to the charges that were not decided. Cause is why the

@@ -52,7 +52,6 @@ func (m *Map[K, V]) Made(key K) *V {
 	return found
 }
 
-// Len returns how many keys have a value.
 func (m *Map[K, V]) Len() int { return int(m.count.Load()) }
 
 // All returns every key with its value.

@@ -50,7 +50,7 @@ func (l *Ledger) Measure(ctx context.Context, m *LimitMeter, k *Kept, used []int
 	}
 }
 
-// limitCharger is what a meter of limits charges by.
+// limitCharger is what a meter of limits charges by, a [Charger].
 type limitCharger LimitMeter
 
 func (m *limitCharger) Most(i int) (most int64, free bool) {
@@ -147,7 +147,6 @@ func (m *limitCharger) takePart(wants []Want, try bool) error {
 	return m.more(m.Ctx, limits, wants, try)
 }
 
-// SettleNow implements [Charger].
 func (m *limitCharger) SettleNow(settled []Settled) {
 	m.settle(settled, func(b *Settlement) {
 		m.ledger.SettleNow(m.Ctx, b)
@@ -155,7 +154,6 @@ func (m *limitCharger) SettleNow(settled []Settled) {
 	})
 }
 
-// SettleLater implements [Charger].
 func (m *limitCharger) SettleLater(settled []Settled) {
 	m.settle(settled, func(b *Settlement) { m.ledger.SettleLater(m.Ctx, b) })
 }

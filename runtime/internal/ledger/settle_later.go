@@ -22,7 +22,7 @@ const (
 	queueBatch = terms.MaxWork / terms.Work
 )
 
-// A pendingCharge is on its way back: nobody waits until it is settled.
+// A pendingCharge is on its way back, and a [terms.Returned]: nobody waits until it is settled.
 type pendingCharge struct {
 	ledger   *Ledger
 	ctx      context.Context // its values are the call's
@@ -123,7 +123,6 @@ func (l *Ledger) withdrawn(ctx context.Context, p *plan.Plan, c *terms.Charge) *
 	return r
 }
 
-// Done implements [terms.Returned].
 func (c *pendingCharge) Done(err error) {
 	c.recordReturn(err)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// A Store is a Map with a clock. It decides calls as every store does.
+// A Store is a Map with a clock: a [terms.Store].
 type Store struct {
 	*Map
 	// Clock returns the time in microseconds since 1970. Nil: that of the process.
@@ -31,13 +31,11 @@ func (s *Store) Time(at time.Duration) int64 {
 	return (s.epoch + int64(at)) / 1000
 }
 
-// Take decides calls, as [terms.Store] says.
 func (s *Store) Take(_ context.Context, calls []terms.Call) error {
 	s.decide(calls, true)
 	return nil
 }
 
-// Peek says what Take would decide, and charges nothing.
 func (s *Store) Peek(_ context.Context, calls []terms.Call) error {
 	s.decide(calls, false)
 	return nil
@@ -68,7 +66,6 @@ func (s *Store) decideOne(now int64, c *terms.Charge, commit bool) (ok bool) {
 	return ok
 }
 
-// Settle settles charges, as [terms.Store] says.
 func (s *Store) Settle(_ context.Context, charges []terms.Charge) error {
 	now := s.Time(clock.Now())
 	for i := range charges {
@@ -81,7 +78,6 @@ func (s *Store) Settle(_ context.Context, charges []terms.Charge) error {
 	return nil
 }
 
-// Renew renews permits, as [terms.Store] says.
 func (s *Store) Renew(_ context.Context, calls []terms.Call) error {
 	now := s.Time(clock.Now())
 	for i := range calls {
@@ -96,7 +92,6 @@ func (s *Store) Renew(_ context.Context, calls []terms.Call) error {
 	return nil
 }
 
-// Hold implements [terms.Store].
 func (s *Store) Hold(_ context.Context, charges []terms.Charge) error {
 	now := s.Time(clock.Now())
 	for i := range charges {
@@ -109,7 +104,6 @@ func (s *Store) Hold(_ context.Context, charges []terms.Charge) error {
 	return nil
 }
 
-// Reset forgets keys, as [terms.Store] says.
 func (s *Store) Reset(_ context.Context, charges []terms.Charge) error {
 	now := s.Time(clock.Now())
 	for i := range charges {

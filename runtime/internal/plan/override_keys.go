@@ -165,7 +165,6 @@ func samePattern(names []string, name string) string {
 	})]
 }
 
-// Len returns how many patterns there are.
 func (k *KeyOverrides) Len() int { return k.count }
 
 // Changes returns the different changes. They must not be changed.

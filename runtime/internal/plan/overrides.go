@@ -67,7 +67,6 @@ type OverrideSet struct {
 	replaceTime time.Duration // the instant of that
 }
 
-// NewOverrideSet returns the set of some overrides.
 func NewOverrideSet(o Overrides, misfit func(error)) *OverrideSet {
 	return &OverrideSet{Overrides: o, reportMisfit: misfit, replacement: make(chan struct{})}
 }

@@ -11,10 +11,8 @@ type Error struct {
 	cause error
 }
 
-// Error returns the text.
 func (e *Error) Error() string { return e.text }
 
-// Unwrap returns the cause, or nil if the text is complete.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Full returns the cause, for commands whose user may read everything. They find it by

@@ -28,8 +28,6 @@ func (i invalid) Unwrap() error { return i.error }
 // in force and reports the error.
 type Stale struct{ Err error }
 
-// Error returns the text of the error.
 func (s *Stale) Error() string { return s.Err.Error() }
 
-// Unwrap returns the error.
 func (s *Stale) Unwrap() error { return s.Err }

@@ -49,10 +49,8 @@ type Refused struct {
 // Stands reports whether the refusal counts.
 func (r *Refused) Stands() bool { return !r.lifted.Load() && clock.Now() < r.Until }
 
-// Any reports whether there may be a refusal.
 func (s *Standing) Any() bool { return s.some.Load() }
 
-// Add adds a refusal.
 func (s *Standing) Add(r *Refused) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -49,13 +49,11 @@ func newBreaker(r *Router, node string) *breaker {
 	return &breaker{router: r, node: node, timeout: r.cfg.Timeout, silence: max(minSilence, r.cfg.Timeout)}
 }
 
-// Open reports whether the breaker is open.
 func (b *breaker) Open() bool { return b.state.Load()%2 == 1 }
 
 // A permission is the state of a breaker when it let a call pass.
 type permission uint64
 
-// Probe reports whether the call is a probe.
 func (p permission) Probe() bool { return p%2 == 1 }
 
 // Allow reports whether a call that arrived at an instant may go to Redis. If so

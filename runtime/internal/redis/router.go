@@ -15,7 +15,8 @@ import (
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-// A Router is the way to all servers of a client. It is safe for concurrent use.
+// A Router is the way to all servers of a client: a [terms.Store], and a [terms.Returner]. It is safe for
+// concurrent use.
 type Router struct {
 	cfg    *Config
 	client rediswire.Client
@@ -43,17 +44,14 @@ func (r *Router) Take(ctx context.Context, calls []terms.Call) error {
 	return r.decideAll(ctx, script.Take, calls)
 }
 
-// Peek implements [terms.Store].
 func (r *Router) Peek(ctx context.Context, calls []terms.Call) error {
 	return r.decideAll(ctx, script.Peek, calls)
 }
 
-// Settle implements [terms.Store].
 func (r *Router) Settle(ctx context.Context, charges []terms.Charge) error {
 	return r.decideEach(ctx, script.Settle, charges)
 }
 
-// Return implements [terms.Returner].
 func (r *Router) Return(c *terms.Charge, done terms.Returned) bool {
 	if r.sharded() {
 		return false

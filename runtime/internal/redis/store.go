@@ -10,7 +10,6 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// Renew implements [terms.Store].
 func (r *Router) Renew(ctx context.Context, calls []terms.Call) error {
 	// The script writes its results to copies, since the next renewal needs At.
 	renewed, held := slices.Clone(calls), make([]terms.Charge, 0, len(calls))
@@ -34,7 +33,6 @@ func (r *Router) Renew(ctx context.Context, calls []terms.Call) error {
 	return err
 }
 
-// Hold implements [terms.Store].
 func (r *Router) Hold(ctx context.Context, charges []terms.Charge) error {
 	err := r.decideEach(ctx, script.Hold, charges)
 	for i := range charges {
@@ -43,7 +41,6 @@ func (r *Router) Hold(ctx context.Context, charges []terms.Charge) error {
 	return err
 }
 
-// Reset implements [terms.Store].
 func (r *Router) Reset(ctx context.Context, charges []terms.Charge) error {
 	var failed error
 	for i := range charges {

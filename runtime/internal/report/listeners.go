@@ -48,7 +48,6 @@ func (l *Listeners) Remove(e *Events) {
 	}
 }
 
-// Any reports whether there are any.
 func (l *Listeners) Any() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

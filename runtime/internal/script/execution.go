@@ -69,10 +69,8 @@ func (e *Execution) fill(calls []terms.Call, times []int64, found []Outcome) {
 	e.request.fill(e.op, calls, times, e.Now)
 }
 
-// Calls returns how many calls the execution is for.
 func (e *Execution) Calls() int { return len(e.calls) }
 
-// Clear lets go of the calls.
 func (e *Execution) Clear() {
 	e.Server, e.pair, e.calls, e.times, e.outcomes, e.Err = nil, nil, nil, nil, nil, nil
 	e.script.Numbers, e.script.Err = nil, nil

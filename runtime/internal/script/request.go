@@ -72,7 +72,6 @@ type tenancy struct {
 // wireBytes are bytes that clients write as they are.
 type wireBytes []byte
 
-// MarshalBinary implements encoding.BinaryMarshaler.
 func (b *wireBytes) MarshalBinary() ([]byte, error) { return *b, nil }
 
 // fill builds the arguments for calls, of which the i-th stands for times[i]

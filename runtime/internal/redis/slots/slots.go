@@ -49,7 +49,6 @@ type question struct {
 	err     error
 }
 
-// New returns the cluster of a client.
 func New(client Client) *Cluster { return &Cluster{Client: client, nodes: make(map[string]*node)} }
 
 func (c *Cluster) Patient(time.Duration) rediswire.Server { return c }
