@@ -19,10 +19,25 @@ type Orders interface {
 	Show(c echo.Context) error
 }
 
-// newHandler returns a server whose handlers are behind their limits.
-func newHandler(orders Orders, limiter *runtime.Limiter) http.Handler {
-	e := echo.New()
-	e.Use(rateecho4.Middleware())
+type orders struct{}
+
+func (orders) Show(c echo.Context) error {
+	if c.Param("id") == "missing" {
+		return echo.NewHTTPError(http.StatusNotFound, "no such order")
+	}
+	return c.String(http.StatusOK, "order "+c.Param("id"))
+}
+
+// Bare returns a server whose handlers are behind their limits, which knows nothing of refusals.
+func Bare(limiter *runtime.Limiter) *echo.Echo {
+	e, orders := echo.New(), orders{}
 	e.GET("/orders/:id", NewRateLimitedOrders(orders, limiter).Show)
+	return e
+}
+
+// Handler returns one that answers refusals.
+func Handler(limiter *runtime.Limiter) http.Handler {
+	e := Bare(limiter)
+	e.Use(rateecho4.Middleware())
 	return e
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v5"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateecho"
+	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
 //go:generate go tool rategen
@@ -19,10 +20,33 @@ type Orders interface {
 	Show(c *echo.Context) error
 }
 
-// newHandler returns a server whose handlers are behind their limits.
-func newHandler(orders Orders, limiter *runtime.Limiter) http.Handler {
+type orders struct{}
+
+func (orders) Show(c *echo.Context) error {
+	if c.Param("id") == "missing" {
+		return echo.NewHTTPError(http.StatusNotFound, "no such order")
+	}
+	return c.String(http.StatusOK, "order "+c.Param("id"))
+}
+
+// Bare returns a server whose handlers are behind their limits, which knows nothing of refusals.
+func Bare(limiter *runtime.Limiter) *echo.Echo {
+	e, orders := echo.New(), orders{}
+	e.GET("/orders/:id", NewRateLimitedOrders(orders, limiter).Show)
+	return e
+}
+
+// Handler returns one that answers refusals.
+func Handler(limiter *runtime.Limiter) http.Handler {
+	e := Bare(limiter)
+	e.Use(rateecho.Middleware())
+	return e
+}
+
+// WithLimit returns one whose handler is behind a limit without a directive.
+func WithLimit(limit ratehttp.RequestLimit) http.Handler {
 	e := echo.New()
 	e.Use(rateecho.Middleware())
-	e.GET("/orders/:id", NewRateLimitedOrders(orders, limiter).Show)
+	e.GET("/orders/:id", orders{}.Show, rateecho.Limit(limit))
 	return e
 }

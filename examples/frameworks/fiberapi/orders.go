@@ -2,7 +2,10 @@
 package fiberapi
 
 import (
+	"net/http"
+
 	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/adaptor"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratefiber2"
@@ -18,10 +21,19 @@ type Orders interface {
 	Show(c *fiber.Ctx) error
 }
 
-// newApp returns an application whose handlers are behind their limits.
-func newApp(orders Orders, limiter *runtime.Limiter) *fiber.App {
-	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+type orders struct{}
+
+func (orders) Show(c *fiber.Ctx) error {
+	if c.Params("id") == "missing" {
+		return fiber.ErrNotFound
+	}
+	return c.SendString("order " + c.Params("id"))
+}
+
+// Handler returns a server whose handlers are behind their limits.
+func Handler(limiter *runtime.Limiter) http.Handler {
+	app, orders := fiber.New(), orders{}
 	app.Use(ratefiber2.Middleware())
 	app.Get("/orders/:id", NewRateLimitedOrders(orders, limiter).Show)
-	return app
+	return adaptor.FiberApp(app)
 }

@@ -19,9 +19,14 @@ type Orders interface {
 	Show(c *gin.Context)
 }
 
-// newHandler returns a server whose handlers are behind their limits.
-func newHandler(orders Orders, limiter *runtime.Limiter) http.Handler {
-	engine := gin.New()
+type orders struct{}
+
+func (orders) Show(c *gin.Context) { c.String(http.StatusOK, "order %s", c.Param("id")) }
+
+// Handler returns a server whose handlers are behind their limits.
+func Handler(limiter *runtime.Limiter) http.Handler {
+	gin.SetMode(gin.TestMode)
+	engine, orders := gin.New(), orders{}
 	engine.Use(rategin.Middleware())
 	engine.GET("/orders/:id", NewRateLimitedOrders(orders, limiter).Show)
 	return engine

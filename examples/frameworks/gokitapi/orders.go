@@ -40,17 +40,27 @@ type BareOrders interface {
 	Show(id string) (string, error)
 }
 
-// newHandler returns a server whose endpoints are behind their limits.
-func newHandler(plain Orders, limiter *runtime.Limiter) http.Handler {
+type plain struct{}
+
+func (plain) Show(id string) (string, error) { return "order " + id, nil }
+
+// Handler returns a server whose endpoints are behind their limits.
+func Handler(limiter *runtime.Limiter) http.Handler {
+	var plain Orders = plain{}
 	orders := NewRateLimitedRequestOrders(withContext{plain}, limiter)
 	show := func(ctx context.Context, id any) (any, error) { return orders.Show(ctx, id.(string)) }
 	return serve(show, kit.ServerErrorEncoder(encodeError))
 }
 
-// newBareHandler returns one whose limits know no request.
-func newBareHandler(plain Orders, limiter *runtime.Limiter, options ...kit.ServerOption) http.Handler {
-	orders := NewRateLimitedBareOrders(plain, limiter)
+// Bare returns one whose limits know no request.
+func Bare(limiter *runtime.Limiter, options ...kit.ServerOption) http.Handler {
+	orders := NewRateLimitedBareOrders(plain{}, limiter)
 	return serve(func(_ context.Context, id any) (any, error) { return orders.Show(id.(string)) }, options...)
+}
+
+// Encoding returns one with the encoder of errors that is shown.
+func Encoding(limiter *runtime.Limiter) http.Handler {
+	return Bare(limiter, kit.ServerErrorEncoder(encodeError))
 }
 
 // serve returns a server with one endpoint.

@@ -34,9 +34,18 @@ type ShowOutput struct {
 	}
 }
 
-// newHandler returns a server of orders.
-func newHandler(orders Orders, limiter *runtime.Limiter) http.Handler {
-	mux := http.NewServeMux()
+type orders struct{}
+
+func (orders) Show(_ context.Context, in *ShowInput) (*ShowOutput, error) {
+	out := new(ShowOutput)
+	out.Body.ID = in.ID
+	return out, nil
+}
+
+// Handler returns a server of orders. huma answers an error that it does not know with 500, and
+// the middleware that with the refusal.
+func Handler(limiter *runtime.Limiter) http.Handler {
+	mux, orders := http.NewServeMux(), orders{}
 	api := humago.New(mux, huma.DefaultConfig("Orders", "1.0.0"))
 	huma.Get(api, "/orders/{id}", NewRateLimitedOrders(orders, limiter).Show)
 	return ratehttp.Middleware()(mux)

@@ -29,10 +29,16 @@ type Tools interface {
 	Search(ctx context.Context, request *mcp.CallToolRequest, in Query) (*mcp.CallToolResult, Found, error)
 }
 
-// newServer returns a server whose tools are behind their limits.
-func newServer(tools Tools, limiter *runtime.Limiter) *mcp.Server {
+type tools struct{}
+
+func (tools) Search(context.Context, *mcp.CallToolRequest, Query) (*mcp.CallToolResult, Found, error) {
+	return nil, Found{Orders: []string{"order 1"}}, nil
+}
+
+// NewServer returns a server whose tools are behind their limits.
+func NewServer(limiter *runtime.Limiter) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "orders", Version: "1"}, nil)
-	limited := NewRateLimitedTools(tools, limiter)
+	limited := NewRateLimitedTools(tools{}, limiter)
 	mcp.AddTool(server, &mcp.Tool{Name: "search", Description: "finds orders"}, limited.Search)
 	return server
 }

@@ -30,10 +30,16 @@ func toolError(err error) (*mcp.CallToolResult, error) {
 	return mcp.NewToolResultError(err.Error()), nil
 }
 
-// newServer returns a server whose tools are behind their limits.
-func newServer(tools Tools, limiter *runtime.Limiter) *server.MCPServer {
+type tools struct{}
+
+func (tools) Search(context.Context, mcp.CallToolRequest, Query) (*mcp.CallToolResult, error) {
+	return mcp.NewToolResultText("order 1"), nil
+}
+
+// NewServer returns a server whose tools are behind their limits.
+func NewServer(limiter *runtime.Limiter) *server.MCPServer {
 	s := server.NewMCPServer("orders", "1")
-	limited := NewRateLimitedTools(tools, limiter)
+	limited := NewRateLimitedTools(tools{}, limiter)
 	s.AddTool(mcp.NewTool("search", mcp.WithInputSchema[Query]()), mcp.NewTypedToolHandler(limited.Search))
 	return s
 }

@@ -2,6 +2,7 @@
 package nethttp
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/rategen/rategen/runtime"
@@ -18,9 +19,22 @@ type Orders interface {
 	Show(w http.ResponseWriter, r *http.Request)
 }
 
-// newHandler returns a server whose handlers are behind their limits.
-func newHandler(orders Orders, limiter *runtime.Limiter) http.Handler {
-	mux := http.NewServeMux()
+type orders struct{}
+
+func (orders) Show(w http.ResponseWriter, r *http.Request) {
+	fmt.Fprintf(w, "order %s", r.PathValue("id"))
+}
+
+// Handler returns a server whose handlers are behind their limits.
+func Handler(limiter *runtime.Limiter) http.Handler {
+	mux, orders := http.NewServeMux(), orders{}
 	mux.HandleFunc("GET /orders/{id}", NewRateLimitedOrders(orders, limiter).Show)
+	return ratehttp.Middleware()(mux)
+}
+
+// WithLimit returns one whose handler is behind a limit without a directive.
+func WithLimit(limit ratehttp.RequestLimit) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /orders/{id}", limit.Wrap(http.HandlerFunc(orders{}.Show)))
 	return ratehttp.Middleware()(mux)
 }

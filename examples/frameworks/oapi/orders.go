@@ -3,6 +3,7 @@ package oapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/rategen/rategen/runtime"
@@ -21,8 +22,15 @@ type Orders interface {
 	GetOrder(w http.ResponseWriter, r *http.Request, id string)
 }
 
-// newHandler returns a server whose handlers are behind their limits.
-func newHandler(orders Orders, limiter *runtime.Limiter) http.Handler {
+type plain struct{}
+
+func (plain) GetOrder(w http.ResponseWriter, _ *http.Request, id string) {
+	fmt.Fprintf(w, "order %s", id)
+}
+
+// NewHandler returns a server whose handlers are behind their limits.
+func NewHandler(limiter *runtime.Limiter) http.Handler {
+	var orders Orders = plain{}
 	return ratehttp.Middleware()(Handler(NewRateLimitedOrders(orders, limiter)))
 }
 
@@ -36,7 +44,14 @@ type StrictOrders interface {
 	GetOrder(ctx context.Context, request GetOrderRequestObject) (GetOrderResponseObject, error)
 }
 
-// newStrictHandler returns a strict server.
-func newStrictHandler(orders StrictOrders, limiter *runtime.Limiter) http.Handler {
+type strict struct{}
+
+func (strict) GetOrder(_ context.Context, request GetOrderRequestObject) (GetOrderResponseObject, error) {
+	return GetOrder200TextResponse("order " + request.Id), nil
+}
+
+// StrictHandler returns a strict server.
+func StrictHandler(limiter *runtime.Limiter) http.Handler {
+	var orders StrictOrders = strict{}
 	return ratehttp.Middleware()(Handler(NewStrictHandler(NewRateLimitedStrictOrders(orders, limiter), nil)))
 }

@@ -5,6 +5,9 @@ package ogenapi
 import (
 	"context"
 	"net/http"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
 //go:generate go tool rategen
@@ -50,4 +53,20 @@ func (orders) ShowOrder(_ context.Context, params ShowOrderParams) (*Order, erro
 // NewError answers an error, whose reason clients do not get.
 func (orders) NewError(context.Context, error) *ErrorStatusCode {
 	return &ErrorStatusCode{StatusCode: http.StatusInternalServerError, Response: Error{Message: "internal error"}}
+}
+
+// Server answers as the server that ogen generates: an error by NewError, a refusal by the middleware.
+func Server(limiter *runtime.Limiter) http.Handler {
+	var h Handler = NewRateLimitedOrders(orders{}, limiter)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /orders/{id}", func(w http.ResponseWriter, r *http.Request) {
+		order, err := h.ShowOrder(r.Context(), ShowOrderParams{ID: r.PathValue("id")})
+		if err != nil {
+			answer := h.NewError(r.Context(), err)
+			http.Error(w, answer.Response.Message, answer.StatusCode)
+			return
+		}
+		_, _ = w.Write([]byte("order " + order.ID))
+	})
+	return ratehttp.Middleware()(mux)
 }

@@ -12,8 +12,8 @@ import (
 
 //go:generate go tool rategen
 
-// newHandler returns a server of orders, which are read within their limits.
-func newHandler(queries QueriesInterface, limiter *runtime.Limiter) http.Handler {
+// Handler returns a server of orders, which are read within their limits.
+func Handler(queries QueriesInterface, limiter *runtime.Limiter) http.Handler {
 	orders := NewRateLimitedQueries(queries, limiter)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /orders/{id}", func(w http.ResponseWriter, r *http.Request) {

@@ -4,8 +4,12 @@ package zeroapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
 //go:generate go tool rategen
@@ -27,4 +31,22 @@ func answer(_ context.Context, err error) (int, any) {
 		return status.StatusCode(), map[string]string{"message": err.Error()}
 	}
 	return http.StatusInternalServerError, map[string]string{"message": "internal error"}
+}
+
+// Handler answers as a handler that goctl writes, whose httpx.ErrorCtx asks the error handler.
+func Handler(limiter *runtime.Limiter) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /orders/{id}", func(w http.ResponseWriter, r *http.Request) {
+		logic := NewRateLimitedShowLogic(&ShowLogic{ctx: r.Context()}, limiter)
+		text, err := logic.Show(r.PathValue("id"))
+		if err != nil {
+			status, body := answer(r.Context(), err)
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_ = json.NewEncoder(w).Encode(body)
+			return
+		}
+		_, _ = w.Write([]byte(text))
+	})
+	return ratehttp.Middleware()(mux)
 }
