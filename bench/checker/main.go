@@ -94,14 +94,14 @@ func main() {
 	flag.DurationVar(&c.skew, "skew", 100*time.Millisecond, "how far the processes' clocks are apart at most")
 	flag.DurationVar(&c.freeze, "freeze", 0, "for how long to stop the server several times a second, so that scripts last longer than windows; 0: never")
 	flag.BoolVar(&c.control, "control", false, "run only the control, which must fail")
-	flag.StringVar(&w.socket, "worker", "", "for the checker's own use: hammer the server on this socket")
+	flag.StringVar(&w.addr, "worker", "", "for the checker's own use: hammer the server at this address")
 	flag.StringVar(&w.output, "output", "", "for the checker's own use: where to write the records")
 	flag.DurationVar(&w.offset, "offset", 0, "for the checker's own use: how far this process's clock is off")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if w.socket != "" {
+	if w.addr != "" {
 		w.config = c
 		if err := w.run(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, "checker: process:", err)

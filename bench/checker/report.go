@@ -44,15 +44,11 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 	r.line.Show("run %d: %s", r.steps+1, name)
 	r.steps++
 	defer r.line.Clear()
-	redis, err := server.Start(ctx)
+	redis, err := server.Start()
 	if err != nil {
 		return err
 	}
 	defer redis.Stop()
-	product, err := redis.Product(ctx)
-	if err != nil {
-		return err
-	}
 	begin := time.Now()
 	files, err := hammer(ctx, name, c, redis)
 	if err != nil {
@@ -60,7 +56,7 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 	}
 	elapsed := time.Since(begin)
 	if r.notes == nil {
-		r.notes = []string{product}
+		r.notes = []string{redis.Product()}
 	}
 	result, err := judged(ctx, redis, name, newLimits(name, c), files)
 	if err != nil {
@@ -148,7 +144,7 @@ func hammer(ctx context.Context, name string, c config, redis *server.Server) ([
 		// From -skew/2 to skew/2.
 		offset := c.skew*time.Duration(i)/time.Duration(max(1, c.processes-1)) - c.skew/2
 		cmd := exec.CommandContext(ctx, program,
-			"-worker", redis.Socket, "-output", file, "-offset", offset.String(),
+			"-worker", redis.Addr, "-output", file, "-offset", offset.String(),
 			"-algorithms", name, "-keys", strconv.Itoa(c.keys),
 			"-processes", strconv.Itoa(c.processes),
 			"-decisions", strconv.Itoa(c.decisions), "-duration", c.duration.String())

@@ -80,7 +80,7 @@ func (w *worker) settle(ctx context.Context, limiter *runtime.Limiter, d runtime
 // sumSettled compares what each key holds with what its calls have cost. A key
 // that holds less admits too much, one that holds more too little.
 func sumSettled(ctx context.Context, redis *server.Server, limits []limit, records []judge.Record) (*judge.Result, error) {
-	client := server.NewClient(redis.Socket)
+	client := server.NewClient(redis.Addr)
 	defer client.Close()
 	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience)), quiet)
 	cost := make([]int64, len(limits))

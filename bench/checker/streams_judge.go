@@ -72,7 +72,7 @@ func judgeStreams(ctx context.Context, redis *server.Server, limits []limit, fil
 			}
 		}
 	}
-	client := server.NewClient(redis.Socket)
+	client := server.NewClient(redis.Addr)
 	defer client.Close()
 	back, held, err := lapse(ctx, client, time.UnixMicro(last))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // A worker is one process that hammers.
 type worker struct {
 	config
-	socket string        // of the server
+	addr   string        // of the server
 	output string        // file of the records
 	offset time.Duration // how far this process's clock is off
 }
@@ -42,7 +42,7 @@ const inFlight = 2
 
 // run makes the process's share of the decisions and writes down each.
 func (w *worker) run(ctx context.Context) error {
-	client := server.NewClient(w.socket)
+	client := server.NewClient(w.addr)
 	defer client.Close()
 	shared := algorithms[w.algorithms].history != nil
 	options := []runtime.RedisOption{runtime.WithTimeout(server.Patience)}

@@ -113,7 +113,7 @@ func run(ctx context.Context, o options) error {
 func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
 	line := progress.New(os.Stderr)
 	defer line.Clear()
-	redisServer, err := server.StartTCP(ctx)
+	redisServer, err := server.Start()
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
 // measureOver has everything measured over a server that clients reach by an address.
 func measureOver(ctx context.Context, line *progress.Line, plan contest.Plan, redisServer *server.Server, addr string) (*contest.Result, error) {
 	begin := time.Now()
-	look := server.NewClient(redisServer.Socket) // its own, so that it never waits
+	look := server.NewClient(redisServer.Addr) // its own, so that it never waits
 	defer look.Close()
 	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: addr, PoolSize: plan.Connections}))
 	defer client.Close()

@@ -62,17 +62,14 @@ func main() {
 }
 
 func run(ctx context.Context, file string) error {
-	redis, err := server.Start(ctx)
+	redis, err := server.Start()
 	if err != nil {
 		return err
 	}
 	defer redis.Stop()
-	client := server.NewClient(redis.Socket)
+	client := server.NewClient(redis.Addr)
 	defer client.Close()
-	product, err := redis.Product(ctx)
-	if err != nil {
-		return err
-	}
+	product := redis.Product()
 	var out bytes.Buffer
 	line := progress.New(os.Stderr)
 	defer line.Clear()

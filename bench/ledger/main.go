@@ -72,21 +72,17 @@ type measure struct {
 }
 
 func run(ctx context.Context, round time.Duration, rounds int) ([]byte, error) {
-	started, err := server.Start(ctx)
+	started, err := server.Start()
 	if err != nil {
 		return nil, err
 	}
 	defer started.Stop()
-	product, err := started.Product(ctx)
-	if err != nil {
-		return nil, err
-	}
 	postgres, err := pgtest.Launch()
 	if err != nil {
 		return nil, err
 	}
 	defer postgres.Stop()
-	w := &world{client: server.NewClient(started.Socket)}
+	w := &world{client: server.NewClient(started.Addr)}
 	defer w.client.Close()
 	found := make([][]measure, len(ways))
 	for range rounds {
@@ -109,7 +105,7 @@ func run(ctx context.Context, round time.Duration, rounds int) ([]byte, error) {
 			found[i] = append(found[i], m)
 		}
 	}
-	return table(product, round, found), nil
+	return table(started.Product(), round, found), nil
 }
 
 // limiter returns one, and a limit for each key.

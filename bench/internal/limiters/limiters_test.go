@@ -2,8 +2,6 @@ package limiters
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"testing"
 
@@ -11,18 +9,12 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/load"
 	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 func start(t *testing.T) Server {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("RATEGEN_REDIS_SERVER") == "" {
-		t.Skip(err)
-	}
-	s, err := server.StartTCP(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Stop)
+	s := redistest.Start(t)
 	const connections = 4
 	client := redis.NewClient(&redis.Options{Addr: s.Addr, PoolSize: connections})
 	t.Cleanup(func() { _ = client.Close() })

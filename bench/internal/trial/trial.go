@@ -29,14 +29,15 @@ func Run(f func(*Trial)) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer t.cleanup()
+		defer t.End()
 		f(t)
 	}()
 	<-done
 	return !t.failed
 }
 
-func (t *Trial) cleanup() {
+// End cleans up.
+func (t *Trial) End() {
 	t.mu.Lock()
 	cleanups, dirs := slices.Clone(t.cleanups), t.dirs
 	t.mu.Unlock()
