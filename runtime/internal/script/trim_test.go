@@ -94,7 +94,7 @@ func TestIdleLog(t *testing.T) {
 			log.decideEach(rule, 50)
 			log.subject.Advance(log.decide(take, rule, 1).ResetAfter) // when Redis keeps the key for a little longer
 		} else {
-			store(t, log.client, log.key, rule, log.subject.Now(), effort.Choose(80_000, 800_000))
+			store(t, log.client, log.key, rule, log.subject.Now(), 80_000)
 			log.subject.Advance(rule.Window + 900*time.Millisecond)
 		}
 		commands := log.commands(func() { log.take(rule, 3, rule.Max-3) })
@@ -172,11 +172,11 @@ func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, b
 // has left: a number of events that grows as the logarithm does.
 func TestLooksOfLongLog(t *testing.T) {
 	t.Parallel()
-	events := effort.Choose[int64](20_000, 200_000)
+	const events = 20_000
 	eachLog(t, logRules(time.Hour, 1_000_000), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
 		for _, gone := range []int64{1, 5, 1000, events / 2, events - 1} {
 			log.client.Del(t.Context(), log.key)
-			store(t, log.client, log.key, rule, log.subject.Now(), int(events))
+			store(t, log.client, log.key, rule, log.subject.Now(), events)
 			log.subject.Advance(rule.Window + time.Duration(gone-1)*time.Microsecond)
 			commands := log.commands(func() {
 				c := must(t, log.subject.Store, take, single(rule, log.key, 1))
@@ -230,11 +230,11 @@ func TestTrimInPieces(t *testing.T) {
 // wants what is stored of it to become little too.
 func TestPeakOfSmallCalls(t *testing.T) {
 	t.Parallel()
-	max, calls := effort.Choose[int64](1_500, 10_000), effort.Choose(260, 1700)
-	eachLog(t, logRules(time.Second, max), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
+	const calls = 260
+	eachLog(t, logRules(time.Second, 1_500), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
 		rule.Resolution = min(rule.Resolution, time.Millisecond)
-		for _, gap := range effort.Choose([]time.Duration{17 * time.Microsecond}, []time.Duration{time.Millisecond, 17 * time.Microsecond, 0}) {
-			log.fill(rule, max-1)
+		for _, gap := range effort.Choose([]time.Duration{17 * time.Microsecond}, []time.Duration{6 * time.Millisecond, 17 * time.Microsecond, 0}) {
+			log.fill(rule, rule.Max-1)
 			log.subject.Advance(rule.Window / 2)
 			log.fill(rule, 1)
 			log.subject.Advance(rule.Window / 2)
