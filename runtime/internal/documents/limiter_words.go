@@ -1,0 +1,134 @@
+package documents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// tell tells what is known of a limiter.
+func (p *program) tell(l *process, what string, words []string) string {
+	var all []string
+	switch what {
+	case "events":
+		return l.heard.Take(words[0])
+	case "log":
+		text := l.log.String()
+		for line := range strings.Lines(text[l.read:]) {
+			all = append(all, strings.TrimSpace(line))
+		}
+		l.read = len(text)
+	case "findings":
+		for _, f := range l.Findings() {
+			all = append(all, strings.TrimSpace(f.Code+" "+f.Rule))
+			if f.Text == "" || f.Help == "" || f.Since.IsZero() || !strings.Contains(l.log.String(), "code="+f.Code+" ") {
+				all = append(all, fmt.Sprintf("INCOMPLETE %+v", f))
+			}
+		}
+	case "permits":
+		for name, n := range bridge.LimiterOf(l.Limiter).Permits() {
+			all = append(all, fmt.Sprint(n, " of ", name))
+		}
+		slices.Sort(all)
+	case "trips":
+		all = append(all, fmt.Sprint(p.store.trips.Swap(0)))
+	case "leased":
+		for name, n := range bridge.LimiterOf(l.Limiter).Leased() {
+			all = append(all, fmt.Sprint(n, " of ", name))
+		}
+	case "rules":
+		for _, s := range l.Rules() {
+			text := fmt.Sprintf("%s max %d in %v", s.Rule.Name, s.Max, s.Window)
+			for _, o := range []struct {
+				is   bool
+				text string
+			}{{!s.Enabled, "off"}, {s.Mode != 0, s.Mode.String()}, {s.Overridden, "overridden"}, {s.Keys > 0, fmt.Sprint(s.Keys, " keys")}, {s.Called, "called"}} {
+				if o.is {
+					text += " " + o.text
+				}
+			}
+			all = append(all, text)
+		}
+	case "enabled":
+		all = append(all, fmt.Sprint(l.Enabled()))
+	default:
+		p.Fatalf("no step is %q", what)
+	}
+	return cmp.Or(strings.Join(all, " | "), "none")
+}
+
+// told returns what is told of a decision.
+func told(d runtime.Decision, err error, show []string) (text string) {
+	var limited *runtime.LimitedError
+	switch {
+	case err == nil && d.Rule == "":
+		text = "admitted"
+	case err == nil:
+		text = fmt.Sprint(d.Remaining, " left")
+	case !errors.As(err, &limited):
+		return wordsOf(err)
+	case d.RetryAfter == runtime.Never:
+		text = "never admitted by " + d.Rule
+	case d.Blocked:
+		text = "blocked by " + d.Rule
+	default:
+		text = fmt.Sprint("refused by ", d.Rule, " with ", d.Remaining, " left")
+	}
+	if slices.Contains(show, "verdict") && err == nil {
+		return "passes"
+	}
+	if d.Allowed != (err == nil) || limited != nil && (limited.Rule != d.Rule || limited.RetryAfter != d.RetryAfter) || err != nil && d.RetryAfter <= 0 {
+		text += fmt.Sprintf(" CONTRADICTION %+v", d)
+	}
+	if d.Source > rule.SourceStore {
+		text += ", " + d.Source.String()
+	}
+	for _, field := range show {
+		switch field {
+		case "retry":
+			text += fmt.Sprint(", retry ", d.RetryAfter)
+		case "reset":
+			text += fmt.Sprint(", reset ", d.ResetAfter)
+		case "limit":
+			text += fmt.Sprint(" of ", d.Limit)
+		case "text":
+			if err != nil {
+				text += fmt.Sprintf(", %q", err)
+			}
+		}
+	}
+	return text
+}
+
+// wordsOf returns an error in words.
+func wordsOf(err error) string {
+	var limited *runtime.LimitedError
+	for _, known := range []struct {
+		err  error
+		text string
+	}{
+		{runtime.ErrClosed, "closed"}, {runtime.ErrUnavailable, "unavailable"}, {context.Canceled, "the caller has left"}, {context.DeadlineExceeded, "too late"},
+		{runtime.ErrSettled, "settled before"}, {runtime.ErrOtherLimiter, "of another limiter"},
+	} {
+		if errors.Is(err, known.err) {
+			return known.text
+		}
+	}
+	if err == nil {
+		return ""
+	}
+	if errors.As(err, &limited) {
+		return "refused by " + limited.Rule
+	}
+	if errors.Is(err, runtime.ErrInvalidLimit) || errors.Is(err, runtime.ErrInvalidKey) {
+		return err.Error()
+	}
+	return "error: " + err.Error()
+}
