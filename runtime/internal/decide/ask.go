@@ -76,6 +76,21 @@ func (c *Call) Adopt(p *plan.Plan, parts []byte, cost, max int64, try *Try, rech
 	c.Tries[0].Rechecks = rechecks
 }
 
+// AddFlag gives the call a flag, if it has none.
+func (c *Tried) AddFlag() {
+	if c.Flags == nil {
+		c.Flags, c.Flag = c.issuer.Issue()
+	}
+}
+
+// Waited returns how long the call had waited when its last try began.
+func (c *Tried) Waited() time.Duration {
+	if c.waitStart == 0 {
+		return c.WaitedBefore
+	}
+	return c.WaitedBefore + max(0, c.Arrived-c.waitStart)
+}
+
 // Begin begins a try at an instant: nothing is known about any charge. A call that has waited since
 // another one, which is 0 if it may not wait, does so no longer than its rules and its context say.
 func (c *Call) Begin(ctx context.Context, since, arrived time.Duration) {

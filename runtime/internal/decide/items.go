@@ -2,7 +2,6 @@ package decide
 
 import (
 	"math/bits"
-	"time"
 
 	"github.com/rategen/rategen/runtime/internal/ledger"
 	"github.com/rategen/rategen/runtime/rule"
@@ -28,19 +27,4 @@ func (c *Tried) Items(limits []rule.Limit) *ledger.Item {
 		}
 	}
 	return &items[0]
-}
-
-// AddFlag gives the call a flag, if it has none.
-func (c *Tried) AddFlag() {
-	if c.Flags == nil {
-		c.Flags, c.Flag = c.issuer.Issue()
-	}
-}
-
-// Waited returns how long the call had waited when its last try began.
-func (c *Tried) Waited() time.Duration {
-	if c.waitStart == 0 {
-		return c.WaitedBefore
-	}
-	return c.WaitedBefore + max(0, c.Arrived-c.waitStart)
 }
