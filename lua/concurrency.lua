@@ -13,10 +13,10 @@
 --        and one for each process that waits, at most 64: since when, 16 digits, its
 --        number, 15 digits, and the cost of its first call, and as the score a 32nd of
 --        the time at which it last asked, which is between a mean and a time.
--- PARAM  the number of a process whose call may wait, below 0 if more of its calls wait
---        behind that one; or 0.
--- MORE   how many permits that process has. Its max less, which is below 0, lets it pass the
---        others in line if there are fewer permits than processes.
+-- PARAM  the number of the process, if its call may wait; minus the number, if more of its calls
+--        wait behind that one; or 0.
+-- MORE   how many permits that process has. If that number less max, which is below 0, is given
+--        instead, the process passes the others in line where there are fewer permits than processes.
 -- AT     the number of the charge's last permit. To give back at 0 says that no call of the
 --        process waits any more.
 -- CALLS  look: ZRANGE for these and the permit that lapses first; ZREVRANGE
@@ -32,24 +32,24 @@
 --        renew: ZRANGE, ZREVRANGE, ZADD, and PEXPIRE as for a charge; a reset,
 --        which is a renewal at no cost: ZRANGE UNLINK ZADD PEXPIRE.
 --
--- A permit has lapsed at the time that is its score, and counts no more. Nor does one
--- whose score is more than two windows ahead, until it is renewed, if the last number
--- shows that the clock has stepped back since and that the window was not just longer
--- before: nobody knows whether its process lives. A charge
--- removes at most 128 lapsed permits more than it adds. A renewal writes permits
--- that are gone again: Redis has lost them, or they have lapsed while their process
--- was cut off. It does not bring back those of before a reset.
+-- A permit lapses at the time that is its score, and no longer counts then. A permit whose score is
+-- more than two windows ahead does not count either, until it is renewed, if the last number shows
+-- that the clock has stepped back since, and that the window was not just longer before: nobody knows
+-- whether its process lives. A charge removes at most 128 lapsed permits more than it adds. A renewal
+-- writes permits again that Redis has lost, or that lapsed while their process was cut off, but none
+-- from before a reset.
 --
--- Processes that wait take turns. One that has no more than its part, which is max by all
--- that wait, takes what there is room for. Beyond that those go first that wait for longer;
--- and before all others who waits for more than a part. A process that takes its part keeps
--- its place, and one whose turn was gets another one if more of its calls wait. So nobody is kept from half of an even share, and no cost waits for ever. Who has not asked for 0.2 s has no place: its
--- process has stopped, or left. A call that may not wait is admitted if there is room.
--- Whoever is refused is told when to ask again: often if the next permit is its own, and the
--- more seldom the longer permits are held.
+-- Processes that wait take turns. The part of a process is max divided by all that wait. A process
+-- that has no more than its part takes what there is room for. For more than its part it waits until
+-- it has waited longest; a process whose call needs more than a part goes before all others. A process
+-- that takes its part keeps its place. After its turn a process gets a new place if more of its calls
+-- wait. So each process gets at least half of an even share, and no cost waits for ever. A process that
+-- has not asked for 0.2 s has stopped or left, and has no place. A call that may not wait is admitted
+-- if there is room. A refused call is told when to ask again: soon if the next permit is for its
+-- process, and the later the longer permits are held.
 --
--- RetryAfter cannot be known, since it depends on how long calls take: it is what
--- the mean makes likely, but at most the time until enough permits lapse.
+-- RetryAfter cannot be known, since it depends on how long calls take: it is what the mean makes
+-- likely, but at most the time until enough permits lapse.
 --- shared
 --- insert texts
 --- look

@@ -1,29 +1,29 @@
--- Token bucket and leaky bucket that tenants share: calls with one key charge one bucket, each
--- for a tenant. The last tokens are for tenants that have used less than the heaviest: one for
--- each event that they are behind, and all of them for who has used half as much or less.
+-- Token bucket and leaky bucket that tenants share: all calls with a key charge one bucket, and
+-- each call is for a tenant. Only tenants that have used less than the heaviest get the last tokens:
+-- one for each event that they are behind, or all if they have used half as much or less.
 -- The level and the time to wait are computed as in bucket.lua.
 --
--- KEY    a ZSET with a member for each tenant, up to 100,000, and first, at -inf, a byte that
---        is 3 and numbers as those of bucket.lua, from when the key expires on, and BASE, in 5
---        bytes, START and WINDOW. With a block also a byte that is 4 and the tenant, or a byte that
---        is 5 for all of them: its score is minus the end.
+-- KEY    a ZSET. Each tenant is a member, up to 100,000 of them. The first member, at -inf, has
+--        a byte that is 3, the numbers of bucket.lua beginning with when the key expires, BASE in
+--        5 bytes, START and WINDOW. A blocked tenant has one more member, a byte that is 4 and its
+--        name; the name is a byte that is 5 if all are blocked. Its score is minus the end of the block.
 --
 -- The use of a tenant decays by 1/e in a window. A tenant that had used so much at the time t has the score
 --   ln(used / weight) + BASE + (t - START) / WINDOW
--- So the order of tenants does not change by time, and no score has to be renewed. (Cormode et al.,
--- "Forward decay", ICDE 2009.) Tenants begin anew, with a BASE so high that what was used before is
--- nothing, when a window has passed without a charge, or when the window is another one. What is
--- used is a whole number of millionths. Exponential and logarithm are computed by operations
--- that are rounded alike everywhere, so that memory decides as the script does.
+-- So time does not change the order of tenants, and no score has to be renewed. (Cormode et al.,
+-- "Forward decay", ICDE 2009.) All tenants begin anew when a window has passed without a charge, or
+-- when the rule has another window: BASE then grows so much that earlier scores stand for nothing.
+-- What is used is a whole number of millionths. Exponential and logarithm consist of basic
+-- operations, which are rounded alike everywhere, so memory decides as the script does.
 --
 -- MORE   the headroom: how many the last tokens are.
--- CALLS  look: ZRANGE ZSCORE ZREVRANGE. charge: ZADD ZREM, and PEXPIRE as for a bucket; ZCOUNT
---        and ZRANGEBYSCORE for a new tenant, who removes up to eight whose share is a millionth
---        of the heaviest's, or the lightest of too many. refund: those of both. A block: two
---        ZSCORE more, and ZRANGEBYSCORE for a charge.
+-- CALLS  look: ZRANGE ZSCORE ZREVRANGE. charge: ZADD ZREM, and PEXPIRE as for a bucket. The charge
+--        of a new tenant also calls ZCOUNT and ZRANGEBYSCORE, and removes up to eight tenants that
+--        have used a millionth of what the heaviest has, or the lightest of too many. refund: all of
+--        these. With a block: two ZSCORE more, and for a charge ZRANGEBYSCORE.
 --
--- RetryAfter is when the level alone is enough: what a tenant is behind decays, so that it may
--- have room before, and lose it again. The delay of a refusal is 1 if its tenant is behind.
+-- RetryAfter is when the level has room for any tenant. One that is behind may have room earlier, but
+-- how far it is behind decays, so it may lose that room again. Its refusal has the delay 1.
 --- extra terms
 --- sets tenant weight
 -- Whom a call is for.
@@ -99,7 +99,7 @@ end
 --- decayed
 --- reads log scale
 --- sets decayed doublings log
--- decayed becomes scale times the exponential of log. log is at most 0, but for rounding.
+-- decayed becomes scale times the exponential of log, which is at most 0 but for rounding.
 local doublings = log * 1.4426950408889634 + 0.5
 doublings = doublings - doublings % 1
 log = log - doublings * 0.6931471805599453
@@ -134,7 +134,7 @@ passes = filled <= most - passes
 --- fit
 --- reads allowed cost decayed filled heaviest passes rank times unit used zero
 --- sets allowed filled heaviest last used
--- How many fit one after the other. Each finds what is left of the scores of those before.
+-- How many calls fit, one after the other. Each reads the score that the one before it would write.
 local last = used
 while passes and allowed < times do
   filled, used = filled + cost * 1000000, used + cost * 1000000

@@ -87,10 +87,10 @@ func printKeys(p *printer, lines []keyLine) error {
 	for _, l := range lines {
 		rows = append(rows, stateRow(l.State))
 		for _, s := range l.Shares {
-			rows = append(rows, []string{"  share " + printed.Text(s.Name), "", s.Said(), "", ""})
+			rows = append(rows, []string{"  share " + printed.Text(s.Name), "-", s.Said(), "-", "-"})
 		}
 		if n := l.SharesTotal - int64(len(l.Shares)); n > 0 {
-			rows = append(rows, []string{fmt.Sprintf("  and %d shares", n), "", "", "", ""})
+			rows = append(rows, []string{fmt.Sprintf("  and %d shares", n), "-", "-", "-", "-"})
 		}
 	}
 	return p.printTable(keyHead, rows)

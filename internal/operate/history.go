@@ -29,12 +29,13 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Why     string          `json:"why"`
 		Rule    string          `json:"rule"`
 		Pattern *string         `json:"pattern"`
+		Shares  bool            `json:"shares,omitempty"` // the pattern is of shares
 		Before  json.RawMessage `json:"before"`
 		After   json.RawMessage `json:"after"`
 		Undoes  int64           `json:"undoes,omitempty"`
 		Did     string          `json:"did,omitempty"`     // if it was no change of overrides
 		Several int             `json:"several,omitempty"` // overrides that it has changed: before and after are null
-	}{r.ID, r.At, r.Who, r.Why, r.Rule, patternOf(r.Target), JSONOf(r.Before), JSONOf(r.After), r.Undoes, r.Did, r.Several})
+	}{r.ID, r.At, r.Who, r.Why, r.Rule, patternOf(r.Target), r.Shares, JSONOf(r.Before), JSONOf(r.After), r.Undoes, r.Did, r.Several})
 }
 
 // JSONOf returns what a field of the hash said, which may have been nothing, or no JSON.

@@ -23,7 +23,7 @@ const (
 	// Release ends a hold of a key, which a peer's answer has begun, see
 	// [runtime.Limiter.Hold]. It needs a rule with a Hold.
 	Release Kind = "release"
-	// Change overrides the max or the window of a rule, or both.
+	// Change overrides the max, the burst or the window of a rule, or several of them.
 	Change Kind = "override"
 	// Restore takes the override of a rule back. Those of its keys stay.
 	Restore Kind = "restore"
@@ -41,10 +41,14 @@ const (
 	ShadowOn Kind = "shadow_on"
 	// ShadowOff makes a rule refuse calls.
 	ShadowOff Kind = "shadow_off"
-	// ChangeKey overrides the max of a key, or its window, or both.
+	// ChangeKey is Change for a key.
 	ChangeKey Kind = "override_key"
 	// RestoreKey takes the whole override of a key back, also a Block or an Allow.
 	RestoreKey Kind = "restore_key"
+	// Weigh gives a share of a rule with a Headroom a weight.
+	Weigh Kind = "weigh"
+	// Unweigh undoes a Weigh.
+	Unweigh Kind = "unweigh"
 	// Undo undoes a change in the history of the overrides.
 	Undo Kind = "undo"
 )
@@ -52,7 +56,8 @@ const (
 // A kindRow is what an action of a kind does.
 type kindRow struct {
 	kind        Kind
-	ofKey, ends bool          // it is for one key; what it sets may have an end
+	ofKey, ends bool          // it is for one key or share; what it sets may have an end
+	ofShare     bool          // it is for a share
 	edit        override.Edit // but for what the viewer says
 	did         string        // in a few words
 	absent      string        // what there was not, if it takes something back
@@ -69,6 +74,8 @@ var kindRows = []kindRow{
 	{kind: Unallow, ofKey: true, edit: override.Edit{Clear: []string{"allow"}}, did: "a key has its limit again", absent: "the limit was not removed from the key"},
 	{kind: ChangeKey, ofKey: true, ends: true, did: "a key was overridden"},
 	{kind: RestoreKey, ofKey: true, edit: override.Edit{Remove: true}, did: "the override of a key was removed", absent: "the key has no override of its own"},
+	{kind: Weigh, ofKey: true, ofShare: true, ends: true, did: "a share was given a weight"},
+	{kind: Unweigh, ofKey: true, ofShare: true, edit: override.Edit{Remove: true}, did: "the weight of a share was removed", absent: "the share has no weight by an override"},
 	{kind: ShadowOn, ends: true, edit: override.Edit{Set: rule.KeyOverride{Mode: new(runtime.ModeShadow)}}, did: "shadow mode was switched on"},
 	{kind: ShadowOff, ends: true, edit: override.Edit{Set: rule.KeyOverride{Mode: new(runtime.ModeEnforce)}}, did: "shadow mode was switched off"},
 	{kind: Undo, did: "undone"},
@@ -82,7 +89,7 @@ func (k Kind) row() (r kindRow) {
 	return r
 }
 
-// changes reports whether the action has a max or a window.
+// changes reports whether the action has a max, a burst or a window.
 func (k Kind) changes() bool { return k == Change || k == ChangeKey }
 
 // edits reports whether the action changes overrides.
@@ -93,11 +100,14 @@ type Action struct {
 	Kind Kind
 	// Rule is the name of a rule that the page shows.
 	Rule string
-	// Key is the key of an action for one key: what [runtime.Key.String] returns.
+	// Key is the key of an action for one key, or the name of the share of Weigh and Unweigh: what
+	// [runtime.Key.String] returns.
 	Key string
-	// Max and Window are those of Change and ChangeKey. One that is nil stays as it is.
-	Max    *int64
-	Window *time.Duration
+	// Max, Burst and Window are those of Change and ChangeKey. One that is nil stays as it is.
+	Max, Burst *int64
+	Window     *time.Duration
+	// Weight is that of Weigh.
+	Weight *int64
 	// For is how long what the action sets is to hold. At 0 an expiry stays, and Endless
 	// removes it.
 	For     time.Duration
@@ -218,10 +228,11 @@ func (act *Action) edit(key *runtime.Key) override.Edit {
 	e := act.Kind.row().edit
 	e.Rule, e.For, e.Endless = act.Rule, act.For, act.Endless
 	if act.Kind.row().ofKey {
-		e.Pattern, e.Keys = key.Pattern(), true
+		e.Pattern, e.Shares = key.Pattern(), act.Kind.row().ofShare
+		e.Keys = !e.Shares
 	}
-	if act.Kind.changes() {
-		e.Set = rule.KeyOverride{Max: act.Max, Window: act.Window}
+	if act.Kind.changes() || act.Kind == Weigh {
+		e.Set = rule.KeyOverride{Max: act.Max, Burst: act.Burst, Window: act.Window, Weight: act.Weight}
 	}
 	return e
 }

@@ -31,6 +31,9 @@ func (n *notebook) Edit(_ ctx, e override.Edit) (override.Edited, error) {
 	if e.Keys {
 		text += fmt.Sprintf(" key %q", e.Pattern)
 	}
+	if e.Shares {
+		text += fmt.Sprintf(" share %q", e.Pattern)
+	}
 	if e.Remove {
 		text += " removed"
 	} else if len(e.Clear) > 0 {
@@ -80,7 +83,8 @@ func TestActions(t *testing.T) {
 		WithActions(func(r *http.Request, a Action) (string, error) { return "ada", nil }, &editor))
 	rule := &runtime.Rule{Name: "r", Max: 1, Window: time.Hour}
 	peer := &runtime.Rule{Name: "peer", Max: 1, Window: time.Hour, Hold: true}
-	limiter := newLimiter(t, page, rule, peer)
+	divided := &runtime.Rule{Name: "cap", Max: 10, Window: time.Hour, Algorithm: runtime.TokenBucket, Headroom: 2}
+	limiter := newLimiter(t, page, rule, peer, divided)
 	key := runtime.NewKey().AddString("a:b*")
 	for range 2 {
 		_, _ = limiter.Take(t.Context(), rule.Limit(key))
@@ -103,6 +107,9 @@ func TestActions(t *testing.T) {
 		`{"action":"unallow","rule":"r","key":"x"}`,
 		`{"action":"override_key","rule":"r","key":"x","max":9,"for_ms":7200000,"why":" (9)"}`,
 		`{"action":"restore_key","rule":"r","key":"x"}`,
+		`{"action":"override","rule":"cap","burst":8}`,
+		`{"action":"weigh","rule":"cap","key":"t*","weight":4,"for_ms":3600000}`,
+		`{"action":"unweigh","rule":"cap","key":"t*"}`,
 		`{"action":"undo","rule":"r","change":3}`,
 	} {
 		if status, answer := post(page, body); status != 200 {
@@ -130,6 +137,9 @@ func TestActions(t *testing.T) {
 		`r key "x" without allow by ada`,
 		`r key "x" {"max":9} for 2h0m0s by ada (9)`,
 		`r key "x" removed by ada`,
+		`cap {"burst":8} by ada`,
+		`cap share "t%2A" {"weight":4} for 1h0m0s by ada`,
+		`cap share "t%2A" removed by ada`,
 		`undo 3 by ada`,
 	}
 	if diff := cmp.Diff(want, editor.edits); diff != "" {
@@ -192,8 +202,12 @@ func TestRefusedActions(t *testing.T) {
 		{"no key", `{"action":"block","rule":"r"}`, right, 400, "needs a key"},
 		{"a key too many", `{"action":"shadow_on","rule":"r","key":"x"}`, right, 400, "has no key"},
 		{"a bad key", `{"action":"block","rule":"r","key":"{x}"}`, right, 400, "no key has the byte"},
-		{"no numbers", `{"action":"override","rule":"r"}`, right, 400, "needs max or window_ms"},
+		{"no numbers", `{"action":"override","rule":"r"}`, right, 400, "needs max, burst or window_ms"},
 		{"numbers too many", `{"action":"restore","rule":"r","max":1}`, right, 400, "has neither"},
+		{"a share without", `{"action":"weigh","rule":"r","key":"t","weight":4}`, right, 400, "the rule divides nothing"},
+		{"a weight of 0", `{"action":"weigh","rule":"r","key":"t","weight":0}`, right, 400, "weight 0 is not between"},
+		{"no weight", `{"action":"weigh","rule":"r","key":"t"}`, right, 400, "weigh alone has a weight"},
+		{"a burst of a log", `{"action":"override","rule":"r","burst":4}`, right, 400, "burst: a sliding-log"},
 		{"a negative max", `{"action":"override","rule":"r","max":-1}`, right, 400, "max -1"},
 		{"a fraction", `{"action":"override","rule":"r","max":1.5}`, right, 400, "1.5"},
 		{"a max for no log", `{"action":"override","rule":"r","max":1000001}`, right, 400, "1000000"},

@@ -37,7 +37,7 @@
 //     limit, used, remaining, window, retry_after_ms (null: never), reset_after_ms and held_by, of permits; with max=N
 //     where calls bring it. Without a rule they are those of all rules that concern the key.
 //   - POST api/actions: a body {"action": "reset", "rule": "R", "key": "K"}, with max and
-//     window_ms for override and override_key, change for undo; for_ms or "endless": true, and why.
+//     burst or window_ms for override and override_key, weight for weigh, whose key is a share, change for undo; for_ms or "endless": true, and why.
 //
 // An error is {"error": "…"}: 400 for a wrong request, 403 without the right or without
 // WithActions, 404 for an unknown rule or path, 405, 409 if the editor refuses, 415, 500

@@ -31,6 +31,8 @@ type actionRequest struct {
 	Rule     string   `json:"rule"`
 	Key      *string  `json:"key"`
 	Max      *int64   `json:"max"`
+	Burst    *int64   `json:"burst"`
+	Weight   *int64   `json:"weight"`
 	WindowMS *float64 `json:"window_ms"`
 	ForMS    *float64 `json:"for_ms"`  // how long it is to hold
 	Endless  bool     `json:"endless"` // an end that is there goes
@@ -108,7 +110,7 @@ func (a *actions) read(w http.ResponseWriter, r *http.Request) (act Action, key 
 	if err != nil {
 		return act, nil, failure{http.StatusBadRequest, "the body of the action is wrong: " + err.Error()}
 	}
-	act = Action{Kind: body.Action, Rule: body.Rule, Max: body.Max, Endless: body.Endless, Why: body.Why}
+	act = Action{Kind: body.Action, Rule: body.Rule, Max: body.Max, Burst: body.Burst, Weight: body.Weight, Endless: body.Endless, Why: body.Why}
 	if err := a.fill(&act, &body); err != nil {
 		return act, nil, err
 	}
@@ -135,10 +137,12 @@ func (a *actions) fill(act *Action, body *actionRequest) (err error) {
 		return badRequest("%s needs a key; that of a rule without a key option is empty", act.Kind)
 	case !of.ofKey && body.Key != nil:
 		return badRequest("%s is for a whole rule, so it has no key", act.Kind)
-	case !act.Kind.changes() && (body.Max != nil || body.WindowMS != nil):
-		return badRequest("%s has neither max nor window_ms", act.Kind)
-	case act.Kind.changes() && body.Max == nil && body.WindowMS == nil:
-		return badRequest("%s needs max or window_ms", act.Kind)
+	case !act.Kind.changes() && (body.Max != nil || body.Burst != nil || body.WindowMS != nil):
+		return badRequest("%s has neither max, burst nor window_ms", act.Kind)
+	case act.Kind.changes() && body.Max == nil && body.Burst == nil && body.WindowMS == nil:
+		return badRequest("%s needs max, burst or window_ms", act.Kind)
+	case (act.Kind == Weigh) != (body.Weight != nil):
+		return badRequest("weigh alone has a weight, from 1 to %d", rule.MaxWeight)
 	case !of.ends && (body.ForMS != nil || body.Endless):
 		return badRequest("%s has neither for_ms nor endless", act.Kind)
 	case body.ForMS != nil && body.Endless:
@@ -168,7 +172,7 @@ func (a *actions) fill(act *Action, body *actionRequest) (err error) {
 	if act.Kind == Release && slices.ContainsFunc(found, func(f namedRule) bool { return !f.Rule.Hold }) {
 		return badRequest("rule %.80q holds back no calls, so there is nothing to release: reset ends a block of its own, unblock one by an override", act.Rule)
 	}
-	if act.Kind.changes() {
+	if act.Kind.changes() || act.Kind == Weigh {
 		for _, f := range found {
 			if err := a.fits(f.Rule, *act); err != nil {
 				return badRequest("%v", err)
@@ -189,7 +193,10 @@ func milli(name string, ms float64, least time.Duration) (time.Duration, error) 
 
 // fits returns why a rule cannot have the numbers of an action.
 func (a *actions) fits(r *runtime.Rule, act Action) error {
-	o := rule.Override{Max: act.Max, Window: act.Window}
+	o := rule.Override{Max: act.Max, Burst: act.Burst, Window: act.Window}
+	if act.Weight != nil {
+		o.Shares = map[string]rule.KeyOverride{"": {Weight: act.Weight}}
+	}
 	return runtime.Overrides{Rules: map[string]rule.Override{r.Name: o}}.Check(r)
 }
 
@@ -202,6 +209,12 @@ func (a *Action) note() string {
 	var says []string
 	if a.Max != nil {
 		says = append(says, fmt.Sprintf("max %d", *a.Max))
+	}
+	if a.Burst != nil {
+		says = append(says, fmt.Sprintf("burst %d", *a.Burst))
+	}
+	if a.Weight != nil {
+		says = append(says, fmt.Sprintf("weight %d", *a.Weight))
 	}
 	if a.Window != nil {
 		says = append(says, "window "+shortDuration(*a.Window))
@@ -234,6 +247,12 @@ func (a *actions) log(r *http.Request, level slog.Level, msg string, act Action,
 	}
 	if act.Max != nil {
 		attrs = append(attrs, slog.Int64("max", *act.Max))
+	}
+	if act.Burst != nil {
+		attrs = append(attrs, slog.Int64("burst", *act.Burst))
+	}
+	if act.Weight != nil {
+		attrs = append(attrs, slog.Int64("weight", *act.Weight))
 	}
 	if act.Window != nil {
 		attrs = append(attrs, slog.Duration("window", *act.Window))

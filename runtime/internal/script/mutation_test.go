@@ -47,7 +47,7 @@ func TestMutations(t *testing.T) {
 	}
 	frozen := redistest.Start(t).FrozenTime()
 	t.Parallel()
-	mutations := slices.Concat(takeMutations, logMutations, counterMutations, windowMutations, blockMutations, permitMutations, reservedMutations, pastMutations, ledgerMutations)
+	mutations := slices.Concat(takeMutations, logMutations, counterMutations, windowMutations, blockMutations, permitMutations, reservedMutations, pastMutations, ledgerMutations, shareMutations)
 	texts := map[string]string{} // by algorithm
 	for i, m := range append(mutations, clockMutations...) {
 		harmless := frozen && i >= len(mutations)

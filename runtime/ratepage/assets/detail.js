@@ -62,6 +62,7 @@ function ownMax(rule) {
 function form(rule) {
   const before = { max: ownMax(rule) === null ? "" : String(ownMax(rule)), window: duration(rule.window_ms) };
   const max = el("input", { name: "max", inputmode: "numeric", value: before.max, placeholder: "of each call", "aria-label": `Max of ${rule.name}` });
+  const burst = el("input", { name: "burst", inputmode: "numeric", value: String(rule.burst ?? ""), "aria-label": `Burst of ${rule.name}` });
   const window = el("input", { name: "window", value: before.window, "aria-label": `Window of ${rule.name}` });
   const hold = el("input", { name: "for", placeholder: endsOf(rule.name) ? "as it is" : "no end", "aria-label": `How long the override of ${rule.name} holds` });
   const why = el("input", { name: "why", maxlength: "200", "aria-label": `Why ${rule.name} is overridden` });
@@ -72,14 +73,18 @@ function form(rule) {
       if (!/^\d+$/.test(max.value.trim())) return notice(`A max is a whole number: not ${max.value}`, true);
       action.max = Number(max.value);
     }
+    if (burst.value !== String(rule.burst ?? "")) {
+      if (!/^\d+$/.test(burst.value.trim())) return notice(`A burst is a whole number: not ${burst.value}`, true);
+      action.burst = Number(burst.value);
+    }
     if (window.value !== before.window) {
       action.window_ms = parseDuration(window.value);
       if (action.window_ms === null) return notice(`A window is a number and a unit, such as 10s or 1m30s: not ${window.value}`, true);
     }
     if (!holds(action, hold.value)) return;
-    if (action.max === undefined && action.window_ms === undefined) return notice("Nothing is to be changed: write another max or window.", true);
+    if (action.max === undefined && action.burst === undefined && action.window_ms === undefined) return notice("Nothing is to be changed: write another max or window.", true);
     if (why.value.trim()) action.why = why.value.trim();
     document.activeElement.blur();
     return run(action);
-  } }, el("label", {}, "Max", max), el("label", {}, "Window", window), el("label", {}, "For", hold), el("label", {}, "Why", why), el("button", { type: "submit" }, "Override"));
+  } }, el("label", {}, "Max", max), rule.burst && el("label", {}, "Burst", burst), el("label", {}, "Window", window), el("label", {}, "For", hold), el("label", {}, "Why", why), el("button", { type: "submit" }, "Override"));
 }

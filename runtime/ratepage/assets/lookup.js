@@ -64,7 +64,7 @@ async function look(params) {
       return result.replaceChildren(limits);
     }
     if (same && result.children.length === 2) result.firstChild.replaceWith(limits);
-    else result.replaceChildren(limits, actionsOf(params));
+    else result.replaceChildren(limits, actionsOf(params, found.limits.some((l) => l.shares_total > 0)));
   } catch (err) {
     if (asked === params) result.replaceChildren(el("p", { class: "bad" }, err.message));
   }
@@ -109,9 +109,11 @@ function verdict(limit) {
   return limit.retry_after_ms === null ? ["Never admitted: blocked by an override", true] : ["Blocked by the rule, since it was refused", true];
 }
 
-function actionsOf({ rule, key }) {
+function actionsOf({ rule, key }, divided) {
   const hold = el("input", { name: "for", placeholder: "no end", "aria-label": "How long it holds" });
   const max = el("input", { name: "max", inputmode: "numeric", "aria-label": "Max of this key" });
+  const share = el("input", { name: "share", "aria-label": "Share" });
+  const weight = el("input", { name: "weight", inputmode: "numeric", "aria-label": "Weight of the share" });
   const why = el("input", { name: "why", maxlength: "200", "aria-label": "Why" });
   const button = (kind, text, danger) => context.actions.includes(kind) && el("button", { type: "button", class: danger && "danger", onclick: async () => {
     const action = { action: kind, rule, key };
@@ -120,9 +122,14 @@ function actionsOf({ rule, key }) {
       if (!/^\d+$/.test(max.value.trim())) return notice(`A max is a whole number: not ${max.value}`, true);
       action.max = Number(max.value);
     }
-    if (["block", "allow", "override_key"].includes(kind) && !holds(action, hold.value)) return;
+    if (["weigh", "unweigh"].includes(kind)) action.key = share.value;
+    if (kind === "weigh") {
+      if (!/^\d+$/.test(weight.value.trim())) return notice(`A weight is a whole number: not ${weight.value}`, true);
+      action.weight = Number(weight.value);
+    }
+    if (["block", "allow", "override_key", "weigh"].includes(kind) && !holds(action, hold.value)) return;
     if (await run(action)) {
-      hold.value = max.value = why.value = "";
+      hold.value = max.value = weight.value = why.value = "";
       refresh();
     }
   } }, text);
@@ -130,6 +137,7 @@ function actionsOf({ rule, key }) {
     button("reset", "Reset"), named(rule)?.hold && button("release", "Release"), button("block", "Block", true), button("unblock", "Unblock"), button("allow", "Allow"), button("unallow", "Remove allowance"),
     button("restore_key", "Remove override"),
     context.actions.includes("override_key") && el("label", {}, "Max", max), button("override_key", "Set max"),
+    divided && context.actions.includes("weigh") && el("span", {}, el("label", {}, "Share", share), el("label", {}, "Weight", weight)), divided && button("weigh", "Set weight"), divided && button("unweigh", "Remove weight"),
     context.actions.includes("block") && el("label", {}, "For", hold),
     context.actions.includes("reset") && el("label", {}, "Why", why));
 }

@@ -54,14 +54,14 @@ function draw() {
   $("entries-box").hidden = false;
   const entries = says.entries.filter((e) => !e.ended);
   $("entries").replaceChildren(...(entries.length === 0 ? [el("li", {}, "There are none.")] : entries.map((e) => el("li", {},
-    el("div", {}, el("code", {}, breakable(e.rule)), e.pattern !== null && el("span", { class: "key" }, " ", el("code", {}, e.pattern || "(no key)"))),
+    el("div", {}, el("code", {}, breakable(e.rule)), e.pattern !== null && el("span", { class: "key" }, e.shares ? " share " : " ", el("code", {}, e.pattern || "(no key)"))),
     el("span", { class: "says" }, el("code", {}, written(e.says)), el("span", { class: "quiet" }, ends(e) && ` ${ends(e)}`, e.at && `, by ${e.who || "somebody"}${e.why ? `: ${e.why}` : ""}`))))));
   if (says.error) failed(says.error);
   if (says.more) $("entries").append(el("li", { class: "quiet" }, `and ${count(says.more)} more`));
   const undone = new Set(says.history.map((h) => h.undoes));
   $("changes").replaceChildren(...(says.history.length === 0 ? [el("li", {}, "There are none.")] : says.history.map((h) => el("li", {},
     el("time", { datetime: h.at }, clock(h.at)),
-    el("span", {}, el("code", {}, breakable(h.rule)), h.pattern !== null && el("code", {}, ` ${h.pattern || "(no key)"}`),
+    el("span", {}, el("code", {}, breakable(h.rule)), h.pattern !== null && el("code", {}, `${h.shares ? " share" : ""} ${h.pattern || "(no key)"}`),
       h.did ? ` ${h.did}${h.before === null ? "" : `; it was: ${written(h.before)}`}` : h.several ? ` ${h.several} overrides` : ` ${written(h.before)} → ${written(h.after)}`,
       el("span", { class: "quiet" }, `${h.undoes ? `, undo of ${h.undoes}` : ""}${h.who ? `, by ${h.who}` : ""}${h.why ? `: ${h.why}` : ""}`)),
     !h.did && !undone.has(h.id) && el("button", { type: "button", class: "plain", "aria-label": `Undo change ${h.id}`, onclick: () => undo(h) }, "Undo")))));
