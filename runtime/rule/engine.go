@@ -47,9 +47,9 @@ func (engine) Capacity(r *Rule, max int64) int64 {
 }
 
 // FitHeadroom lowers the headroom of a rule whose max or burst was lowered. A bucket for one event is
-// not divided.
+// not divided. A max of 0 counts nothing, and changes nothing.
 func (engine) FitHeadroom(r *Rule) {
-	if most := spec.MostHeadroom(Engine.Capacity(r, r.Max), r.Max); r.Headroom > most || most == 0 && r.Max > 0 {
+	if most := spec.MostHeadroom(Engine.Capacity(r, r.Max), r.Max); r.Max > 0 && (r.Headroom > most || most == 0) {
 		r.Headroom = most
 	}
 }

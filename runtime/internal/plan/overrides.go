@@ -232,19 +232,23 @@ func (s *OverrideSet) Apply(declared *rule.Rule) (*Effective, error) {
 	if keys == nil {
 		return e, nil
 	}
-	return e, s.applyKeys(e, keys)
+	return e, s.applyKeys(e, declared.Headroom, keys)
 }
 
 // applyKeys applies the overrides of keys to a rule that has its own applied. Changes with
-// one window, mode and burst have one rule.
-func (s *OverrideSet) applyKeys(e *Effective, keys *KeyOverrides) error {
+// one window, mode and burst have one rule, unless the headroom that was declared is another for a key.
+func (s *OverrideSet) applyKeys(e *Effective, headroom int64, keys *KeyOverrides) error {
 	rules := map[Change]*rule.Rule{}
 	e.keys = &keyEffects{keys, make([]Effective, len(keys.Changes()))}
 	for i, c := range keys.Changes() {
 		one := Effective{Max: e.Max, Off: e.Off}
 		of := Change{Max: Unset, Burst: c.Burst, Window: c.Window, Mode: c.Mode, Enabled: Unset}
+		base := *e.Rule
+		if base.Headroom != headroom && (c.Max != Unset || c.Burst != 0) {
+			of.Max, base.Headroom = c.Max, headroom
+		}
 		if one.Rule = rules[of]; one.Rule == nil {
-			one.Rule = applyChange(e.Rule, of)
+			one.Rule = applyChange(&base, of)
 			rules[of] = one.Rule
 		}
 		if c.Enabled != Unset {
