@@ -92,10 +92,9 @@ func (p *process) take(c call, number int64) *asked {
 	ctx, end := c.context(to)
 	defer end()
 	a.before = p.peek(limits)
-	work := p.work.Add(1)
 	d, err := p.limiter.Take(ctx, limits...)
-	a.alone = p.work.Add(1) == work+1 && p.troubled.Load() == 0
 	a.after, a.usage = p.peek(limits), p.usage(a)
+	a.alone = p.work.Add(1) == a.turn+1 && p.troubled.Load() == 0
 	a.end, a.knows = p.now(), p.moment()
 	if !a.heard {
 		a.at = a.end
@@ -162,7 +161,7 @@ func (p *process) takeEach(c call, number int64) {
 }
 
 func (r reset) run(p *process) {
-	h := &happening{rule: r.Rule, key: r.Key, from: p.now()}
+	h := &happening{rule: r.Rule, key: r.Key, process: p.number, from: p.now()}
 	p.work.Add(1)
 	p.sleep(time.Microsecond, 0) // no server does two requests within one, but here time stands still
 	_ = p.limiter.Reset(context.Background(), p.limits([]use{{Rule: r.Rule, Key: r.Key, Cost: 1}})[0])
@@ -195,9 +194,15 @@ func (c change) run(p *process) {
 	p.history.changes = append(p.history.changes, h)
 }
 
+func (forget) run(p *process) { p.begin(unscripted)() }
+
 func (j jump) run(p *process) {
+	h := &happening{from: p.now(), by: j.By}
 	p.jump(j.By)
-	p.history.jumps = append(p.history.jumps, &happening{from: p.now(), to: p.now(), by: j.By})
+	if h.to = p.now(); p.exact() {
+		h.from = h.to
+	}
+	p.history.jumps = append(p.history.jumps, h)
 }
 
 // busyCalls is how many calls use up most limits.

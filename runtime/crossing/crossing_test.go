@@ -17,6 +17,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	_ "github.com/rategen/rategen/internal/testkit/seed" // rapid begins there
+	"github.com/rategen/rategen/internal/testkit/steppedclock"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -105,6 +106,21 @@ func TestRedis(t *testing.T) {
 	}
 }
 
+var steppedScope = &scope{
+	window: 300 * time.Millisecond, steps: 12, leases: true, real: true, jumps: true,
+	faults:   []fault{slow, frozen, lost, flushed},
+	policies: []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal},
+}
+
+// TestSteppedClock runs programs on a Redis whose clock is set forward and back.
+func TestSteppedClock(t *testing.T) {
+	try(t, 1, 30)
+	clock := steppedclock.New(t)
+	fleet := oneRedis(t)
+	fleet.clock = clock
+	runReal(t, fleet, steppedScope)
+}
+
 var clusterScope = &scope{
 	window: 300 * time.Millisecond, steps: 12, leases: true, real: true,
 	faults:   []fault{slow, frozen, down, lost, flushed, forbidden, moved},
@@ -123,7 +139,7 @@ func TestCluster(t *testing.T) {
 func runReal(t *testing.T, fleet *redisFleet, s *scope) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, w := s.draw(t), fleet.world()
-		w.hasty = p.Hasty
+		w.hasty, w.one = p.Hasty, p.OneClient
 		defer w.close()
 		report(t, run(p, s, w), nil)
 	})

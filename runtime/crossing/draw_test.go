@@ -64,8 +64,9 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 // draw draws a program.
 func (s *scope) draw(t *rapid.T) *program {
 	f := s.drawFeatures(t)
-	p := &program{load: new(load), Processes: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "processes"), Polled: f.Overrides}
+	p := &program{load: new(load), Processes: rapid.SampledFrom([]int{1, 1, 2, 2, 3, 5}).Draw(t, "processes"), Polled: f.Overrides}
 	p.Hasty = s.real && rapid.Bool().Draw(t, "hasty")
+	p.OneClient = s.real && p.Processes > 1 && rapid.IntRange(0, 3).Draw(t, "one client") == 3
 	if s.far {
 		p.Trip, p.Edited = drawTrip(t), f.Overrides && !f.Jumps && rapid.Bool().Draw(t, "edited")
 	}
@@ -137,7 +138,7 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 	}
 	r := &runtime.Rule{
 		Window:    s.window * time.Duration(rapid.SampledFrom([]int{2, 2, 1, 6}).Draw(t, "window")) / 2,
-		Max:       rapid.SampledFrom([]int64{3, 1, 2, 5, 10}).Draw(t, "max"),
+		Max:       rapid.SampledFrom([]int64{3, 1, 2, 5, 10, 40}).Draw(t, "max"),
 		Algorithm: rapid.SampledFrom(algorithms).Draw(t, "algorithm"),
 		Fail:      rapid.SampledFrom(s.policies).Draw(t, "policy"),
 		Invalid:   rule.InvalidKeyPolicy(rapid.IntRange(0, int(rule.InvalidAdmit)).Draw(t, "invalid keys")),
@@ -235,7 +236,7 @@ func (s *scope) drawBegin(t *rapid.T, r *runtime.Rule) time.Time {
 func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 	st := step{Gap: s.drawGap(t, p), Process: rapid.IntRange(0, p.Processes-1).Draw(t, "process")}
 	kinds := []string{"call", "call", "call", "call", "call", "call"}
-	for kind, may := range map[string]bool{"reset": f.Resets, "change": f.Overrides, "jump": f.Jumps, "trouble": f.Faults, "hold": slices.ContainsFunc(p.Rules, holds), "scale": f.Adaptive, "register": f.Registers} {
+	for kind, may := range map[string]bool{"reset": f.Resets, "change": f.Overrides, "jump": f.Jumps, "trouble": f.Faults, "hold": slices.ContainsFunc(p.Rules, holds), "scale": f.Adaptive, "register": f.Registers, "forget": f.Faults && slices.Contains(s.faults, flushed)} {
 		if may {
 			kinds = append(kinds, kind)
 		}
@@ -274,6 +275,8 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 		st.Do = scale{rapid.SampledFrom([]float64{0.1, 0.5, 1, 1.5, 3}).Draw(t, "factor")}
 	case "jump":
 		st.Do = jump{By: time.Duration(rapid.IntRange(-40, 40).Draw(t, "by")) * s.window / 20}
+	case "forget":
+		st.Do = forget{}
 	case "trouble":
 		st.Do = s.drawTrouble(t, p, f)
 	}

@@ -23,7 +23,8 @@ func (o *oracle) findings() {
 		}
 		keyless := func(a *asked) bool { return slices.ContainsFunc(a.uses, func(u use) bool { return u.Key == nobody }) }
 		decided := func(a *asked) bool { return a.d.Rule != "" }
-		unused := !slices.ContainsFunc(p.Steps, func(s step) bool { return s.Process == process }) && o.lived > time.Minute
+		unsaid := p.OneClient && process > 0
+		unused := !slices.ContainsFunc(p.Steps, func(s step) bool { return s.Process == process }) && o.lived > time.Minute && (process > 0 || o.closed > time.Minute)
 		for _, f := range all {
 			reason := false
 			switch f.Code {
@@ -31,6 +32,8 @@ func (o *oracle) findings() {
 				reason, unused = !any(decided), false
 			case "limiter_closed":
 				reason = process == 0 && o.closed < endless
+			case "two_stores":
+				reason, unsaid = unsaid, false
 			case "memory_store_replicas":
 				reason = p.Replicas > 1
 			case "invalid_key":
@@ -54,6 +57,9 @@ func (o *oracle) findings() {
 			if !reason {
 				o.wrong("what holds is not found", "process %d with %d calls: %v", process, len(calls), f)
 			}
+		}
+		if unsaid {
+			o.wrong("two stores on one client are told", "process %d: %v", process, all)
 		}
 		if unused && slices.ContainsFunc(p.Rules, func(r *runtime.Rule) bool { return !beside(p, slices.Index(p.Rules, r)) }) {
 			o.wrong("an unused limiter is found", "process %d: %v", process, all)

@@ -108,6 +108,7 @@ type peeked struct {
 type happening struct {
 	from, to  time.Duration
 	rule, key int
+	process   int // of a reset
 	fault     fault
 	rules     map[int]rule.Override
 	off       bool          // all limits are

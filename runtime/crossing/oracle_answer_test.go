@@ -138,6 +138,11 @@ func (o *oracle) looks(a *asked) {
 			return // Peek does not wait, and leases and renewals go on meanwhile
 		}
 	}
+	for _, c := range o.asked { // a timer gives back what a meter has in advance, perhaps at the same moment
+		if s := c.settled; c.call.Meter != nil && s.tried && s.start <= a.at && s.end >= a.at && o.meet(a, c) {
+			return
+		}
+	}
 	before, after := a.before.d, a.after.d
 	if u := a.usage; u != nil && after.Source == rule.SourceStore && (u.Rule != after.Rule || u.Remaining != after.Remaining || u.Limit != after.Limit || u.Blocked != after.Blocked || after.ResetAfter > 0 && u.ResetAfter != after.ResetAfter) {
 		o.wrong("Usage says what Peek does", "#%d: %+v, and %+v", a.number, after, *u)

@@ -7,40 +7,63 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// idle holds a call that waits for room of one limit against the moments at which its process has
-// made some: it goes on at once, unless a call that waits before it wants the room. Room of
-// another process it may find a second later.
+// idle holds a call that waits for room of one limit against the moments at which there came some,
+// since a call was settled, its key was reset or other overrides were in force: it goes on at once, unless
+// a call that waits before it wants the room. Room that another process has made it may find a second
+// later.
 //
-// It says nothing where needless does not, of permits, which are asked for every 50 ms, and of a
-// world in which time passes while something is decided.
+// It says nothing where needless does not, of permits, for which see queues, and of a world in which
+// time passes while something is decided.
 func (o *oracle) idle(a *asked) {
 	if !o.still || len(a.uses) != 1 || a.each || a.more || a.call.Exempt || a.call.Meter != nil || a.left() || a.at <= a.start ||
-		len(o.jumps)+len(o.faults) > 0 || len(o.changes) > 1 || len(o.holds) > 0 || o.closed < a.at || o.adapts(a) {
+		len(o.jumps)+len(o.faults) > 0 || len(o.holds) > 0 || o.closed < a.at || o.adapts(a) {
 		return
 	}
 	u, r := a.uses[0], o.program.Rules[a.uses[0].Rule]
-	all := o.terms(u, a.start, a.at)
-	if len(all) != 1 || !all[0].mode.Refuses() || r.Wait == 0 || r.Lease > 0 || r.Reserve > 0 || o.program.roams(r) || u.Cost > capacity(r, all[0].max) ||
-		r.Algorithm == runtime.LeakyBucket || r.Algorithm == runtime.Concurrency {
+	if r.Wait == 0 || r.Lease > 0 || r.Reserve > 0 || o.program.roams(r) || r.Algorithm == runtime.LeakyBucket || r.Algorithm == runtime.Concurrency {
 		return
 	}
 	for _, c := range o.asked {
-		made, late := c.settled.over, time.Duration(0)
-		if c.process != a.process {
-			late = time.Second
+		if s := c.settled; s.tried && s.err == nil {
+			o.goesOn(a, c.process, s.over, s.turn+1)
 		}
-		if !c.settled.tried || c.settled.err != nil || made <= a.start || made+late >= a.at || o.before(a, made+late) {
-			continue
+	}
+	for _, h := range o.resets {
+		if o.program.alike(h.rule, u.Rule) && h.key == u.Key {
+			o.goesOn(a, h.process, h.to, 0)
 		}
-		then := *a
-		then.start, then.at, then.turn = made+late, made+late, 0
-		if late == 0 {
-			then.turn = c.settled.turn + 1 // by then it knows of what was settled before, at the same moment too
+	}
+	for i, h := range o.changes[1:] {
+		if o.program.under(u, o.changes[i]) != o.program.under(u, h) {
+			o.goesOn(a, a.process, h.to, 0)
 		}
-		if used := o.used(&then, u, r, all[0]); used+float64(u.Cost) <= float64(capacity(r, all[0].max)) && !o.otherTerms(u, r, all[0], then.at) {
-			o.wrong("who waits is woken when there is room", "#%d waits from %v to %v: at %v %.6g of %d are used of %v (%s)", a.number, a.start, a.at, then.at, used, capacity(r, all[0].max), u, ruleText(r))
-			return
-		}
+	}
+}
+
+// goesOn wants a call that waits to go on if there is room when a process has made some, and knows of
+// its own settlements of the same moment that came before a turn.
+func (o *oracle) goesOn(a *asked, process int, made time.Duration, turn int64) {
+	u, r := a.uses[0], o.program.Rules[a.uses[0].Rule]
+	if made <= a.start {
+		return
+	}
+	if process != a.process {
+		made, turn = made+time.Second, 0
+	}
+	if made >= a.at || o.before(a, made) {
+		return
+	}
+	all := o.terms(u, made, a.at)
+	now := all[0]
+	if slices.ContainsFunc(all, func(t terms) bool { return t != now }) {
+		return
+	}
+	then := *a
+	then.start, then.at, then.turn = made, made, turn
+	used := o.used(&then, u, r, now)
+	free := now.off || !now.mode.Refuses()
+	if free || used+float64(u.Cost) <= float64(capacity(r, now.max)) && !o.otherTerms(u, r, now, made) {
+		o.wrong("who waits is woken when there is room", "#%d waits from %v to %v: at %v %.6g of %d are used of %v (%s)", a.number, a.start, a.at, made, used, capacity(r, now.max), u, ruleText(r))
 	}
 }
 

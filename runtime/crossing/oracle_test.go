@@ -46,6 +46,7 @@ func judge(h, twin *history) []string {
 		o.period(a)
 		o.needless(a)
 		o.idle(a)
+		o.line(a)
 	}
 	o.caps()
 	o.blocks()

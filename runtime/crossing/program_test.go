@@ -34,6 +34,7 @@ type program struct {
 	Closes    bool          // the first limiter is closed while calls run
 	Begins    time.Time     // at least
 	Trip      trip          // to a server that is far away
+	OneClient bool          // which the stores of all processes have
 	Hasty     bool          // calls have less time for Redis than a busy machine may need
 	Steps     []step
 }
@@ -118,6 +119,9 @@ type change struct {
 // A jump sets the clock of the store.
 type jump struct{ By time.Duration }
 
+// A forget has all servers forget the scripts, which is no fault: nobody may notice.
+type forget struct{}
+
 // A trouble is a fault of the store, for a time.
 type trouble struct {
 	Kind  fault
@@ -130,17 +134,18 @@ type trouble struct {
 type fault uint8
 
 const (
-	slow      fault = iota // answers come late
-	frozen                 // no answers come
-	down                   // it refuses
-	lost                   // it decides, and answers are lost
-	flushed                // it forgets all keys
-	forbidden              // it refuses keys of the rules that are in shadow mode
-	moved                  // slots move to another node
-	killed                 // it dies, and starts empty
+	slow       fault = iota // answers come late
+	frozen                  // no answers come
+	down                    // it refuses
+	lost                    // it decides, and answers are lost
+	flushed                 // it forgets all keys
+	forbidden               // it refuses keys of the rules that are in shadow mode
+	moved                   // slots move to another node
+	killed                  // it dies, and starts empty
+	unscripted              // it forgets all scripts, and no limit is to notice: a [forget]
 	faultKinds
 )
 
 func (f fault) String() string {
-	return [...]string{"slow", "frozen", "down", "replies lost", "flushed", "shadow keys forbidden", "slots moved", "killed"}[f]
+	return [...]string{"slow", "frozen", "down", "replies lost", "flushed", "shadow keys forbidden", "slots moved", "killed", "unscripted"}[f]
 }

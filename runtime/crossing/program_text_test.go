@@ -18,6 +18,9 @@ func (p *program) String() string {
 	if p.Cap != nil {
 		fmt.Fprintf(&b, ", each with a cap of %s", ruleText(p.Cap))
 	}
+	if p.OneClient {
+		b.WriteString(" with one client")
+	}
 	if p.Replicas > 1 {
 		fmt.Fprintf(&b, ", as if of %d", p.Replicas)
 	}
@@ -140,6 +143,7 @@ func (c call) String() string {
 }
 
 func (r reset) String() string { return fmt.Sprintf("reset rule %d key %d", r.Rule, r.Key) }
+func (forget) String() string  { return "all servers forget the scripts" }
 func (j jump) String() string  { return fmt.Sprintf("set the clock by %v", j.By) }
 
 func (t trouble) String() string {

@@ -78,7 +78,7 @@ func (p *process) costs(a *asked) (costs []int64) {
 func (p *process) mistake(w wrong, costs []int64) func(context.Context, runtime.Decision) error {
 	limiter := p.limiter
 	if w == foreign && len(p.processes) > 1 {
-		limiter = p.processes[1-p.number].limiter
+		limiter = p.processes[(p.number+1)%len(p.processes)].limiter
 	} else {
 		return nil
 	}

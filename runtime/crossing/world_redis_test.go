@@ -13,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/internal/testkit/steppedclock"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -56,6 +57,9 @@ func (n *node) begin(f fault) (end func()) {
 	case forbidden:
 		n.forbid(true)
 		return func() { n.forbid(false) }
+	case unscripted:
+		_ = n.admin.ScriptFlush(context.Background()).Err()
+		return func() {}
 	case killed:
 		n.Kill()
 		return n.Restart
@@ -72,6 +76,10 @@ type redisWorld struct {
 	cluster *redistest.Cluster // or nil
 	space   string             // the namespace of a program
 	hasty   bool
+	clock   *steppedclock.Clock   // of the servers; nil: nobody sets it
+	forward *atomic.Int64         // the steps of it that go forward
+	one     bool                  // client for all stores
+	client  redis.UniversalClient // of the newest store
 	began   time.Time
 	closing []func() error
 }
@@ -84,7 +92,10 @@ type redisFleet struct {
 
 func (f *redisFleet) world() *redisWorld {
 	w := f.redisWorld
-	w.began, w.space = time.Now(), fmt.Sprint("p", f.programs.Add(1))
+	if w.clock != nil {
+		w.clock.Set(0)
+	}
+	w.forward, w.began, w.space = new(atomic.Int64), time.Now(), fmt.Sprint("p", f.programs.Add(1))
 	return &w
 }
 
@@ -120,14 +131,21 @@ func oneCluster(t *testing.T) *redisFleet {
 	return &redisFleet{redisWorld: w}
 }
 
-func (w *redisWorld) now() time.Duration               { return time.Since(w.began) }
+func (w *redisWorld) now() time.Duration {
+	return time.Since(w.began) + time.Duration(w.forward.Load())
+}
 func (w *redisWorld) moment() time.Duration            { return w.now() }
 func (w *redisWorld) exact() bool                      { return false }
 func (w *redisWorld) still() bool                      { return false }
 func (w *redisWorld) parts() bool                      { return w.cluster != nil }
 func (w *redisWorld) back(time.Duration) time.Duration { return 0 }
 func (w *redisWorld) rest()                            { time.Sleep(time.Millisecond) } // so that most are in order
-func (w *redisWorld) jump(time.Duration)               { panic("nobody sets the clock of a server") }
+
+// jump has the oracle's clock go forward first: what is decided meanwhile is not later than it is told.
+func (w *redisWorld) jump(by time.Duration) {
+	w.forward.Add(int64(max(0, by)))
+	w.clock.Step(by)
+}
 
 // options are those of a limiter. Programs do not see each other's keys.
 func (w *redisWorld) options() []runtime.Option {
@@ -145,8 +163,11 @@ const trust = 30 * time.Millisecond
 
 // store returns a store on a client of its own, with connections.
 func (w *redisWorld) store(int) runtime.Store {
-	client := w.connect()
-	w.closing = append(w.closing, client.Close)
+	client := w.client
+	if !w.one || client == nil {
+		client = w.connect()
+		w.client, w.closing = client, append(w.closing, client.Close)
+	}
 	_ = client.Ping(context.Background()).Err()
 	if cluster, ok := client.(*redis.ClusterClient); ok {
 		_ = cluster.ForEachMaster(context.Background(), func(ctx context.Context, c *redis.Client) error { return c.Ping(ctx).Err() })
@@ -171,7 +192,7 @@ func (w *redisWorld) close() {
 func (w *redisWorld) begin(f fault) (end func()) {
 	n := w.node()
 	switch f {
-	case forbidden, slow, flushed:
+	case forbidden, slow, flushed, unscripted:
 		var ends []func()
 		for _, n := range w.nodes {
 			ends = append(ends, n.begin(f))

@@ -103,7 +103,7 @@ func (w *wire) begin(f fault) (end func()) {
 	if f == flushed || f == killed {
 		w.server.Outside(func() { w.server.client.FlushDB(context.Background()) })
 	}
-	if f == killed {
+	if f == killed || f == unscripted {
 		w.server.Outside(func() { w.server.Forget() })
 	}
 	return w.bubble.begin(f)

@@ -7,32 +7,22 @@ import (
 	_ "embed"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rategen/rategen/internal/testkit/preload"
 )
 
 //go:embed synced.c.txt
-var source []byte
+var source string
 
 // Watch has programs that are started from now on, until the test ends, note what they have
 // synced. It skips the test where that is not possible. The test must not be parallel.
 func Watch(t *testing.T) {
 	t.Helper()
-	compiler, err := exec.LookPath("cc")
-	if err != nil || runtime.GOOS != "linux" {
-		t.Skip("what a program has synced is known on Linux, with a C compiler")
-	}
-	library := filepath.Join(t.TempDir(), "synced.so")
-	compile := exec.Command(compiler, "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", library, "-ldl")
-	compile.Stdin = strings.NewReader(string(source))
-	if out, err := compile.CombinedOutput(); err != nil {
-		t.Skipf("compile: %v\n%s", err, out)
-	}
-	t.Setenv("LD_PRELOAD", library)
+	preload.Library(t, source)
 }
 
 // Cut cuts the files below a directory whose names end with a suffix. Their program has to be

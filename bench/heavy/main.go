@@ -1,0 +1,142 @@
+// Heavy measures how long cheap calls take beside many that cost more, on a Redis of its own.
+//
+// Usage:
+//
+//	go run ./heavy [-write results/heavy.md] [-round 3s]
+//
+// Each process of the table is a limiter with connections of its own. With -write the table replaces what
+// stands between the lines "<!-- measured -->" and "<!-- /measured -->" of a file.
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/rategen/rategen/bench/internal/load"
+	"github.com/rategen/rategen/bench/internal/page"
+	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// Callers of each process.
+const (
+	heavy = 200
+	cheap = 8
+	pause = time.Millisecond // of a cheap one between calls
+)
+
+func main() {
+	write := flag.String("write", "", "file to write the table into")
+	round := flag.Duration("round", 3*time.Second, "how long each line is measured")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	text, err := run(ctx, *round)
+	stop()
+	if err == nil {
+		err = page.Write(*write, text)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "heavy:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, round time.Duration) ([]byte, error) {
+	redis, err := server.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer redis.Stop()
+	product, err := redis.Product(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client := server.NewClient(redis.Socket)
+	defer client.Close()
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "On %s, %v for each line:\n\n", product, round)
+	fmt.Fprintln(&out, "| cost of heavy calls | processes | p50 | p99 | at most | cheap calls | undecided | heavy calls a second |")
+	fmt.Fprintln(&out, "|---:|---:|---:|---:|---:|---:|---:|---:|")
+	for _, cost := range []int64{1, 30, 100, 250} {
+		for _, processes := range []int{1, 2, 4, 8} {
+			if err := client.FlushAll(ctx).Err(); err != nil {
+				return nil, err
+			}
+			m := measure(ctx, redis.Socket, cost, processes, round)
+			quantile := func(q float64) string { return fmt.Sprintf("%.1f ms", m.took.Quantile(q).Seconds()*1000) }
+			fmt.Fprintf(&out, "| %d | %d | %s | %s | %s | %d | %d | %.0f |\n", cost, processes, quantile(0.5), quantile(0.99), quantile(1), m.calls, m.undecided, float64(m.heavy.Load())/round.Seconds())
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// A measurement is what came of the calls of all processes.
+type measurement struct {
+	mu               sync.Mutex
+	took             load.Histogram // of cheap calls
+	calls, undecided int            // of these
+	heavy            atomic.Int64   // calls that were decided
+}
+
+func measure(ctx context.Context, socket string, cost int64, processes int, round time.Duration) *measurement {
+	m := new(measurement)
+	// A window that is over soon keeps the logs about as long as they would be in production.
+	r := &runtime.Rule{Name: "bench", Window: time.Second, Max: rule.MaxCount}
+	ctx, end := context.WithTimeout(ctx, round)
+	defer end()
+	var callers sync.WaitGroup
+	for range processes {
+		client := server.NewClient(socket)
+		defer client.Close()
+		store := runtime.NewRedisStore(client)
+		defer store.Close()
+		limiter := runtime.New(store, runtime.WithoutReports(), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		defer limiter.Close()
+		take := func(key string, cost int64) (decided bool) {
+			d, err := limiter.Take(context.WithoutCancel(ctx), r.Limit(runtime.NewKey().AddString(key)).WithCost(cost))
+			return err == nil && d.Source == rule.SourceStore
+		}
+		for i := range heavy {
+			callers.Go(func() {
+				for ctx.Err() == nil {
+					if take("heavy"+strconv.Itoa(i), cost) {
+						m.heavy.Add(1)
+					}
+				}
+			})
+		}
+		for i := range cheap {
+			callers.Go(func() {
+				for ctx.Err() == nil {
+					began := time.Now()
+					decided := take(strconv.Itoa(i), 1)
+					m.add(time.Since(began), decided)
+					time.Sleep(pause)
+				}
+			})
+		}
+	}
+	callers.Wait()
+	return m
+}
+
+func (m *measurement) add(took time.Duration, decided bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.took.Add(took)
+	m.calls++
+	if !decided {
+		m.undecided++
+	}
+}
