@@ -18,7 +18,6 @@ import (
 	"os/signal"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,8 +32,11 @@ import (
 const (
 	heavy = 200
 	cheap = 8
-	pause = time.Millisecond // of a cheap one between calls
+	pause = time.Millisecond // of a cheap one between calls, and of any after one without a decision
 )
+
+// bench has a window that is over soon, so that logs are about as long as elsewhere.
+var bench = &runtime.Rule{Name: "bench", Window: time.Second, Max: 1_000_000}
 
 func main() {
 	write := flag.String("write", "", "file to write the table into")
@@ -73,9 +75,12 @@ func run(ctx context.Context, round time.Duration) ([]byte, error) {
 			if err := client.FlushAll(ctx).Err(); err != nil {
 				return nil, err
 			}
-			m := measure(ctx, redis.Socket, cost, processes, round)
+			m, err := measure(ctx, redis.Socket, cost, processes, round)
+			if err != nil {
+				return nil, err
+			}
 			quantile := func(q float64) string { return fmt.Sprintf("%.1f ms", m.took.Quantile(q).Seconds()*1000) }
-			fmt.Fprintf(&out, "| %d | %d | %s | %s | %s | %d | %d | %.0f |\n", cost, processes, quantile(0.5), quantile(0.99), quantile(1), m.calls, m.undecided, float64(m.heavy.Load())/round.Seconds())
+			fmt.Fprintf(&out, "| %d | %d | %s | %s | %s | %d | %d | %.0f |\n", cost, processes, quantile(0.5), quantile(0.99), quantile(1), m.calls, m.undecided, float64(m.heavy)/round.Seconds())
 		}
 	}
 	return out.Bytes(), nil
@@ -86,16 +91,15 @@ type measurement struct {
 	mu               sync.Mutex
 	took             load.Histogram // of cheap calls
 	calls, undecided int            // of these
-	heavy            atomic.Int64   // calls that were decided
+	heavy            int            // calls that were decided
+	err              error          // of a call that is not valid
 }
 
-func measure(ctx context.Context, socket string, cost int64, processes int, round time.Duration) *measurement {
-	m := new(measurement)
-	// A window that is over soon keeps the logs about as long as they would be in production.
-	r := &runtime.Rule{Name: "bench", Window: time.Second, Max: rule.MaxCount}
-	ctx, end := context.WithTimeout(ctx, round)
-	defer end()
-	var callers sync.WaitGroup
+// A take makes a call, and reports whether Redis has decided it.
+type take func(key string, cost int64) (decided bool, err error)
+
+func measure(ctx context.Context, socket string, cost int64, processes int, round time.Duration) (*measurement, error) {
+	var takes []take
 	for range processes {
 		client := server.NewClient(socket)
 		defer client.Close()
@@ -103,40 +107,59 @@ func measure(ctx context.Context, socket string, cost int64, processes int, roun
 		defer store.Close()
 		limiter := runtime.New(store, runtime.WithoutReports(), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 		defer limiter.Close()
-		take := func(key string, cost int64) (decided bool) {
-			d, err := limiter.Take(context.WithoutCancel(ctx), r.Limit(runtime.NewKey().AddString(key)).WithCost(cost))
-			return err == nil && d.Source == rule.SourceStore
+		one := func(key string, cost int64) (bool, error) {
+			d, err := limiter.Take(context.Background(), bench.Limit(runtime.NewKey().AddString(key)).WithCost(cost))
+			return d.Source == rule.SourceStore, err
 		}
+		for decided := false; !decided && ctx.Err() == nil; time.Sleep(pause) { // has connections made
+			var err error
+			if decided, err = one("first", 1); err != nil {
+				return nil, err
+			}
+		}
+		takes = append(takes, one)
+	}
+	m := new(measurement)
+	ctx, end := context.WithTimeout(ctx, round)
+	defer end()
+	var callers sync.WaitGroup
+	for _, one := range takes {
 		for i := range heavy {
-			callers.Go(func() {
-				for ctx.Err() == nil {
-					if take("heavy"+strconv.Itoa(i), cost) {
-						m.heavy.Add(1)
-					}
-				}
-			})
+			callers.Go(func() { m.call(ctx, one, "heavy"+strconv.Itoa(i), cost, false) })
 		}
 		for i := range cheap {
-			callers.Go(func() {
-				for ctx.Err() == nil {
-					began := time.Now()
-					decided := take(strconv.Itoa(i), 1)
-					m.add(time.Since(began), decided)
-					time.Sleep(pause)
-				}
-			})
+			callers.Go(func() { m.call(ctx, one, strconv.Itoa(i), 1, true) })
 		}
 	}
 	callers.Wait()
-	return m
+	return m, m.err
 }
 
-func (m *measurement) add(took time.Duration, decided bool) {
+// call makes one call after the other. Cheap ones are timed, and come with pauses.
+func (m *measurement) call(ctx context.Context, one take, key string, cost int64, cheap bool) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		decided, err := one(key, cost)
+		m.add(time.Since(began), decided, cheap, err)
+		if cheap || !decided {
+			time.Sleep(pause)
+		}
+	}
+}
+
+func (m *measurement) add(took time.Duration, decided, cheap bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.took.Add(took)
-	m.calls++
-	if !decided {
-		m.undecided++
+	switch {
+	case err != nil:
+		m.err = err
+	case !cheap && decided:
+		m.heavy++
+	case cheap:
+		m.took.Add(took)
+		m.calls++
+		if !decided {
+			m.undecided++
+		}
 	}
 }
