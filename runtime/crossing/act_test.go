@@ -199,7 +199,8 @@ func (forget) run(p *process) { p.begin(unscripted)() }
 func (j jump) run(p *process) {
 	h := &happening{from: p.now(), by: j.By}
 	p.jump(j.By)
-	if h.to = p.now(); p.exact() {
+	h.to = p.now()
+	if p.exact() {
 		h.from = h.to
 	}
 	p.history.jumps = append(p.history.jumps, h)
