@@ -55,19 +55,15 @@ func main() {
 }
 
 func run(ctx context.Context, round time.Duration) ([]byte, error) {
-	redis, err := server.Start(ctx)
+	redis, err := server.Start()
 	if err != nil {
 		return nil, err
 	}
 	defer redis.Stop()
-	product, err := redis.Product(ctx)
-	if err != nil {
-		return nil, err
-	}
-	client := server.NewClient(redis.Socket)
+	client := server.NewClient(redis.Addr)
 	defer client.Close()
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "On %s, %v for each line:\n\n", product, round)
+	fmt.Fprintf(&out, "On %s, %v for each line:\n\n", redis.Product(), round)
 	fmt.Fprintln(&out, "| cost of heavy calls | processes | p50 | p99 | at most | cheap calls | undecided | heavy calls a second |")
 	fmt.Fprintln(&out, "|---:|---:|---:|---:|---:|---:|---:|---:|")
 	for _, cost := range []int64{1, 30, 100, 250} {
@@ -75,7 +71,7 @@ func run(ctx context.Context, round time.Duration) ([]byte, error) {
 			if err := client.FlushAll(ctx).Err(); err != nil {
 				return nil, err
 			}
-			m, err := measure(ctx, redis.Socket, cost, processes, round)
+			m, err := measure(ctx, redis.Addr, cost, processes, round)
 			if err != nil {
 				return nil, err
 			}
@@ -98,10 +94,10 @@ type measurement struct {
 // A take makes a call, and reports whether Redis has decided it.
 type take func(key string, cost int64) (decided bool, err error)
 
-func measure(ctx context.Context, socket string, cost int64, processes int, round time.Duration) (*measurement, error) {
+func measure(ctx context.Context, addr string, cost int64, processes int, round time.Duration) (*measurement, error) {
 	var takes []take
 	for range processes {
-		client := server.NewClient(socket)
+		client := server.NewClient(addr)
 		defer client.Close()
 		store := runtime.NewRedisStore(client)
 		defer store.Close()
