@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -35,6 +36,11 @@ func (l *Limiter) ownFindings() []observe.Finding {
 		l.events.Log.Remove(report.Unused)
 	}
 	l.checkChanges()
+	if l.redis != nil {
+		for rule, other := range l.redis.accounts.Shared() {
+			l.events.Log.Find(report.LedgerShared, rule, "", slog.String("other", other))
+		}
+	}
 	if l.redis != nil && l.redis.accounts.Behind() {
 		l.events.Log.Find(report.LedgerBehind, "", "")
 	} else {

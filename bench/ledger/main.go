@@ -85,15 +85,10 @@ func run(ctx context.Context, round time.Duration, rounds int) ([]byte, error) {
 	w := &world{client: server.NewClient(started.Addr)}
 	defer w.client.Close()
 	found := make([][]measure, len(ways))
+	var catchUp float64
 	for range rounds {
 		for i := range ways {
-			url, err := postgres.Database()
-			if err == nil {
-				w.pool, err = pgxpool.New(ctx, url)
-			}
-			if err == nil {
-				err = w.client.FlushAll(ctx).Err()
-			}
+			err := w.renew(ctx, postgres)
 			if err != nil {
 				return nil, err
 			}
@@ -105,7 +100,26 @@ func run(ctx context.Context, round time.Duration, rounds int) ([]byte, error) {
 			found[i] = append(found[i], m)
 		}
 	}
-	return table(started.Product(), round, found), nil
+	if err = w.renew(ctx, postgres); err == nil {
+		catchUp, err = w.catchUp(ctx)
+		w.pool.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(table(started.Product(), round, found), "While Postgres was away %d keys were charged. A ledger then writes %.0f keys a second.\n\n", waiting, catchUp), nil
+}
+
+// renew empties Redis, and opens a pool on an empty database.
+func (w *world) renew(ctx context.Context, postgres *pgtest.Server) error {
+	url, err := postgres.Database()
+	if err == nil {
+		w.pool, err = pgxpool.New(ctx, url)
+	}
+	if err == nil {
+		err = w.client.FlushAll(ctx).Err()
+	}
+	return err
 }
 
 // limiter returns one, and a limit for each key.

@@ -58,6 +58,43 @@ func TestOneBill(t *testing.T) {
 	}
 }
 
+// TestOneBillOfPrograms has programs call rules of one prefix by different names: the keys are billed to
+// the first that writes, whoever charges them, and the other is told.
+func TestOneBillOfPrograms(t *testing.T) {
+	sink, err := NewPostgres(t.Context(), database(t))
+	ok(t, err)
+	server := redistest.Start(t)
+	first, second, own := *rules()[0], *rules()[0], *rules()[0]
+	first.Prefix, second.Prefix, own.Prefix = "shared:", "shared:", "own:"
+	second.Name, own.Name = "other", "own"
+	p, other := begin(t, server.Client(t), sink, []*runtime.Rule{&first}), begin(t, server.Client(t), sink, []*runtime.Rule{&second, &own})
+	charge := func(p *process, r *runtime.Rule, cost int64) {
+		t.Helper()
+		_, err := p.limiter.Take(t.Context(), r.Limit(runtime.NewKey().AddString("k")).WithCost(cost))
+		ok(t, err)
+	}
+	charge(p, &first, 10)
+	ok(t, p.ledger.scan(t.Context()))
+	charge(other, &second, 1)
+	charge(other, &own, 100)
+	for range 2 {
+		if err := other.ledger.Flush(t.Context()); err == nil || !strings.Contains(err.Error(), `keys of rule "other" are also those of rule "plain"`) {
+			t.Errorf("%v, want an error that names both rules", err)
+		}
+	}
+	ok(t, p.ledger.scan(t.Context()))
+	if sum := p.total(t); sum != 111 {
+		t.Errorf("%d billed, want 111", sum)
+	}
+	if !slices.ContainsFunc(other.limiter.Findings(), func(f observe.Finding) bool { return f.Code == "ledger_shared" && f.Rule == "other" }) {
+		t.Errorf("no finding says that a key is of two programs: %v", other.limiter.Findings())
+	}
+	ok(t, p.end())
+	if err := other.end(); err == nil {
+		t.Error("the other program's ledger ends without an error")
+	}
+}
+
 // TestLongKeys wants an error of each call whose key Redis would have as a hash, unless that is what
 // is to be billed.
 func TestLongKeys(t *testing.T) {

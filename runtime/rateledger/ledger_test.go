@@ -37,6 +37,12 @@ type process struct {
 
 // begin begins a process on a Redis. Its ledger runs until end, which returns what Run does.
 func begin(t *testing.T, client redis.UniversalClient, sink Sink, all []*runtime.Rule, options ...runtime.RedisOption) *process {
+	p := open(client, sink, all, options...)
+	t.Cleanup(func() { _ = p.end() })
+	return p
+}
+
+func open(client redis.UniversalClient, sink Sink, all []*runtime.Rule, options ...runtime.RedisOption) *process {
 	p := &process{store: runtime.NewRedisStore(client, append([]runtime.RedisOption{runtime.WithTimeout(5 * time.Second)}, options...)...)}
 	p.limiter = runtime.New(p.store, runtime.WithNamespace("test"), runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithoutReports(), runtime.WithFailurePolicy(runtime.FailClosed))
 	p.limiter.Register(all...)
@@ -48,7 +54,6 @@ func begin(t *testing.T, client redis.UniversalClient, sink Sink, all []*runtime
 		cancel()
 		return errors.Join(<-ended, p.limiter.Close(), p.store.Close())
 	})
-	t.Cleanup(func() { _ = p.end() })
 	return p
 }
 

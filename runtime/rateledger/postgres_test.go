@@ -2,6 +2,9 @@ package rateledger
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +15,18 @@ import (
 	"github.com/rategen/rategen/internal/testkit/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	if text := os.Getenv(childVariable); text != "" {
+		var c child
+		err := json.Unmarshal([]byte(text), &c)
+		if err == nil {
+			err = c.run()
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	pgtest.Main(m)
+}
 
 // database returns a pool on an empty database.
 func database(t *testing.T) *pgxpool.Pool {

@@ -21,6 +21,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -49,9 +50,9 @@ type Ledger struct {
 	logger   *slog.Logger
 	now      func() time.Time
 
-	mu      sync.Mutex // held to flush
-	scanned int64      // what was over by then, in microseconds since 1970, is written
-	lag     lag
+	mu      sync.Mutex                // held to flush
+	scanned int64                     // what was over by then, in microseconds since 1970, is written
+	written atomic.Pointer[time.Time] // when all that was charged before is
 }
 
 // An Option configures a [Ledger].
@@ -86,7 +87,8 @@ func New(sink Sink, store *runtime.RedisStore, opts ...Option) *Ledger {
 	for _, opt := range opts {
 		opt(l)
 	}
-	l.lag.since = time.Now()
+	now := time.Now()
+	l.written.Store(&now)
 	return l
 }
 
@@ -97,15 +99,15 @@ func (l *Ledger) Run(ctx context.Context) error {
 	defer l.accounts.Open(l.every)()
 	var scans sync.WaitGroup
 	scans.Go(func() {
-		for again := false; wait(ctx, again, scanEvery); again = true {
+		for next := time.Duration(0); wait(ctx, next); {
+			next = scanEvery
 			if err := l.scan(ctx); err != nil && ctx.Err() == nil {
-				l.logger.Warn("rateledger: keys are not listed, and are again within a minute", "error", err)
-				for !(wait(ctx, true, time.Minute) && l.scan(ctx) == nil) && ctx.Err() == nil {
-				}
+				l.logger.Warn("rateledger: keys are not listed, and are again within two minutes", "error", err)
+				next = time.Minute
 			}
 		}
 	})
-	for failed := false; wait(ctx, true, l.every); {
+	for failed := false; wait(ctx, l.every); {
 		err := l.Flush(ctx)
 		if err != nil && ctx.Err() == nil && !failed {
 			l.logger.Warn("rateledger: counts are not written, and wait in redis", "error", err)
@@ -118,11 +120,8 @@ func (l *Ledger) Run(ctx context.Context) error {
 	return l.Flush(last)
 }
 
-// wait waits for about a time, unless it is not to, and reports whether the context goes on.
-func wait(ctx context.Context, really bool, d time.Duration) bool {
-	if !really {
-		return ctx.Err() == nil
-	}
+// wait waits for about a time, and reports whether the context goes on.
+func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d - d/5 + rand.N(2*d/5+1))
 	defer timer.Stop()
 	select {
@@ -156,8 +155,12 @@ func (l *Ledger) Flush(ctx context.Context) error {
 		failed = l.scan(ctx)
 		l.accounts.Again(nil, failed != nil)
 	}
+	for name, other := range l.accounts.Shared() {
+		failed = errors.Join(failed, fmt.Errorf("rateledger: the keys of rule %q are also those of rule %q of another program, to which they are billed: "+
+			"give both one name, or each a prefix of its own", name, other))
+	}
 	if failed == nil {
-		l.lag.reached(began)
+		l.written.Store(&began)
 		l.accounts.Exported(began)
 	}
 	return failed
@@ -173,7 +176,7 @@ func (l *Ledger) scan(ctx context.Context) error {
 		l.accounts.Again(left, false)
 		lost = errors.Join(lost, err)
 		if err == nil {
-			wait(ctx, true, time.Since(read)) // so that others have their time, too
+			wait(ctx, time.Since(read)) // so that others have their time, too
 		}
 		return err
 	})
@@ -204,21 +207,4 @@ func (l *Ledger) export(ctx context.Context, keys []accounts.Key, since int64) (
 
 // Lag returns how long ago it was that nothing was left to write, to this process's knowledge. What
 // was charged before is in the ledger; what was charged since is lost if Redis loses it now.
-func (l *Ledger) Lag() time.Duration { return l.lag.now() }
-
-type lag struct {
-	mu    sync.Mutex
-	since time.Time
-}
-
-func (l *lag) reached(at time.Time) {
-	l.mu.Lock()
-	l.since = at
-	l.mu.Unlock()
-}
-
-func (l *lag) now() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Since(l.since)
-}
+func (l *Ledger) Lag() time.Duration { return time.Since(*l.written.Load()) }

@@ -38,16 +38,11 @@ func (l *Ledger) Totals(ctx context.Context, rule, key string, from, to time.Tim
 		}
 		last := &all[len(all)-1]
 		last.Used, last.Max = last.Used+r.Total, r.Max
-		last.Start = k.Time(minTime(last.Start, r.Begin))
+		if r.Begin.Before(last.Start) {
+			last.Start = k.Time(r.Begin)
+		}
 	}
 	return all, err
-}
-
-func minTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // Days is [Ledger.Totals] by day, of days on which something was used.

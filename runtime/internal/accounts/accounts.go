@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/internal/spec"
@@ -51,6 +52,8 @@ type Accounts struct {
 type account struct {
 	*plan.Plan
 	namespace string
+	claimed   atomic.Pointer[time.Time]
+	owner     atomic.Pointer[string] // the name of the rule to which its keys are billed
 }
 
 type about struct {
@@ -97,7 +100,7 @@ func (k Key) Bounds(date time.Time) (start, end time.Time) {
 func (as *Accounts) Add(p *plan.Plan, namespace string) (other string) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
-	a := &account{p, namespace}
+	a := &account{Plan: p, namespace: namespace}
 	for _, first := range as.accounts.All() {
 		if first.Start == p.Start && first.Numbers.Tag() == p.Numbers.Tag() && first.Name != p.Name {
 			a, other = first, first.Name
@@ -256,9 +259,21 @@ type Count struct {
 }
 
 // Read returns the counts of keys: of the present period, and of those before it that ended after a
-// time. The keys that could not be read come back with the error.
+// time. The keys that could not be read come back with the error. Those that are billed to a rule of
+// another program, see [Accounts.Shared], are left out.
 func (as *Accounts) Read(ctx context.Context, keys []Key, since int64) (counts []Count, failed []Key, err error) {
 	for part := range slices.Chunk(keys, batch) {
+		var own []Key
+		for _, k := range part {
+			if lost := k.claim(ctx, as.Client); lost != nil {
+				failed, err = append(failed, k), lost
+			} else if !k.foreign() {
+				own = append(own, k)
+			}
+		}
+		if part = own; len(part) == 0 {
+			continue
+		}
 		calls := make([]terms.Call, len(part))
 		for i, k := range part {
 			c := terms.Charge{}

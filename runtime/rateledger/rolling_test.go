@@ -1,0 +1,58 @@
+package rateledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/internal/testkit/seed"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rule"
+)
+
+// TestRollingDeploy takes ledger=on away from a rule, and adds it again, while both are deployed: the
+// key and its count stay, and the ledger ends up with all of it.
+func TestRollingDeploy(t *testing.T) {
+	random := seed.New(t)
+	pool, server := database(t), redistest.Start(t)
+	sink, err := NewPostgres(t.Context(), pool)
+	ok(t, err)
+	for _, with := range rules()[:3] {
+		without := *with
+		without.Ledger, without.Keep = rule.LedgerOff, 0
+		p := begin(t, server.Client(t), sink, []*runtime.Rule{with})
+		old := begin(t, server.Client(t), sink, []*runtime.Rule{&without})
+		used := int64(0)
+		for range 12 { // of both at once, of one, of the other
+			charges := []int{random.IntN(2), random.IntN(2)}
+			for range 10 {
+				of, r := p, with
+				if charges[random.IntN(2)] == 0 {
+					of, r = old, &without
+				}
+				c := counts{used: map[string]int64{}}
+				of.use(t, &c, r, "k", 1+random.Int64N(9), random.Int64N(12))
+				used += c.used[r.Name+" k"]
+			}
+			for _, of := range []struct {
+				*process
+				rule *runtime.Rule
+			}{{p, with}, {old, &without}} {
+				usage, err := of.limiter.Usage(t.Context(), of.rule.Limit(runtime.NewKey().AddString("k")))
+				ok(t, err)
+				if rule.MaxAmount-usage[0].Remaining != used {
+					t.Fatalf("%s: %d count, want %d", with.Name, rule.MaxAmount-usage[0].Remaining, used)
+				}
+			}
+		}
+		c := counts{used: map[string]int64{}}
+		p.use(t, &c, with, "k", 1, 1)
+		used++
+		ok(t, p.ledger.Flush(t.Context()))
+		totals, err := p.ledger.Totals(t.Context(), with.Name, "k", time.Time{}, time.Time{})
+		ok(t, err)
+		if len(totals) != 1 || totals[0].Used != used {
+			t.Errorf("%s: %v in the ledger, want %d", with.Name, totals, used)
+		}
+	}
+}
