@@ -18,15 +18,16 @@
 --        member does not tell enough: in slices, if the clock has not passed the
 --        member, and if nothing is charged.
 --        charge: ZADD; UNLINK before it if all events have left, which frees the
---        set in a thread of its own. ZCARD, and ZREMRANGEBYRANK if events have
---        left, when half of max is used, or the newest member is not of the same
---        stretch of slack, see prelude.lua, and in that case PEXPIRE; and about
---        every 17th time, or more often at a higher cost, if more than 64 events
---        are in the window then.
+--        set in a thread of its own. PEXPIRE if the newest member is not of the same
+--        stretch of slack, see prelude.lua. ZCARD, and ZREMRANGEBYRANK if events have
+--        left, when half of max is used, or the newest member is of another stretch of a
+--        window; and about every 17th time, or more often at a higher cost, if that is of
+--        another stretch of slack, or more than 64 events are in the window then.
 --
 -- A charge removes at most 128 events more than it adds. Those that stay have
--- left all the same: nothing counts them. In a stretch, or 17 charges, a set
--- gains fewer than that, so it shrinks again after a peak.
+-- left all the same: nothing counts them. In 17 charges a set gains fewer than that, so it
+-- shrinks again after a peak. While no more than 64 are in the window a stretch of one
+-- has no more either: with those that have left they are at most 128.
 --- shared
 --- insert texts
 --- look
@@ -89,7 +90,8 @@ if cost == room then
 end
 -- The first charge of a stretch of slack sets the expiry for all of it.
 local opens = live == 0 or number < last - last % slack
-if member and (opens or (live + cost) * 2 > max or live + cost > 64 and (clock + live) % 17 < cost) then
+if member and (live == 0 or number < last - last % window or (live + cost) * 2 > max
+  or (opens or live + cost > 64) and (clock + live) % 17 < cost) then
   -- First, so that a key of 128 events stays in Redis's compact encoding;
   -- and only if there is something to remove, so that otherwise ZADD is the
   -- first write and a Redis out of memory refuses it with nothing changed.

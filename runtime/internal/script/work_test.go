@@ -183,3 +183,36 @@ func (s *stopwatch) read() time.Duration {
 	n, _ := strconv.Atoi(found[1])
 	return time.Duration(n) * time.Microsecond
 }
+
+// TestSeldomCalls has calls come so seldom that each sets the expiry of a log. It wants few of them to
+// look for what has left, and even so what is stored to stay little, also after a peak.
+func TestSeldomCalls(t *testing.T) {
+	t.Parallel()
+	const calls = 200
+	log := newLog(t, redistest.Start(t).Client(t))
+	rule := logRules(20*time.Second, 1000)["log zset"]
+	commands := log.commands(func() {
+		for range calls {
+			log.subject.Advance(time.Second)
+			log.decide(take, rule, 1)
+		}
+	})
+	// Ten stretches of a window begin, and each 17th call looks too: the numbers of the clock differ.
+	if most := 10 + calls/17 + 2; commands["zcard"] > most || commands["zremrangebyrank"] > most || commands["pexpireat"] != calls {
+		t.Errorf("commands %v, want at most %d zcard, and %d times an expiry", commands, most, calls)
+	}
+	between(t, "events of 20 in the window", log.stored(rule), 20, 2*20+1)
+
+	log.subject.Advance(2 * time.Hour) // all leave
+	rule.Window = time.Hour
+	log.fill(rule, 899)
+	log.subject.Advance(rule.Window / 2)
+	log.fill(rule, 1)
+	log.subject.Advance(rule.Window / 2)
+	for range 60 {
+		log.subject.Advance(time.Second)
+		log.decide(take, rule, 1)
+	}
+	// At least three of the 60 remove 128 events more than they add, besides that which begins a stretch.
+	between(t, "events after a peak", log.stored(rule), 61, 900+60-3*128)
+}
