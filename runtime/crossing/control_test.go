@@ -36,7 +36,7 @@ var defects = []defect{
 	{"a shadow limit whose key is forbidden leaves its call undecided", "internal/script/again.go",
 		"n > 0 && n < len(e.calls[i].Charges)", "n < 0", "TestRedis", "25", "the store decides while it can"},
 	{"a shadow limit on another one's key is an error", "internal/decide/charges.go",
-		"leftOut(charge.Plan, o.Plan)\n\t\t\treturn nil", "return o", "TestMemory", "20000", "a valid call has no other error"},
+		"e.sharedKey(charge.Plan, o.Plan)\n\t\t\treturn nil", "return o", "TestMemory", "20000", "a valid call has no other error"},
 	{"a call waits by what held when it came", "internal/decide/run.go",
 		"} else if err := e.Plan(ctx, c, limits); err != nil {", "} else if err := ctx.Err(); err != nil {", "TestMemory", "50000", "nobody is refused who has room|no more permits|no window"},
 	{"takes and settlements share no trip", "internal/redis/batch.go",
