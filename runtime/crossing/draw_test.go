@@ -87,8 +87,10 @@ func (s *scope) draw(t *rapid.T) *program {
 				// The same limit in shadow mode, under other numbers, which the
 				// one that enforces shares its keys with.
 				most := r.Max
-				if p.Rules[0].Headroom > 0 {
-					p.Rules[0].Headroom = -1 // which fits either max
+				for j, other := range p.Rules {
+					if other.Headroom > 0 && (j == 0 || p.shares(j)) {
+						other.Headroom = -1 // which fits either max
+					}
 				}
 				*r = *p.Rules[0]
 				r.Name, r.Max, r.Mode = "rule"+strconv.Itoa(i), most, mode
@@ -222,9 +224,13 @@ func (s *scope) drawPlace(t *rapid.T, r *runtime.Rule) {
 // drawBegin draws when a program begins: so shortly before the end of a rule's period, often
 // in days in which zones change, that some of its calls come after that.
 func (s *scope) drawBegin(t *rapid.T, r *runtime.Rule) time.Time {
-	date := rapid.SampledFrom([]string{
+	dates := []string{
 		"2011-12-29", "2018-11-03", "2019-02-16", "2026-03-28", "2026-03-29", "2026-10-03", "2026-10-24", "2026-10-25", "2027-02-27", "2028-02-28",
-	}).Draw(t, "date")
+	}
+	if s.far { // after wireBegin
+		dates = []string{"2126-02-27", "2126-03-30", "2126-03-31", "2126-04-05", "2126-04-06", "2126-10-05", "2126-10-26", "2126-10-27", "2128-02-28"}
+	}
+	date := rapid.SampledFrom(dates).Draw(t, "date")
 	at, err := time.Parse(time.DateOnly, date)
 	if err != nil {
 		t.Fatal(err)
