@@ -181,7 +181,10 @@ func (c change) run(p *process) {
 		o.Enabled = new(false)
 	}
 	p.overrides.Store(&o)
-	p.off.Store(c.Off && c.Switch)
+	off := c.Off && c.Switch
+	if off { // else the limits that were switched off stay so until the overrides are read
+		p.off.Store(true)
+	}
 	if p.exact() {
 		p.sleep(3*p.poll(), 0) // each limiter polls meanwhile
 	}
@@ -190,6 +193,7 @@ func (c change) run(p *process) {
 			time.Sleep(p.poll() / 2)
 		}
 	}
+	p.off.Store(off)
 	h.to = p.now()
 	p.history.changes = append(p.history.changes, h)
 }
