@@ -25,24 +25,15 @@ const bashAlone = `declare -F _comp_initialize >/dev/null || declare -F _get_com
 _get_comp_words_by_ref() { cur=${COMP_WORDS[COMP_CWORD]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; }
 `
 
-// A completionCommand prints a script that completes command lines in a shell.
-type completionCommand struct{ session }
-
-func (c *completionCommand) about() about {
-	return about{
-		name: "completion", args: "bash|zsh|fish", short: "print a script for completion in a shell", min: 1, max: 1,
-		long: "For bash: source <(ratectl completion bash). For zsh: the same, after compinit. For fish: ratectl completion fish | source.",
-	}
-}
-
-func (c *completionCommand) run(ctx context.Context, args []string) error {
+// completion prints a script that completes command lines in a shell.
+func (s *session) completion(ctx context.Context, args []string) error {
 	if !slices.Contains([]string{"bash", "zsh", "fish"}, args[0]) {
 		return usagef("completion %q: write bash, zsh or fish", args[0])
 	}
 	if args[0] == "bash" {
-		_, _ = io.WriteString(c.out, bashAlone)
+		_, _ = io.WriteString(s.out, bashAlone)
 	}
-	return c.flags.Root().Command(libraryScripts).Command(args[0]).Action(ctx, c.flags)
+	return s.flags.Root().Command(libraryScripts).Command(args[0]).Action(ctx, s.flags)
 }
 
 // completeCommands prints the commands of a group.
@@ -56,16 +47,16 @@ func completeCommands(_ context.Context, group *cli.Command) {
 
 // complete prints what may follow the words of a command line: flags after a dash, values after
 // a flag that takes some, and otherwise arguments.
-func (s *session) complete(a about, c *cli.Command) {
-	s.flags = c
-	args := c.Args().Slice()
+func (s *session) complete(c command, flags *cli.Command) {
+	s.flags = flags
+	args := flags.Args().Slice()
 	last := strings.Join(args[max(0, len(args)-1):], "")
 	name := strings.TrimLeft(last, "-")
 	var words []string
 	if name == last {
-		words = s.argument(a, len(args))
+		words = s.argument(c, len(args))
 	} else if words = s.values(name); words == nil {
-		for _, f := range c.Flags {
+		for _, f := range flags.Flags {
 			if flag := f.Names()[0]; strings.HasPrefix(flag, name) && flag != name {
 				words = append(words, strings.TrimSuffix(last, name)+flag+":"+strings.ReplaceAll(f.(cli.DocGenerationFlag).GetUsage(), "`", ""))
 			}
@@ -77,8 +68,8 @@ func (s *session) complete(a about, c *cli.Command) {
 }
 
 // argument returns what the n-th argument of a command may be.
-func (s *session) argument(a about, n int) (words []string) {
-	args := strings.Fields(a.args)
+func (s *session) argument(c command, n int) (words []string) {
+	args := strings.Fields(c.args)
 	if n >= len(args) {
 		return nil
 	}
@@ -101,7 +92,7 @@ func (s *session) values(flag string) []string {
 	}
 	return map[string][]string{
 		"state": operate.States, "mode": {"enforce", "soft", "shadow"}, "enabled": {"true", "false"}, "until": {"never"}, "o": {"table", "json"},
-		"only": {"max", "window", "mode", "enabled", "block", "allow"},
+		"only": {"max", "burst", "window", "mode", "enabled", "block", "allow"},
 	}[flag]
 }
 

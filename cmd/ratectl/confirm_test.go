@@ -18,7 +18,7 @@ func TestConfirmInterrupted(t *testing.T) {
 	in, typed := io.Pipe() // nobody types anything
 	defer typed.Close()
 	var asked bytes.Buffer
-	o := &changing{session: session{printer: printer{program: &program{in: in, err: &asked, asks: true}}}}
+	o := newSession(&program{in: in, err: &asked, asks: true})
 	ctx, interrupt := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- o.confirm(ctx, "do it") }()

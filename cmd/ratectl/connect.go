@@ -28,7 +28,7 @@ type server struct {
 	redis, passwordFile, sentinelPasswordFile string
 	tls                                       bool
 	ca, cert, tlsKey, tlsName                 string
-	said                                      redis.UniversalOptions // with the passwords of the environment or the files
+	dial                                      redis.UniversalOptions // with the passwords of the environment or the files
 }
 
 // secret returns a password from where it may be.
@@ -99,7 +99,7 @@ func modeOf(ctx context.Context, client redis.UniversalClient) (string, error) {
 
 // clientOptions returns the options of the client.
 func (s *session) clientOptions() (*redis.UniversalOptions, error) {
-	u := new(s.said)
+	u := new(s.dial)
 	u.ContextTimeoutEnabled, u.DialTimeout, u.ReadTimeout, u.WriteTimeout = true, s.Timeout, s.Timeout, s.Timeout
 	u.MaxRetries, u.DialerRetries, u.ClientName = 1, 1, "ratectl"
 	if u.IsClusterMode && u.MasterName != "" {
@@ -207,7 +207,7 @@ func (s *session) explained(err error) error {
 	case operate.Replied(err, "WRONGPASS"):
 		return fmt.Errorf("redis refuses the user or the password: check -user, and RATECTL_PASSWORD or -password-file: %w", err)
 	case operate.Replied(err, "NOPERM"):
-		return fmt.Errorf("redis does not allow the user %q to do this: see the rights in docs/ratectl.md: %w", s.said.Username, err)
+		return fmt.Errorf("redis does not allow the user %q to do this: see the rights in docs/ratectl.md: %w", s.dial.Username, err)
 	case operate.Replied(err, "READONLY"):
 		return fmt.Errorf("redis at %s is a replica: name its master with -redis, or the Sentinels with -sentinel: %w", s.redis, err)
 	case operate.RefusesWrites(err) != "":

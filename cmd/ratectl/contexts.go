@@ -141,31 +141,22 @@ func (l contextLine) row() []string {
 	return []string{map[bool]string{true: "*", false: "-"}[l.Current], l.Name, cmp.Or(l.Redis, "-"), cmp.Or(l.Namespace, "-"), cmp.Or(l.Overrides, "-"), cmp.Or(l.Rules, "-")}
 }
 
-// A contextsCommand lists the contexts.
-type contextsCommand struct{ session }
-
-func (c *contextsCommand) about() about {
-	return about{
-		name: "contexts", short: "list the contexts", needs: prints,
-		long: "Lists the contexts in the file RATECTL_CONFIG, by default ratectl/config.json in $XDG_CONFIG_HOME or ~/.config.",
-	}
-}
-
-func (c *contextsCommand) run(context.Context, []string) error {
-	if err := c.config.load(c.program, true); err != nil {
+// listContexts lists the contexts.
+func (s *session) listContexts(context.Context, []string) error {
+	if err := s.config.load(s.program, true); err != nil {
 		return err
 	}
 	var lines []contextLine
-	for _, name := range c.config.names() {
+	for _, name := range s.config.names() {
 		text := func(setting string) string {
-			if value, is := c.config.Contexts[name][setting]; is {
+			if value, is := s.config.Contexts[name][setting]; is {
 				return withoutPassword(fmt.Sprint(value))
 			}
 			return ""
 		}
-		lines = append(lines, contextLine{name, name == c.config.Current, text("redis"), text("namespace"), text("overrides"), text("rules")})
+		lines = append(lines, contextLine{name, name == s.config.Current, text("redis"), text("namespace"), text("overrides"), text("rules")})
 	}
-	return printEach(&c.printer, "CURRENT NAME REDIS NAMESPACE OVERRIDES RULES", lines, contextLine.row)
+	return printEach(&s.printer, "CURRENT NAME REDIS NAMESPACE OVERRIDES RULES", lines, contextLine.row)
 }
 
 // withoutPassword returns a setting as it may be shown. No command takes a URL with a password, but
@@ -182,14 +173,8 @@ func withoutPassword(setting string) string {
 	return u.Redacted()
 }
 
-// A versionCommand prints which ratectl this is, as -version does.
-type versionCommand struct{ session }
-
-func (c *versionCommand) about() about {
-	return about{name: "version", short: "print the version", long: "Prints the versions of the command's module and of Go."}
-}
-
-func (c *versionCommand) run(context.Context, []string) error {
-	cli.VersionPrinter(c.flags)
+// version prints which ratectl this is, as -version does.
+func (s *session) version(context.Context, []string) error {
+	cli.VersionPrinter(s.flags)
 	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v3"
-
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime/override"
 )
@@ -23,81 +21,69 @@ type edited struct {
 	Processes         *operate.Following `json:"processes,omitempty"` // without -n: who was to follow the change
 }
 
-// An editing is what commands share that change an override.
-type editing struct {
-	changing
-	wait  time.Duration // for the processes; 0: not at all
-	lasts time.Duration // 0: not said
-	until string
-}
-
-// changeFlags are those of every change.
-func (c *editing) changeFlags() []cli.Flag {
-	return append(c.tryFlags(), duration(&c.wait, "wait", 0, "how `long` to wait until it is in force in all processes that follow the hash"))
-}
-
-// endFlags are those of a change that may end, and may have to be confirmed.
-func (c *editing) endFlags() []cli.Flag {
-	return append(c.changeFlags(), c.yesFlag(),
-		duration(&c.lasts, "for", 0, "for how `long`; then the previous permanent value holds"),
-		text(&c.until, "until", "`time` of expiry, as 2026-11-22T15:00:00Z, or never for none"))
+// end sets until when an edit is to hold.
+func (s *session) end(e *override.Edit) error {
+	if s.lasts != 0 && s.ends != "" {
+		return usagef("-for and -until both say when it ends: leave one out")
+	}
+	if s.lasts < 0 {
+		return usagef("-for %v: write a duration such as 1h", s.lasts)
+	}
+	if s.ends == "never" {
+		e.Endless = true
+	} else if s.ends != "" {
+		end, err := time.Parse(time.RFC3339, s.ends)
+		if err != nil || !time.Now().Before(end) {
+			return usagef("-until %q: write never, or a time to come, such as %s", s.ends, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+		}
+		e.Until = end
+	}
+	e.For = s.lasts
+	return nil
 }
 
 // edit changes an override, or those of several rules, whose max may be a share of the present one. It prints
 // them before and after.
-func (c *editing) edit(ctx context.Context, e override.Edit, share float64) error {
-	if c.lasts != 0 && c.until != "" {
-		return usagef("-for and -until both say when it ends: leave one out")
+func (s *session) edit(ctx context.Context, e override.Edit, share float64) error {
+	if err := s.end(&e); err != nil {
+		return err
 	}
-	if c.lasts < 0 {
-		return usagef("-for %v: write a duration such as 1h", c.lasts)
-	}
-	if c.until == "never" {
-		e.Endless = true
-	} else if c.until != "" {
-		end, err := time.Parse(time.RFC3339, c.until)
-		if err != nil || !time.Now().Before(end) {
-			return usagef("-until %q: write never, or a time to come, such as %s", c.until, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
-		}
-		e.Until = end
-	}
-	editor, err := c.Editor()
+	editor, err := s.Editor()
 	if err != nil {
 		return err
 	}
-	e.For = c.lasts
-	edits, several, err := c.Edits(ctx, operate.Edit{Edit: e, Scale: share})
+	edits, several, err := s.Edits(ctx, operate.Edit{Edit: e, Scale: share})
 	if err != nil {
 		return err
 	}
-	e.Who, e.Why, e.Try = c.author(), c.why, c.dry
+	e.Who, e.Why, e.Try = s.author(), s.why, s.dry
 	if several {
-		return c.several(ctx, editor, e, edits)
+		return s.several(ctx, editor, e, edits)
 	}
 	edits[0].Who, edits[0].Why = e.Who, e.Why
 	e = edits[0]
-	following, err := c.Following(ctx)
+	following, err := s.Following(ctx)
 	if err != nil {
 		return err
 	}
-	question, err := c.Questions(ctx, e, following)
+	question, err := s.Questions(ctx, e, following)
 	if err != nil {
 		return err
 	}
 	e.Try = true
-	if c.dry || len(question) > 0 && !c.yes { // what is wrong is not asked about
+	if s.dry || len(question) > 0 && !s.yes { // what is wrong is not asked about
 		tried, err := editor.Edit(ctx, e)
 		if err != nil {
 			return err
 		}
-		if c.dry {
-			affected, err := c.Affected(ctx, e.Target, tried.After)
+		if s.dry {
+			affected, err := s.Affected(ctx, e.Target, tried.After)
 			if err != nil {
 				return err
 			}
-			return c.printEdited(ctx, e, tried, edited{DryRun: true, Affected: affected})
+			return s.printEdited(ctx, e, tried, edited{DryRun: true, Affected: affected})
 		}
-		if err := c.confirm(ctx, "%s", strings.Join(question, ", and ")); err != nil {
+		if err := s.confirm(ctx, "%s", strings.Join(question, ", and ")); err != nil {
 			return err
 		}
 	}
@@ -106,17 +92,17 @@ func (c *editing) edit(ctx context.Context, e override.Edit, share float64) erro
 	if err != nil {
 		return err
 	}
-	if err := c.printEdited(ctx, e, done, edited{ID: done.ID, Processes: &following}); err != nil {
+	if err := s.printEdited(ctx, e, done, edited{ID: done.ID, Processes: &following}); err != nil {
 		return err
 	}
-	return c.awaited(ctx)
+	return s.awaited(ctx)
 }
 
 // printEdited prints an override before and after an edit. It returns an error if there was
 // nothing to remove.
-func (c *editing) printEdited(ctx context.Context, e override.Edit, done override.Edited, answer edited) error {
+func (s *session) printEdited(ctx context.Context, e override.Edit, done override.Edited, answer edited) error {
 	if !done.Found && (e.Remove || len(e.Clear) > 0) {
-		return c.missing(e, done.Before)
+		return s.missing(e, done.Before)
 	}
 	was, is := "there was none", "gone"
 	if e.Remove && done.Before.Empty() {
@@ -128,13 +114,13 @@ func (c *editing) printEdited(ctx context.Context, e override.Edit, done overrid
 	if answer.After = entryOf(e.Target, done.After); answer.After != nil {
 		is = done.After.String()
 	}
-	c.WithoutEffect(ctx, []override.Edit{e}, []override.Edited{done})
-	if c.json() {
-		return c.printJSON(answer)
+	s.WithoutEffect(ctx, []override.Edit{e}, []override.Edited{done})
+	if s.json() {
+		return s.printJSON(answer)
 	}
 	of := operate.TargetText(e.Target)
 	if answer.DryRun {
-		c.printf("%s: the override would be %s; %s; %v; nothing is changed", of, is, was, answer.Affected)
+		s.printf("%s: the override would be %s; %s; %v; nothing is changed", of, is, was, answer.Affected)
 		return nil
 	}
 	undo := "nothing is changed"
@@ -143,27 +129,27 @@ func (c *editing) printEdited(ctx context.Context, e override.Edit, done overrid
 	} else if answer.ID > 0 {
 		undo = fmt.Sprintf("to undo: ratectl undo %d", answer.ID)
 	}
-	c.printf("%s: the override is %s; %s; %s", of, is, was, undo)
-	c.printf("%v", answer.Processes)
+	s.printf("%s: the override is %s; %s; %s", of, is, was, undo)
+	s.printf("%v", answer.Processes)
 	if done.After.Block && e.Allow {
-		c.printf("it is still blocked, which goes before: see ratectl unblock")
+		s.printf("it is still blocked, which goes before: see ratectl unblock")
 	}
 	return nil
 }
 
 // missing returns the error of an edit that was to remove something that does not exist.
-func (c *editing) missing(e override.Edit, before override.Change) error {
+func (s *session) missing(e override.Edit, before override.Change) error {
 	of, has := operate.TargetText(e.Target), ", and no override"
 	if !before.Empty() {
 		has = fmt.Sprintf(": its override is %v", before)
 	}
 	if e.Remove {
-		return nothingf("%s has no override in %q; ratectl override ls lists them", of, c.Hash)
+		return nothingf("%s has no override in %q; ratectl override ls lists them", of, s.Hash)
 	}
 	if slices.Equal(e.Clear, []string{"block"}) {
 		has += "; if the rule itself blocks it, ratectl reset ends that"
 	}
-	return nothingf("%s has no %s in %q%s", of, strings.Join(e.Clear, " or "), c.Hash, has)
+	return nothingf("%s has no %s in %q%s", of, strings.Join(e.Clear, " or "), s.Hash, has)
 }
 
 // entryOf returns an override, or nil for one that says nothing.
@@ -193,13 +179,13 @@ func (l severalLine) row() []string {
 }
 
 // several changes the overrides of all rules that start alike, as one change.
-func (c *editing) several(ctx context.Context, editor *override.Editor, by override.Edit, edits []override.Edit) error {
-	if !c.dry {
+func (s *session) several(ctx context.Context, editor *override.Editor, by override.Edit, edits []override.Edit) error {
+	if !s.dry {
 		which, start := "all that are listed", strings.TrimSuffix(by.Rule, "*")
 		if start != "" {
 			which = fmt.Sprintf("those whose names start with %q", start)
 		}
-		if err := c.confirm(ctx, "change %d rules, %s, in every program that reads %q", len(edits), which, c.Hash); err != nil {
+		if err := s.confirm(ctx, "change %d rules, %s, in every program that reads %q", len(edits), which, s.Hash); err != nil {
 			return err
 		}
 	}
@@ -211,30 +197,30 @@ func (c *editing) several(ctx context.Context, editor *override.Editor, by overr
 	for i, d := range done {
 		lines[i] = severalLine{edits[i].Rule, entryOf(edits[i].Target, d.Before), entryOf(edits[i].Target, d.After), id}
 	}
-	c.WithoutEffect(ctx, edits, done)
-	if err := printEach(&c.printer, "RULE BEFORE AFTER", lines, severalLine.row); err != nil {
+	s.WithoutEffect(ctx, edits, done)
+	if err := printEach(&s.printer, "RULE BEFORE AFTER", lines, severalLine.row); err != nil {
 		return err
 	}
 	undo := "nothing is changed"
 	if id > 0 {
 		undo = fmt.Sprintf("to undo all of it: ratectl undo %d", id)
 	}
-	c.printf("%s", undo)
-	return c.awaited(ctx)
+	s.printf("%s", undo)
+	return s.awaited(ctx)
 }
 
 // awaited waits, if that is wanted, until a change is in force in all processes that follow it and live.
-func (c *editing) awaited(ctx context.Context) error {
-	if c.wait <= 0 || c.dry {
+func (s *session) awaited(ctx context.Context) error {
+	if s.wait <= 0 || s.dry {
 		return nil
 	}
-	f, err := c.Await(ctx, c.wait)
+	f, err := s.Await(ctx, s.wait)
 	if err != nil {
 		return err
 	}
 	if f.Follow == 0 || f.InForce < f.Follow {
-		return foreign{fmt.Errorf("after %v it is %s: see ratectl processes", c.wait, f.State())}
+		return foreign{fmt.Errorf("after %v it is %s: see ratectl processes", s.wait, f.State())}
 	}
-	c.printf("%s", f.State())
+	s.printf("%s", f.State())
 	return nil
 }

@@ -65,9 +65,9 @@ func TestDryRun(t *testing.T) {
 	}
 	// A command that can change something has the flag.
 	for _, c := range commands() {
-		flags := flagNames(c.about().flags)
-		if changes := slices.Contains(flags, "-yes") || slices.Contains(flags, "-m"); changes != slices.Contains(flags, "-n") {
-			t.Errorf("%s: changes something %t, has -n %t", c.about().name, changes, !changes)
+		flags := strings.Fields(c.flags)
+		if changes := slices.Contains(flags, "yes") || slices.Contains(flags, "m"); changes != slices.Contains(flags, "n") {
+			t.Errorf("%s: changes something %t, has -n %t", c.name, changes, !changes)
 		}
 	}
 }

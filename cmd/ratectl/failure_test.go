@@ -209,8 +209,8 @@ func TestSentinel(t *testing.T) {
 	if a := b.run("doctor", "-sentinel", sentinel.MasterName, "-redis", addrs, "-o", "json"); strings.Count(a.out, fmt.Sprintf(`"where":%q`, master)) < 8 || strings.Contains(a.out, sentinel.Sentinels[0].Addr) {
 		t.Errorf("no check names %s: %s%s", master, a.out, a.err)
 	}
-	c := new(topCommand)
-	c.program, c.redis, c.Timeout, c.said.MasterName = &program{getenv: func(string) string { return "" }}, addrs, time.Minute, sentinel.MasterName
+	c := newSession(&program{getenv: func(string) string { return "" }})
+	c.redis, c.Timeout, c.dial.MasterName = addrs, time.Minute, sentinel.MasterName
 	limittest.OK(t, c.connect(t.Context()))
 	defer c.Close()
 	sentinel.Nodes[0].Pause()

@@ -90,19 +90,10 @@ func described(flag cli.Flag) string {
 	return name + "\n" + usage
 }
 
-// A helpCommand prints the help of one command or of all, with markdown the table of the
-// documentation, and with man a page for man.
-type helpCommand struct{ session }
-
-func (c *helpCommand) about() about {
-	return about{
-		name: "help", args: "[man|markdown]", short: "list the commands, or print the manual", max: 2,
-		long: "With the argument man it prints a page for man, with markdown the table in docs/ratectl.md.",
-	}
-}
-
-func (c *helpCommand) run(_ context.Context, args []string) error {
-	of := c.flags.Root()
+// help prints the help of one command or of all, with markdown the table of the documentation, and with man a page for
+// man.
+func (s *session) help(_ context.Context, args []string) error {
+	of := s.flags.Root()
 	for _, name := range args {
 		if of != nil {
 			of = of.Command(name)
@@ -111,15 +102,15 @@ func (c *helpCommand) run(_ context.Context, args []string) error {
 	name := strings.Join(args, " ")
 	switch {
 	case name == "markdown":
-		_, _ = io.WriteString(c.out, markdown(commands()))
+		_, _ = io.WriteString(s.out, markdown(commands()))
 	case name == "man":
-		_, _ = io.WriteString(c.out, manPage(commands()))
+		_, _ = io.WriteString(s.out, manPage(commands()))
 	case name == "" || name == "help":
-		cli.HelpPrinter(c.out, rootHelp, c.flags.Root())
+		cli.HelpPrinter(s.out, rootHelp, s.flags.Root())
 	case of == nil || len(of.Commands) > 0:
 		return unknownCommand(name)
 	default:
-		cli.HelpPrinter(c.out, commandHelp, of)
+		cli.HelpPrinter(s.out, commandHelp, of)
 	}
 	return nil
 }
@@ -128,7 +119,7 @@ func (c *helpCommand) run(_ context.Context, args []string) error {
 func unknownCommand(name string) error {
 	var names []string
 	for _, c := range commands() {
-		names = append(names, c.about().name)
+		names = append(names, c.name)
 	}
 	return usagef("unknown command %q%s; ratectl -h lists them", name, nearest.Hint(name, names))
 }
@@ -137,7 +128,7 @@ func unknownCommand(name string) error {
 func markdown(all []command) string {
 	text := "| command | what it does |\n|---|---|\n"
 	for _, c := range all {
-		text += fmt.Sprintf("| `%s` | %s |\n", strings.ReplaceAll(c.about().usage(), "|", `\|`), c.about().short)
+		text += fmt.Sprintf("| `%s` | %s |\n", strings.ReplaceAll(c.usage(), "|", `\|`), c.short)
 	}
 	return text
 }
@@ -148,6 +139,7 @@ var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n
 // manPage returns the help of all commands as a page for man.
 func manPage(all []command) string {
 	var text strings.Builder
+	s := newSession(nil)
 	text.WriteString(".TH RATECTL 1\n.SH NAME\nratectl \\- show and change the rate limits of running programs\n" +
 		".SH SYNOPSIS\n.B ratectl\nCOMMAND [flags] [arguments]\n")
 	list := func(flags []cli.Flag) {
@@ -157,12 +149,11 @@ func manPage(all []command) string {
 		}
 	}
 	for _, c := range all {
-		a := c.about()
-		text.WriteString(".SH " + roff.Replace(strings.ToUpper(a.name)+"\nratectl "+a.usage()+": "+a.short+".\n\n"+a.long) + "\n")
-		list(a.flags)
+		text.WriteString(".SH " + roff.Replace(strings.ToUpper(c.name)+"\nratectl "+c.usage()+": "+c.short+".\n\n"+c.long) + "\n")
+		list(s.named(c.flags, ""))
 	}
 	text.WriteString(".SH FLAGS OF EVERY COMMAND\n")
-	list(all[0].base().sharedFlags(readsRules))
+	list(s.named(shared(readsRules), ""))
 	text.WriteString(".SH EXIT STATUS\n" + roff.Replace(exitCodes("%d: %s\n.br\n")) + "\n")
 	return text.String()
 }

@@ -5,9 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
-
-	"github.com/urfave/cli/v3"
 
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/internal/bridge"
@@ -32,29 +31,19 @@ type inspected struct {
 	SharesTotal int64            `json:"shares_total,omitempty"`
 }
 
-// An inspectCommand prints what is known about a key.
-type inspectCommand struct{ session }
-
-func (c *inspectCommand) about() about {
-	return about{
-		name: "inspect", args: "RULE [KEY]", short: "show all that is known about one caller", needs: judgesKeys, min: 1, max: 2,
-		long:  "Shows what a call of cost 1 would find now, without charging it, the key in Redis and its overrides.",
-		flags: []cli.Flag{c.partsFlag(), c.nearFlag(), c.maxFlag()},
-	}
-}
-
-func (c *inspectCommand) run(ctx context.Context, args []string) error {
-	d, key, err := c.keyNamed(args)
+// inspect prints what is known about a key.
+func (s *session) inspect(ctx context.Context, args []string) error {
+	d, key, err := s.keyNamed(args)
 	if err != nil {
 		return err
 	}
-	c.Compare(ctx)
-	c.sayDiffering(d.Name)
-	i := inspected{Namespace: c.Namespace, RedisKey: bridge.LimiterOf(c.Limiter).RedisKey(c.LimitOf(d, key)), Declared: d.Place}
-	if i.State, err = c.State(ctx, d, key); err != nil {
+	s.Compare(ctx)
+	s.sayDiffering(d.Name)
+	i := inspected{Namespace: s.Namespace, RedisKey: bridge.LimiterOf(s.Limiter).RedisKey(s.LimitOf(d, key)), Declared: d.Place}
+	if i.State, err = s.State(ctx, d, key); err != nil {
 		return err
 	}
-	expiry, err := c.Client.PTTL(ctx, i.RedisKey).Result()
+	expiry, err := s.Client.PTTL(ctx, i.RedisKey).Result()
 	if err != nil {
 		return err
 	}
@@ -63,19 +52,19 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 		if expiry < 0 { // -1 ns says that there is none
 			i.ExpiryMS = -1
 		}
-		i.Bytes, _ = c.Client.MemoryUsage(ctx, i.RedisKey).Result() // not every user may ask
+		i.Bytes, _ = s.Client.MemoryUsage(ctx, i.RedisKey).Result() // not every user may ask
 	}
 	if algorithm.RowOf(d.Algorithm).Is(algorithm.Lends) {
-		processes, err := c.Processes(ctx)
+		processes, err := s.Processes(ctx)
 		if err != nil {
-			c.logger().Printf("who holds permits is not known: %v", c.explained(err))
+			s.logger().Printf("who holds permits is not known: %v", s.explained(err))
 		}
-		i.Holders = operate.HoldersOf(processes, d.Name, key.String(), c.Hidden(key.String()))
+		i.Holders = operate.HoldersOf(processes, d.Name, key.String(), s.Hidden(key.String()))
 	}
-	if i.Shares, i.SharesTotal, err = operate.Tenants(ctx, c.Limiter, d.Rule, key); err != nil {
+	if i.Shares, i.SharesTotal, err = operate.Tenants(ctx, s.Limiter, d.Rule, key); err != nil {
 		return err
 	}
-	entries, err := c.Deciding(ctx)
+	entries, err := s.Deciding(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,26 +73,26 @@ func (c *inspectCommand) run(ctx context.Context, args []string) error {
 	if !i.Exists && !slices.ContainsFunc(i.Overrides, func(o operate.Override) bool { return o.Keys }) {
 		unknown = nothingf("nobody knows this key: nothing is counted for it, and no override is for it")
 	}
-	if c.json() {
-		return cmp.Or(c.printJSON(i), unknown)
+	if s.json() {
+		return cmp.Or(s.printJSON(i), unknown)
 	}
 	rows := i.rows(d)
 	for _, h := range i.Holders {
 		rows = append(rows, []string{"permits", h.String()})
 	}
-	for _, s := range i.Shares {
-		rows = append(rows, []string{"share", printed.Text(s.String())})
+	for _, t := range i.Shares {
+		rows = append(rows, []string{"share", printed.Text(t.String())})
 	}
 	if n := i.SharesTotal - int64(len(i.Shares)); n > 0 {
 		rows = append(rows, []string{"shares", fmt.Sprintf("and %d more", n)})
 	}
-	if c.Hash == "" {
+	if s.Hash == "" {
 		rows = append(rows, []string{"override", "not read: -overrides names the hash"})
 	}
 	for _, o := range i.Overrides {
 		rows = append(rows, []string{"override", o.String()})
 	}
-	return cmp.Or(c.printTable("", rows), unknown)
+	return cmp.Or(s.printTable("", rows), unknown)
 }
 
 // rows says all but the overrides.
@@ -134,38 +123,28 @@ func (i *inspected) rows(d operate.Rule) [][]string {
 		}
 	}
 	return [][]string{
-		{"rule", i.Rule + ", " + i.Declared}, {"counts as", d.Algorithm.String() + " over " + d.Per()}, {"key", i.Key}, {"state", state}, {"limit", limit},
+		{"rule", strings.TrimSuffix(i.Rule+", "+i.Declared, ", ")}, {"counts as", d.Algorithm.String() + " over " + d.Per()}, {"key", i.Key}, {"state", state}, {"limit", limit},
 		{"used", usedOf(i.State)}, {"retry after", row[3]}, {"reset after", row[4]},
 		{"redis key", i.RedisKey}, {"redis", kept},
 	}
 }
 
-// A usageCommand prints what is left to a caller.
-type usageCommand struct{ session }
-
-func (c *usageCommand) about() about {
-	return about{
-		name: "usage", args: "RULE [KEY]", short: "show what is left to one caller", needs: judgesKeys, min: 1, max: 2,
-		long:  "Shows the limit, how much of it is used and left, the window or period, and when it is whole again, and what was used of the last periods if the rule keeps that, without charging anything.",
-		flags: []cli.Flag{c.partsFlag(), c.nearFlag(), c.maxFlag()},
-	}
-}
-
-func (c *usageCommand) run(ctx context.Context, args []string) error {
-	d, key, err := c.keyNamed(args)
+// usage prints what is left to a caller.
+func (s *session) usage(ctx context.Context, args []string) error {
+	d, key, err := s.keyNamed(args)
 	if err != nil {
 		return err
 	}
-	c.Compare(ctx)
-	c.sayDiffering(d.Name)
-	k, err := c.State(ctx, d, key)
+	s.Compare(ctx)
+	s.sayDiffering(d.Name)
+	k, err := s.State(ctx, d, key)
 	if err == nil && k.State == operate.Broken {
 		err = fmt.Errorf("%s of rule %s is broken%s", printed.Text(k.Key), d.Name, because(k))
 	}
 	if err != nil {
 		return err
 	}
-	err = printEach(&c.printer, "LIMIT USED LEFT WINDOW RESET STATE", []operate.State{k}, func(k operate.State) []string {
+	err = printEach(&s.printer, "LIMIT USED LEFT WINDOW RESET STATE", []operate.State{k}, func(k operate.State) []string {
 		row := stateRow(k)
 		if k.Limit == nil {
 			return []string{"-", usedOf(k), "-", k.Window, row[4], row[1]}
@@ -176,12 +155,12 @@ func (c *usageCommand) run(ctx context.Context, args []string) error {
 		}
 		return rowOf(limit, usedOf(k), *k.Remaining, k.Window, row[4], row[1])
 	})
-	if err != nil || c.json() || len(k.Past) == 0 {
+	if err != nil || s.json() || len(k.Past) == 0 {
 		return err
 	}
 	var rows [][]string
 	for _, p := range k.Past {
 		rows = append(rows, rowOf(p.Start.Format(time.RFC3339), p.End.Format(time.RFC3339), p.Used))
 	}
-	return c.printTable("START END USED", rows)
+	return s.printTable("START END USED", rows)
 }

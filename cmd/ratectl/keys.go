@@ -1,72 +1,109 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/urfave/cli/v3"
+	"time"
 
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/printed"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// A keysCommand lists the keys of a rule, the most refused first.
-type keysCommand struct {
-	session
-	filter string
-	limit  int
-}
-
-func (c *keysCommand) about() about {
-	return about{
-		name: "keys", args: "RULE", short: "list the callers of a rule, the most refused first", needs: judgesKeys, min: 1, max: 1,
-		long: "Walks over the database and shows what a call of each key would find, without charging it, and the shares that divide a key, those first that have used most of late." +
-			" A rule in shadow mode is shown as if it enforced its limit.",
-		flags: []cli.Flag{
-			text(&c.filter, "state", "only keys in these `states`, separated by commas: near, refused, held (since a peer has asked for it), blocked, broken (by another program), ok, off"),
-			limitFlag(&c.limit), c.nearFlag(), c.maxFlag(),
-		},
+// because says what a key is kept out by, other than its count, and what ends that.
+func because(s operate.State) string {
+	if s.State == operate.Blocked && s.RetryMS == nil {
+		return ", by an override: ratectl unblock or undo ends that"
 	}
+	return map[string]string{
+		operate.Broken:  ", since another program has written this key: ratectl reset removes it",
+		operate.Held:    ", since the peer of these calls has asked for it: ratectl release ends that",
+		operate.Blocked: ", by the rule itself: ratectl reset ends that",
+		operate.Unknown: ": each call brings its max",
+	}[s.State]
 }
 
-func (c *keysCommand) run(ctx context.Context, args []string) error {
-	d, err := c.Rule(args[0])
+// stateRow returns a state as cells of a table.
+func stateRow(s operate.State) []string {
+	state := s.State
+	if s.Shadow && s.State != operate.Off {
+		state += " (shadow)"
+	}
+	if s.Window == "" { // it is not what the rule writes, or Redis did not say
+		return []string{s.Key, state, "-", "-", "-"}
+	}
+	used := usedOf(s)
+	if s.Limit != nil && used != "-" {
+		used = fmt.Sprintf("%d/%d", s.Used, *s.Limit)
+	} else if s.State == operate.Off {
+		used = "-"
+	}
+	if s.Differs != "" {
+		used += " of " + s.Differs
+	}
+	return []string{s.Key, state, used, retryOf(s), operate.ShortDuration(time.Duration(s.ResetMS) * time.Millisecond)}
+}
+
+// usedOf returns what is used, if that is known: while a key is held nothing is left of it.
+func usedOf(s operate.State) string {
+	if s.State == operate.Held || s.State == operate.Broken {
+		return "-"
+	}
+	return fmt.Sprint(s.Used)
+}
+
+func retryOf(s operate.State) string {
+	if s.RetryMS == nil {
+		return "never"
+	}
+	if *s.RetryMS == 0 && !s.Refuses() && s.State != operate.Broken {
+		return "-"
+	}
+	if s.Permits && s.State == operate.Refused {
+		return "when a call ends"
+	}
+	return operate.ShortDuration(time.Duration(*s.RetryMS) * time.Millisecond)
+}
+
+// listKeys lists the keys of a rule, the most refused first.
+func (s *session) listKeys(ctx context.Context, args []string) error {
+	d, err := s.Rule(args[0])
 	if err != nil {
 		return err
 	}
-	wanted, err := wantedStates(c.filter)
+	wanted, err := wantedStates(s.states)
 	if err != nil {
 		return err
 	}
-	if d.ByCall != "" && c.Max == 0 && c.filter != "" {
+	if d.ByCall != "" && s.Max == 0 && s.states != "" {
 		return usagef("calls of rule %s bring a max of their own, %s: say with -max which one to judge by", d.Name, d.ByCall)
 	}
-	c.Compare(ctx)
-	keys, err := c.Core.Keys(ctx, d, wanted, c.limit)
+	s.Compare(ctx)
+	keys, err := s.Keys(ctx, d, wanted, s.limit)
 	if err != nil {
 		return err
 	}
 	if keys.Total == 0 {
-		return c.NoKeys(ctx, d)
+		return s.NoKeys(ctx, d)
 	}
-	c.sayDiffering(d.Name)
+	s.sayDiffering(d.Name)
 	lines := make([]keyLine, len(keys.Top))
 	for i, k := range keys.Top {
 		lines[i].State = k
 		if key, err := rule.ParseKey(k.Key); err == nil && d.Headroom != 0 {
-			if lines[i].Shares, lines[i].SharesTotal, err = operate.Tenants(ctx, c.Limiter, d.Rule, key); err != nil {
+			if lines[i].Shares, lines[i].SharesTotal, err = operate.Tenants(ctx, s.Limiter, d.Rule, key); err != nil {
 				return err
 			}
 		}
 	}
-	if err := printKeys(&c.printer, lines); err != nil {
+	if err := printKeys(&s.printer, lines); err != nil {
 		return err
 	}
 	if len(keys.Top) < keys.Matched {
-		c.logger().Printf("these are the first %d of %d keys, see -limit and -state", len(keys.Top), keys.Matched)
+		s.logger().Printf("these are the first %d of %d keys, see -limit and -state", len(keys.Top), keys.Matched)
 	}
 	return nil
 }
@@ -111,4 +148,61 @@ func wantedStates(filter string) ([]string, error) {
 		}
 	}
 	return wanted, nil
+}
+
+// foundRow returns a key that concerns a caller as cells of a table.
+func foundRow(f *operate.FoundKey) []string {
+	says := make([]string, len(f.Overrides))
+	for i, e := range f.Overrides {
+		says[i] = e.String()
+	}
+	refused := "-"
+	if r := f.Refused; r != nil {
+		refused = fmt.Sprintf("%s, last %v", timesOf(r), r.Last())
+	}
+	return append(append([]string{f.Rule}, stateRow(f.State)...), refused, cmp.Or(strings.Join(says, "; "), "-"))
+}
+
+// find lists all that concerns a caller, whatever the rule.
+func (s *session) find(ctx context.Context, args []string) error {
+	if args[0] == "" {
+		return usagef("find what? Name a caller, as in ratectl find acme")
+	}
+	entries, err := s.Deciding(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.readSecret(); err != nil {
+		return err
+	}
+	s.Compare(ctx)
+	found, failed := s.Find(ctx, args[0], entries, s.limit)
+	if failed != nil && len(found.Keys) == 0 {
+		return failed
+	}
+	if found.Unread != nil { // what holds now is known without
+		s.logger().Printf("when callers were refused is not known: %v", s.explained(found.Unread))
+	}
+	if found.All == 0 && len(found.Overrides) == 0 {
+		return nothingf("nothing is counted for a key with %q in %s, and no override is for one; a caller for whom nothing is counted is refused by no rule, unless by a failure policy", args[0], operate.Namespaces(s.Namespace))
+	}
+	names := make([]string, len(found.Keys))
+	for i, k := range found.Keys {
+		names[i] = k.Rule
+	}
+	s.sayDiffering(names...)
+	if err := printEach(&s.printer, "RULE "+keyHead+" REFUSED OVERRIDES", found.Keys, foundRow); err != nil {
+		return err
+	}
+	if found.All > found.Judged {
+		s.logger().Printf("of %d keys %d were judged, those first that were refused in the last day: name more of the caller", found.All, found.Judged)
+	}
+	if found.All > len(found.Keys) {
+		s.logger().Printf("these are the worst %d of %d keys, see -limit", len(found.Keys), found.All)
+	}
+	for _, e := range found.Overrides[:min(len(found.Overrides), 10)] {
+		e.Last = nil
+		s.logger().Printf("an override that decides for none of these keys: %s, of rule %s", visible(e.String()), printed.Text(e.Rule))
+	}
+	return failed
 }

@@ -14,42 +14,33 @@ import (
 	"github.com/rategen/rategen/internal/printed"
 )
 
-// A live table is printed again and again.
-type live struct {
-	session
-	every  time.Duration
-	count  int     // of tables; 0: without end
-	screen *screen // nil: tables are printed one after another
-	past   []pastRates
-}
-
 // repeated prints a table in the place of the one before, if there is a screen.
-func repeated[T any](c *live, title, head string, values []T, row func(T) []string) error {
+func repeated[T any](s *session, title, head string, values []T, row func(T) []string) error {
 	title += ", " + time.Now().Format(time.TimeOnly)
-	if c.screen != nil {
-		c.screen.show(view{title, strings.Fields(head), cells(values, row)}, nil)
+	if s.screen != nil {
+		s.screen.show(view{title, strings.Fields(head), cells(values, row)}, nil)
 		return nil
 	}
-	if c.clears && !c.json() {
-		fmt.Fprintf(c.out, "\033[H\033[2J%s\n", title)
+	if s.clears && !s.json() {
+		fmt.Fprintf(s.out, "\033[H\033[2J%s\n", title)
 	}
-	return printEach(&c.printer, head, values, row)
+	return printEach(&s.printer, head, values, row)
 }
 
 // reportRetry shows the error because of which there is no new table.
-func (c *live) reportRetry(err error) {
-	if c.screen != nil {
-		c.screen.show(view{}, err)
+func (s *session) reportRetry(err error) {
+	if s.screen != nil {
+		s.screen.show(view{}, err)
 		return
 	}
-	c.logger().Printf("%s; trying again in %v", visible(err.Error()), c.every)
+	s.logger().Printf("%s; trying again in %v", visible(err.Error()), s.every)
 }
 
 // pause waits for the next table, and reports false if it is to end.
-func (c *live) pause(ctx context.Context) bool {
+func (s *session) pause(ctx context.Context) bool {
 	select {
-	case <-time.After(c.every):
-	case <-c.screen.wakes():
+	case <-time.After(s.every):
+	case <-s.screen.wakes():
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil
@@ -84,22 +75,22 @@ const maxFrame = 64 << 20
 
 // ofPage prints what a live page tells. If it is to go on until an interrupt, a
 // stream that ends is followed by another.
-func (c *live) ofPage(ctx context.Context) error {
+func (s *session) ofPage(ctx context.Context) error {
 	for printed := 0; ; {
-		err := c.followPage(ctx, &printed)
-		if err == nil || printed == 0 || c.count > 0 || ctx.Err() != nil {
+		err := s.followPage(ctx, &printed)
+		if err == nil || printed == 0 || s.count > 0 || ctx.Err() != nil {
 			return err
 		}
-		c.reportRetry(err)
-		if !c.pause(ctx) {
+		s.reportRetry(err)
+		if !s.pause(ctx) {
 			return nil
 		}
 	}
 }
 
 // followPage prints what one stream tells, and counts the tables.
-func (c *live) followPage(ctx context.Context, printed *int) error {
-	stream, err := c.askPage(ctx, "-page", c.page, "api/stream", "text/event-stream")
+func (s *session) followPage(ctx context.Context, printed *int) error {
+	stream, err := s.askPage(ctx, "-page", s.page, "api/stream", "text/event-stream")
 	if err != nil {
 		return err
 	}
@@ -117,7 +108,7 @@ func (c *live) followPage(ctx context.Context, printed *int) error {
 		}
 		var f pageFrame
 		if err := json.Unmarshal([]byte(value), &f); err != nil {
-			return foreign{fmt.Errorf("page %s: not what a live page sends: %w", c.page, err)}
+			return foreign{fmt.Errorf("page %s: not what a live page sends: %w", s.page, err)}
 		}
 		if f.Point == nil {
 			continue
@@ -129,36 +120,36 @@ func (c *live) followPage(ctx context.Context, printed *int) error {
 			}
 			calls[row.Name] = row.N
 		}
-		if seconds < c.every.Seconds()*0.9 {
+		if seconds < s.every.Seconds()*0.9 {
 			continue
 		}
-		if err := c.rates(ratesOf(calls, seconds)); err != nil {
+		if err := s.rates(ratesOf(calls, seconds)); err != nil {
 			return err
 		}
-		if *printed++; *printed == c.count {
+		if *printed++; *printed == s.count {
 			return nil
 		}
 		seconds = 0
 		clear(calls)
 	}
-	return foreign{fmt.Errorf("page %s: %w", c.page, cmp.Or(lines.Err(), errors.New("the program has ended the stream")))}
+	return foreign{fmt.Errorf("page %s: %w", s.page, cmp.Or(lines.Err(), errors.New("the program has ended the stream")))}
 }
 
 // maxPast is how many tables of a page are remembered.
 const maxPast = 100
 
 // rates prints calls a second, or those of one rule as they were lately.
-func (c *live) rates(now []rateLine) error {
+func (s *session) rates(now []rateLine) error {
 	const columns = "REFUSED/S ADMITTED/S SHADOW/S UNDECIDED/S"
-	rule := c.screen.rule()
-	if c.screen != nil {
-		c.past = slices.Insert(c.past, 0, pastRates{time.Now(), now})
-		c.past = c.past[:min(len(c.past), maxPast)]
+	rule := s.screen.rule()
+	if s.screen != nil {
+		s.past = slices.Insert(s.past, 0, pastRates{time.Now(), now})
+		s.past = s.past[:min(len(s.past), maxPast)]
 	}
 	if rule == "" {
-		return repeated(c, "calls a second of one program", "RULE "+columns, now, rateLine.row)
+		return repeated(s, "calls a second of one program", "RULE "+columns, now, rateLine.row)
 	}
-	return repeated(c, "calls a second of "+printed.Text(rule)+" in one program", "TIME "+columns, c.past, func(p pastRates) []string {
+	return repeated(s, "calls a second of "+printed.Text(rule)+" in one program", "TIME "+columns, s.past, func(p pastRates) []string {
 		line := rateLine{}
 		for _, l := range p.rates {
 			if printed.Text(l.Rule) == rule {

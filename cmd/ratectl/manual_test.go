@@ -56,8 +56,7 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	b := &bench{}
 	list := b.run("-h").out
-	for _, command := range commands() {
-		c := command.about()
+	for _, c := range commands() {
 		for _, args := range [][]string{append(strings.Fields(c.name), "-h"), append([]string{"help"}, strings.Fields(c.name)...)} {
 			a := b.run(args...)
 			if c.name == "help" && args[0] == "help" {
@@ -75,7 +74,7 @@ func TestHelp(t *testing.T) {
 	b.run("help", "markdown").wants(t, 0, ".*override set.*", "")
 	page := b.run("help", "man").out
 	for _, c := range commands() {
-		if name := c.about().name; !strings.Contains(page, "\n.SH "+roff.Replace(strings.ToUpper(name))+"\n") {
+		if name := c.name; !strings.Contains(page, "\n.SH "+roff.Replace(strings.ToUpper(name))+"\n") {
 			t.Errorf("the page for man lacks %s", name)
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v3"
-
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/printed"
 	"github.com/rategen/rategen/runtime/override"
@@ -30,43 +28,21 @@ func (l memoryLine) row() []string {
 	return rowOf(l.Keys, l.Bytes, l.Endless, l.Healed, cmp.Or(l.Rule, printed.Text(l.Prefix)))
 }
 
-// A memoryCommand counts the keys of rules, and the memory that they take.
-type memoryCommand struct{ session }
-
-func (c *memoryCommand) about() about {
-	return about{
-		name: "memory", args: "[PREFIX...]", short: "count keys and their memory", needs: prints | needRedis | mayRules, max: -1,
-		long: "Counts the keys of each rule, or those that start with a PREFIX; a key counts for the longest. ENDLESS keys have no expiry; the limiter leaves none.",
-	}
-}
-
-func (c *memoryCommand) run(ctx context.Context, args []string) error {
-	lines, err := c.survey(ctx, args, 0, false)
+// memory counts the keys of rules, and the memory that they take.
+func (s *session) memory(ctx context.Context, args []string) error {
+	lines, err := s.survey(ctx, args, 0, false)
 	if lines == nil {
 		return err // not one key was looked at
 	}
-	return cmp.Or(err, printEach(&c.printer, memoryHead, lines, memoryLine.row))
+	return cmp.Or(err, printEach(&s.printer, memoryHead, lines, memoryLine.row))
 }
 
-// A fixExpiryCommand gives keys without an expiry one.
-type fixExpiryCommand struct {
-	changing
-	expiry time.Duration
-}
-
-func (c *fixExpiryCommand) about() about {
-	return about{
-		name: "fix-expiry", args: "[PREFIX...]", short: "set an expiry for keys that have none", needs: prints | needRedis | mayRules, max: -1,
-		long:  "Keys of rules live on for as long as they can have an effect, those of a PREFIX for -expiry: name a prefix that only the limiter uses. Asks for confirmation.",
-		flags: append([]cli.Flag{duration(&c.expiry, "expiry", 0, "keep keys for this long (default: as long as the rule's keys may need)"), c.yesFlag()}, c.tryFlags()...),
-	}
-}
-
-func (c *fixExpiryCommand) run(ctx context.Context, args []string) error {
-	if c.expiry < 0 || len(args) > 0 && c.expiry == 0 {
+// fixExpiry gives keys without an expiry one.
+func (s *session) fixExpiry(ctx context.Context, args []string) error {
+	if s.expiry < 0 || len(args) > 0 && s.expiry == 0 {
 		return usagef("say with -expiry how long the keys of a PREFIX may live on, longer than any window: -expiry 48h, for instance")
 	}
-	lines, err := c.survey(ctx, args, 0, false)
+	lines, err := s.survey(ctx, args, 0, false)
 	if err != nil {
 		return err
 	}
@@ -74,17 +50,17 @@ func (c *fixExpiryCommand) run(ctx context.Context, args []string) error {
 	for _, l := range lines {
 		endless += l.Endless
 	}
-	if endless > 0 && !c.dry {
-		if err := c.confirm(ctx, "give %d keys an expiry", endless); err != nil {
+	if endless > 0 && !s.dry {
+		if err := s.confirm(ctx, "give %d keys an expiry", endless); err != nil {
 			return err
 		}
 		before := strings.TrimSpace(fmt.Sprintf("%d keys without an expiry %s", endless, strings.Join(args, " ")))
-		if err := c.Note(ctx, override.Record{Target: override.Target{Rule: override.All}, Who: c.author(), Why: c.why, Did: "fix-expiry", Before: before}); err != nil {
+		if err := s.Note(ctx, override.Record{Target: override.Target{Rule: override.All}, Who: s.author(), Why: s.why, Did: "fix-expiry", Before: before}); err != nil {
 			return err
 		}
-		lines, err = c.survey(ctx, args, c.expiry, true)
+		lines, err = s.survey(ctx, args, s.expiry, true)
 	}
-	return cmp.Or(err, printEach(&c.printer, memoryHead, lines, memoryLine.row))
+	return cmp.Or(err, printEach(&s.printer, memoryHead, lines, memoryLine.row))
 }
 
 // survey looks at the keys of all rules, or with prefixes. With heal those that have no expiry are
@@ -122,6 +98,9 @@ func (s *session) survey(ctx context.Context, prefixes []string, expiry time.Dur
 	for i, g := range groups {
 		l := &lines[i]
 		l.Keys, l.Bytes, l.Endless, l.Healed = g.Keys, g.Bytes, g.Endless, g.Healed
+	}
+	if err != nil {
+		err = foreign{fmt.Errorf("only a part of the keys was looked at: %w", s.explained(err))}
 	}
 	return lines, err
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+
 	"cmp"
 	"context"
 	"fmt"
@@ -49,31 +51,21 @@ func (l processLine) row() []string {
 	return rowOf(l.Name, cmp.Or(l.Build, "-"), alive, clock, follows, fmt.Sprintf("%d/%d", l.Called, l.Rules), found)
 }
 
-// A processesCommand lists the processes that report to Redis.
-type processesCommand struct{ session }
-
-func (c *processesCommand) about() about {
-	return about{
-		name: "processes", short: "list the processes that report, and what each has in force", needs: prints | needRedis,
-		long: "Lists the limiters that report to this Redis in the namespace: their machine and the version of the program, whether they live, how far their clock is behind that of Redis, which version of the overrides they have, how many of their rules were called, and how many findings they have, see ratectl doctor. " +
-			"A process gives a sign of life every 5 seconds, and is gone from the list four minutes after its last report.",
-	}
-}
-
-func (c *processesCommand) run(ctx context.Context, _ []string) error {
-	processes, err := c.Processes(ctx)
+// listProcesses lists the processes that report to Redis.
+func (s *session) listProcesses(ctx context.Context, _ []string) error {
+	processes, err := s.Processes(ctx)
 	if err != nil {
 		return err
 	}
 	if len(processes) == 0 {
-		return nothingf("no process reports to this Redis in %s: each with rules does ten seconds after its start, unless it has WithoutReports", operate.Namespaces(c.Namespace))
+		return nothingf("no process reports to this Redis in %s: each with rules does ten seconds after its start, unless it has WithoutReports", operate.Namespaces(s.Namespace))
 	}
 	source, version := "", ""
-	if c.Hash != "" {
-		editor := override.NewEditor(c.Client, c.Hash)
+	if s.Hash != "" {
+		editor := override.NewEditor(s.Client, s.Hash)
 		source = editor.Source()
 		if version, err = editor.Version(ctx); err != nil {
-			c.logger().Printf("which overrides are to be in force is not known: %v", c.explained(err))
+			s.logger().Printf("which overrides are to be in force is not known: %v", s.explained(err))
 		}
 	}
 	lines := make([]processLine, len(processes))
@@ -84,11 +76,11 @@ func (c *processesCommand) run(ctx context.Context, _ []string) error {
 			lines[i].InForce = new(version != "" && p.Version == version)
 		}
 	}
-	if err := printEach(&c.printer, "PROCESS BUILD ALIVE CLOCK OVERRIDES CALLED FINDINGS", lines, processLine.row); err != nil {
+	if err := printEach(&s.printer, "PROCESS BUILD ALIVE CLOCK OVERRIDES CALLED FINDINGS", lines, processLine.row); err != nil {
 		return err
 	}
 	for _, d := range operate.SurveyOf(processes, nil).Differ {
-		c.logger().Printf("rule %s differs: %v", printed.Text(d.Rule), d)
+		s.logger().Printf("rule %s differs: %v", printed.Text(d.Rule), d)
 	}
 	return nil
 }
@@ -100,4 +92,43 @@ func (s *session) sayDiffering(names ...string) {
 			s.logger().Printf("rule %s differs among processes, and here counts as in the listing: %v", printed.Text(name), d)
 		}
 	}
+}
+
+// doctor looks for what may keep limits from working, and says what helps.
+func (s *session) doctor(ctx context.Context, _ []string) error {
+	ask := s.findings
+	if !isPage(s.rules) {
+		ask = nil
+	}
+	found, failed := s.Doctor(ctx, ask)
+	if found == nil && failed != nil {
+		return failed
+	}
+	if err := printEach(&s.printer, "CHECK STATE WHERE SAYS REMEDY", found, func(f operate.Check) []string {
+		return []string{f.Check, f.State, cmp.Or(f.Where, "-"), f.Says, cmp.Or(f.Remedy, "-")}
+	}); err != nil {
+		return err
+	}
+	if bad := len(slices.DeleteFunc(found, func(f operate.Check) bool { return f.State != "bad" })); bad > 0 && failed == nil {
+		return foreign{fmt.Errorf("%d checks say that something is wrong", bad)}
+	}
+	return failed
+}
+
+// findings asks the program whose page has the rules what it has found itself.
+func (s *session) findings(ctx context.Context) ([]bridge.FindingGroup, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	state, err := s.askPage(ctx, "-rules", s.rules, "api/state", "application/json")
+	if err != nil {
+		return nil, err
+	}
+	defer state.Close()
+	var answer struct {
+		Findings struct {
+			Findings []bridge.FindingGroup
+		}
+	}
+	err = json.NewDecoder(state).Decode(&answer)
+	return answer.Findings.Findings, err
 }

@@ -29,35 +29,26 @@ type ruleLine struct {
 	Keys      int      `json:"overridden_keys"`    // patterns
 }
 
-// A rulesCommand lists the rules.
-type rulesCommand struct{ session }
-
-func (c *rulesCommand) about() about {
-	return about{
-		name: "rules", short: "list the rules, with the overrides in force", needs: judgesKeys,
-		long: "Lists the rules of the listing. With -overrides it shows the override of each rule, and how many patterns of keys have one.",
+// listRules lists the rules.
+func (s *session) listRules(ctx context.Context, _ []string) error {
+	lines := make([]ruleLine, len(s.Rules))
+	s.Compare(ctx)
+	s.sayDiffering(s.Names()...)
+	for i, d := range s.Rules {
+		lines[i] = s.ruleLine(d)
 	}
+	return printEach(&s.printer, "RULE LIMIT MODE ALGORITHM OVERRIDE KEYS DECLARED", lines, ruleLine.row)
 }
 
-func (c *rulesCommand) run(ctx context.Context, _ []string) error {
-	lines := make([]ruleLine, len(c.Rules))
-	c.Compare(ctx)
-	c.sayDiffering(c.Names()...)
-	for i, d := range c.Rules {
-		lines[i] = c.line(d)
-	}
-	return printEach(&c.printer, "RULE LIMIT MODE ALGORITHM OVERRIDE KEYS DECLARED", lines, ruleLine.row)
-}
-
-func (c *rulesCommand) line(d operate.Rule) ruleLine {
-	of := c.Modes.Rules[d.Name]
-	differs, _ := c.Differing(d.Name)
+func (s *session) ruleLine(d operate.Rule) ruleLine {
+	of := s.Modes.Rules[d.Name]
+	differs, _ := s.Differing(d.Name)
 	l := ruleLine{
 		Name: d.Name, Declared: d.Place, Algorithm: d.Algorithm.String(), Key: append([]string{}, d.Parts...),
 		MaxText: d.ByCall, Window: d.Per(), Burst: d.AtOnce(), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix, Differs: differs.Limits(), Keys: len(of.Keys),
 	}
 	on := func(is *bool) bool { return is == nil || *is }
-	l.Enabled = on(c.Modes.Enabled) && on(of.Enabled)
+	l.Enabled = on(s.Modes.Enabled) && on(of.Enabled)
 	if d.Shadow {
 		l.Mode = runtime.ModeShadow.String()
 	}
@@ -96,5 +87,5 @@ func (l ruleLine) row() []string {
 	} else if l.Differs != "" {
 		limit = l.Differs
 	}
-	return rowOf(l.Name, limit, l.Mode, l.Algorithm, cmp.Or(l.Override, "-"), l.Keys, l.Declared)
+	return rowOf(l.Name, limit, l.Mode, l.Algorithm, cmp.Or(l.Override, "-"), l.Keys, cmp.Or(l.Declared, "-"))
 }

@@ -8,46 +8,25 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v3"
-
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/printed"
 	"github.com/rategen/rategen/runtime"
 )
 
-// A topCommand prints the rules again and again, those that refuse most first. On a terminal they
-// can be sorted, filtered and opened. An interrupt is how it ends.
-type topCommand struct {
-	live
-	by string
-}
-
-func (c *topCommand) about() about {
-	return about{
-		name: "top", short: "show the rules live, those that refuse most first", needs: judgesKeys,
-		long: "Counts the callers in Redis that are refused, blocked or near their limits now, over all programs. It reads every key of the rules, so choose -every accordingly. With -page it shows the calls a second that the program behind a live page admits and refuses; RATECTL_PAGE_AUTHORIZATION becomes the header Authorization. With -by calls it shows which keys Redis is asked about most, by what processes have told in the last five seconds, and what helps. " +
-			"On a terminal s sorts by the next column, / filters, the arrows select a rule, enter shows its keys or rates, esc goes back, q quits. Without a terminal, or with -count, it prints plain tables.",
-		flags: []cli.Flag{
-			duration(&c.every, "every", 2*time.Second, "time between two tables"),
-			number(&c.count, "count", 0, 0, "end after `n` tables (default: 1 if standard output is no terminal, and otherwise never)"),
-			text(&c.by, "by", "sort by `calls`: the keys that Redis is asked about most, in place of the rules"),
-			c.nearFlag(), c.sourced(text(&c.page, "page", "show the rates of the live page at this `URL` (RATECTL_PAGE)")),
-		},
-	}
-}
-
-func (c *topCommand) run(ctx context.Context, _ []string) error {
-	if c.every < 100*time.Millisecond {
+// top prints the rules again and again, those that refuse most first. On a terminal they can be sorted, filtered and
+// opened. An interrupt is how it ends.
+func (s *session) top(ctx context.Context, _ []string) error {
+	if s.every < 100*time.Millisecond {
 		return usagef("-every is at least 100ms")
 	}
-	if c.by != "" && (c.by != "calls" || c.page != "" && c.given("page")) {
-		return usagef("-by %q: there is -by calls, without -page", c.by)
+	if s.by != "" && (s.by != "calls" || s.page != "" && s.given("page")) {
+		return usagef("-by %q: there is -by calls, without -page", s.by)
 	}
-	if c.count == 0 && !c.clears {
-		c.count = 1
+	if s.count == 0 && !s.clears {
+		s.count = 1
 	}
-	if c.terminal != nil && c.count == 0 && !c.json() {
-		restore, err := c.terminal.raw()
+	if s.terminal != nil && s.count == 0 && !s.json() {
+		restore, err := s.terminal.raw()
 		if err != nil {
 			return foreign{fmt.Errorf("keys of the terminal cannot be read, -count prints tables without them: %w", err)}
 		}
@@ -55,15 +34,15 @@ func (c *topCommand) run(ctx context.Context, _ []string) error {
 		var quit context.CancelFunc
 		ctx, quit = context.WithCancel(ctx)
 		defer quit()
-		fmt.Fprint(c.out, "\x1b[?1049h\x1b[?25l") // another screen, without a cursor
-		defer fmt.Fprint(c.out, "\x1b[?25h\x1b[?1049l")
-		c.shows = false
-		c.screen = newScreen(c.out, c.terminal.size, quit)
-		go c.screen.listen(c.in)
+		fmt.Fprint(s.out, "\x1b[?1049h\x1b[?25l") // another screen, without a cursor
+		defer fmt.Fprint(s.out, "\x1b[?25h\x1b[?1049l")
+		s.shows = false
+		s.screen = newScreen(s.out, s.terminal.size, quit)
+		go s.screen.listen(s.in)
 	}
-	show := c.ofRedis
-	if c.page != "" && c.by == "" {
-		show = c.ofPage
+	show := s.ofRedis
+	if s.page != "" && s.by == "" {
+		show = s.ofPage
 	}
 	err := show(ctx)
 	if ctx.Err() == nil {
@@ -73,29 +52,29 @@ func (c *topCommand) run(ctx context.Context, _ []string) error {
 }
 
 // ofRedis prints what is counted in Redis. After a first table, what fails is tried again.
-func (c *topCommand) ofRedis(ctx context.Context) error {
+func (s *session) ofRedis(ctx context.Context) error {
 	for n := 1; ; n++ {
 		var err error
-		if n > 1 && c.by == "" {
-			err = c.Renew(ctx)
+		if n > 1 && s.by == "" {
+			err = s.Renew(ctx)
 		}
-		if c.by != "" {
-			err = c.hotKeys(ctx)
-		} else if rule := c.screen.rule(); err == nil && rule != "" {
-			err = c.opened(ctx, rule)
+		if s.by != "" {
+			err = s.hotKeys(ctx)
+		} else if rule := s.screen.rule(); err == nil && rule != "" {
+			err = s.opened(ctx, rule)
 		} else if err == nil {
 			var lines []topLine
-			if lines, err = c.callers(ctx); err == nil {
-				err = repeated(&c.live, "callers in Redis", "RULE BLOCKED REFUSED NEAR UNKNOWN KEYS WORST", lines, topLine.row)
+			if lines, err = s.callers(ctx); err == nil {
+				err = repeated(s, "callers in Redis", "RULE BLOCKED REFUSED NEAR UNKNOWN KEYS WORST", lines, topLine.row)
 			}
 		}
-		if err != nil && (n == 1 || ctx.Err() != nil || n == c.count) {
+		if err != nil && (n == 1 || ctx.Err() != nil || n == s.count) {
 			return err
 		}
 		if err != nil {
-			c.reportRetry(c.explained(err))
+			s.reportRetry(s.explained(err))
 		}
-		if n == c.count || !c.pause(ctx) {
+		if n == s.count || !s.pause(ctx) {
 			return nil
 		}
 	}
@@ -127,27 +106,30 @@ func (l topLine) row() []string {
 }
 
 // line returns the line of a rule without callers.
-func (c *topCommand) line(d operate.Rule) topLine {
-	differs, _ := c.Differing(d.Name)
+func (s *session) topLine(d operate.Rule) topLine {
+	differs, _ := s.Differing(d.Name)
 	return topLine{Rule: d.Reference, Worst: "-", Differs: differs.Limits()}
 }
 
 // callers counts the callers of all rules by their states.
-func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
+func (s *session) callers(ctx context.Context) ([]topLine, error) {
 	index := make(map[*runtime.Rule]*topLine)
-	lines := make([]topLine, len(c.Rules))
-	c.Compare(ctx)
-	if c.screen == nil { // which has room for rules alone
-		c.sayDiffering(c.Names()...)
+	lines := make([]topLine, len(s.Rules))
+	if s.screen == nil {
+		s.Compare(ctx)
+		s.sayDiffering(s.Names()...)
+	} else { // which has room for rules alone
+		processes, _ := s.Processes(ctx)
+		s.CompareIn(processes)
 	}
-	for i, d := range c.Rules {
-		lines[i] = c.line(d)
+	for i, d := range s.Rules {
+		lines[i] = s.topLine(d)
 		index[d.Rule] = &lines[i]
 	}
-	err := c.Walk(ctx, c.Rules, func(d operate.Rule, s operate.State) {
+	err := s.Walk(ctx, s.Rules, func(d operate.Rule, k operate.State) {
 		l := index[d.Rule]
 		l.Keys++
-		switch s.State {
+		switch k.State {
 		case operate.Blocked, operate.Held:
 			l.Blocked++
 		case operate.Refused:
@@ -157,8 +139,8 @@ func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
 		case operate.Unknown:
 			l.Unknown++
 		}
-		if l.Keys == 1 || operate.Worse(s, l.worst) < 0 {
-			l.worst, l.Worst = s, s.Key
+		if l.Keys == 1 || operate.Worse(k, l.worst) < 0 {
+			l.worst, l.Worst = k, k.Key
 		}
 	})
 	slices.SortStableFunc(lines, func(a, b topLine) int {
@@ -168,35 +150,35 @@ func (c *topCommand) callers(ctx context.Context) ([]topLine, error) {
 }
 
 // opened prints the keys of a rule that somebody has opened, by what was shown of it.
-func (c *topCommand) opened(ctx context.Context, shown string) error {
-	i := slices.IndexFunc(c.Rules, func(d operate.Rule) bool { return printed.Text(c.line(d).label()) == shown })
+func (s *session) opened(ctx context.Context, shown string) error {
+	i := slices.IndexFunc(s.Rules, func(d operate.Rule) bool { return printed.Text(s.topLine(d).label()) == shown })
 	if i < 0 { // processes have another form of it by now
 		return nothingf("rule %s is not as it was: esc goes back", shown)
 	}
-	found, err := c.Core.Keys(ctx, c.Rules[i], operate.States, 1000)
+	found, err := s.Keys(ctx, s.Rules[i], operate.States, 1000)
 	if err != nil {
 		return err
 	}
-	return repeated(&c.live, fmt.Sprintf("%d of %d keys of %s", len(found.Top), found.Matched, shown), keyHead, found.Top, stateRow)
+	return repeated(s, fmt.Sprintf("%d of %d keys of %s", len(found.Top), found.Matched, shown), keyHead, found.Top, stateRow)
 }
 
 // hotKeys prints the keys that Redis is asked about most.
-func (c *topCommand) hotKeys(ctx context.Context) error {
-	processes, err := c.Processes(ctx)
+func (s *session) hotKeys(ctx context.Context) error {
+	processes, err := s.Processes(ctx)
 	if err != nil {
 		return err
 	}
 	calls := operate.CallsOf(processes)
 	if len(calls.Keys) == 0 {
 		return nothingf("no key is told by the %d processes that tell their calls in %s, %.0f of which a second went to Redis: processes with rules do every five seconds, unless they have WithoutReports or WithRefusals(0, nil)",
-			calls.Processes, operate.Namespaces(c.Namespace), calls.Asked)
+			calls.Processes, operate.Namespaces(s.Namespace), calls.Asked)
 	}
 	for i, k := range calls.Keys {
-		if n := slices.IndexFunc(c.Rules, func(d operate.Rule) bool { return d.Name == k.Rule }); n >= 0 {
-			calls.Keys[i].Remedy = operate.Remedy(c.Rules[n].Rule)
+		if n := slices.IndexFunc(s.Rules, func(d operate.Rule) bool { return d.Name == k.Rule }); n >= 0 {
+			calls.Keys[i].Remedy = operate.Remedy(s.Rules[n].Rule)
 		}
 	}
-	return repeated(&c.live, fmt.Sprintf("%.0f calls a second that Redis decides, told by %d processes", calls.Asked, calls.Processes), "RULE KEY CALLS/S SHARE PROCESSES REMEDY", calls.Keys, func(k operate.HotKey) []string {
+	return repeated(s, fmt.Sprintf("%.0f calls a second that Redis decides, told by %d processes", calls.Asked, calls.Processes), "RULE KEY CALLS/S SHARE PROCESSES REMEDY", calls.Keys, func(k operate.HotKey) []string {
 		return rowOf(k.Rule, k.Key, fmt.Sprintf("%.0f", k.PerSecond), fmt.Sprintf("%.0f%%", 100*k.Share), k.Processes, cmp.Or(k.Remedy, "-"))
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 )
@@ -22,17 +21,17 @@ func TestTopInterrupted(t *testing.T) {
 	o := b.top(t, &program{out: new(strings.Builder)})
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	if err := o.run(ctx, nil); err != nil {
+	if err := o.top(ctx, nil); err != nil {
 		t.Errorf("interrupted: %v", err)
 	}
 }
 
 // top returns the command top with a connection.
-func (b *bench) top(t *testing.T, p *program) *topCommand {
+func (b *bench) top(t *testing.T, p *program) *session {
 	t.Helper()
 	p.getenv = func(name string) string { return b.env[name] }
-	c := &topCommand{live: live{every: time.Second, count: 5}}
-	c.program, c.format, c.rules, c.Near = p, "table", b.env["RATECTL_RULES"], operate.NearShare
+	c := newSession(p)
+	c.every, c.count, c.rules = time.Second, 5, b.env["RATECTL_RULES"]
 	c.redis, c.Timeout = b.env["RATECTL_REDIS"], time.Minute
 	t.Cleanup(c.Close)
 	var err error

@@ -13,19 +13,8 @@ import (
 
 	"github.com/rategen/rategen/internal/buildversion"
 	"github.com/rategen/rategen/internal/nearest"
-	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/printed"
 )
-
-// commands returns all commands in the order of the manual.
-func commands() []command {
-	all := []command{&rulesCommand{}, &processesCommand{}, &topCommand{}, &planCommand{}, &proposeCommand{}, &findCommand{}, &refusedCommand{}, &keysCommand{}, &inspectCommand{}, &usageCommand{}, &resetCommand{}, &releaseCommand{}}
-	all = append(all, keyCommands()...)
-	return append(all,
-		&shadowCommand{}, &overrideSetCommand{}, &overrideListCommand{}, &overrideRemoveCommand{}, &historyCommand{}, &undoCommand{},
-		&memoryCommand{}, &fixExpiryCommand{}, &exportCommand{}, &importCommand{}, &ledgerListCommand{}, &ledgerRestoreCommand{}, &doctorCommand{},
-		&contextsCommand{}, &versionCommand{}, &completionCommand{}, &helpCommand{})
-}
 
 // groups are what the commands of two words do, by the first.
 var groups = map[string]string{"override": "list and change overrides", "ledger": "list and restore what was used"}
@@ -61,21 +50,19 @@ func (p *program) group(name string) *cli.Command {
 
 // leaf returns a command that does something.
 func (p *program) leaf(c command) *cli.Command {
-	s := c.base()
-	s.program, s.Near = p, operate.NearShare
-	a := c.about()
-	if slices.Contains(flagNames(a.flags), "-parts") {
-		a.long += " " + aboutKeys
+	s := newSession(p)
+	if strings.Contains(c.flags, "parts") {
+		c.long += " " + aboutKeys
 	}
 	return &cli.Command{
-		Name: a.name, Usage: a.short, ArgsUsage: a.args, Description: a.long, Flags: append(a.flags, s.sharedFlags(a.needs)...),
-		OnUsageError: usageError, ShellComplete: func(_ context.Context, flags *cli.Command) { s.complete(a, flags) },
+		Name: c.name, Usage: c.short, ArgsUsage: c.args, Description: c.long, Flags: s.flagsOf(c),
+		OnUsageError: usageError, ShellComplete: func(_ context.Context, flags *cli.Command) { s.complete(c, flags) },
 		Action: func(ctx context.Context, flags *cli.Command) error {
 			s.flags, p.began = flags, true
 			defer s.Close()
-			err := s.prepare(ctx, a)
+			err := s.prepare(ctx, c)
 			if err == nil {
-				err = c.run(ctx, flags.Args().Slice())
+				err = c.run(s, ctx, flags.Args().Slice())
 			}
 			return s.explained(err)
 		},
@@ -92,29 +79,29 @@ func usageError(_ context.Context, c *cli.Command, err error, _ bool) error {
 }
 
 // prepare does what a command needs before it runs.
-func (s *session) prepare(ctx context.Context, a about) (err error) {
+func (s *session) prepare(ctx context.Context, c command) (err error) {
 	n := s.flags.NArg()
-	if n < a.min || a.max >= 0 && n > a.max && !s.parts {
-		return usagef("usage: ratectl %s; ratectl %s -h says more", a.usage(), a.name)
+	if n < c.min || c.max >= 0 && n > c.max && !s.parts {
+		return usagef("usage: ratectl %s; ratectl %s -h says more", c.usage(), c.name)
 	}
-	if a.needs&prints != 0 && s.format != "table" && s.format != "json" {
+	if c.needs&prints != 0 && s.format != "table" && s.format != "json" {
 		return usagef("-o %q: write table or json", s.format)
 	}
 	if s.config.err != nil {
 		return s.config.err
 	}
-	if a.needs&replays != 0 && (n > 1 || a.needs&mayRedis == 0) && slices.Contains(s.unsaid, "rules") {
+	if c.needs&replays != 0 && (n > 1 || c.needs&mayRedis == 0) && slices.Contains(s.unsaid, "rules") {
 		s.rules = "" // a variable of the environment changes no question
 	}
-	if a.needs&needRules != 0 && s.page == "" || a.needs&mayRules != 0 && s.rules != "" {
+	if c.needs&needRules != 0 && s.page == "" || c.needs&mayRules != 0 && s.rules != "" {
 		if s.Rules, err = s.listed(ctx); err != nil {
 			return err
 		}
 	}
-	if a.needs&needRedis == 0 || s.page != "" {
+	if c.needs&needRedis == 0 || s.page != "" {
 		return nil
 	}
-	return s.open(ctx, a.needs&judges != 0)
+	return s.open(ctx, c.needs&judges != 0)
 }
 
 // run executes a command line, and returns the exit code. An error is printed as JSON if the output

@@ -161,17 +161,7 @@ func (c *Core) AskedBefore(ctx context.Context) {
 	if longest == 0 || c.Max > 0 {
 		return
 	}
-	var refused Refusals
-	var err error
-	since := min(longest, bridge.KeepRefusals)
-	if c.Client != nil {
-		refused, err = c.Refused(ctx, since, 0)
-	} else {
-		var minutes []bridge.RefusedMinute
-		minutes, err = bridge.LimiterOf(c.Limiter).RefusedMinutes(ctx, time.Now().Add(-since))
-		refused = RefusalsOf(minutes)
-	}
-	if err == nil {
+	if refused, err := c.Refused(ctx, min(longest, bridge.KeepRefusals), 0); err == nil {
 		c.asked = refused.Brought()
 	}
 }

@@ -29,19 +29,22 @@ type Found struct {
 // A FoundKey is a key that concerns a caller, with the overrides that decide for it.
 type FoundKey struct {
 	State
-	Refused   *RefusedCaller // nil: nothing is told of the last day
-	Overrides []Override     // that are in force for it
+	Refused   *RefusedCaller `json:"refused"`   // null: nothing is told of the last day
+	Overrides []Override     `json:"overrides"` // that are in force for it
 	rule      Rule
 	key       *runtime.Key
-	exact     bool // a part of it is what was looked for
+	Exact     bool `json:"-"` // a part of it is what was looked for
 }
 
 // Find finds the keys of all rules that have a text in them, the first ones of which it returns. Of more
-// than mostJudged keys it judges those that were refused, and that overrides are for, before others.
+// than mostJudged keys it judges those that were refused, and that overrides are for, before others. With an error it
+// returns what it has found: what could not be judged is unknown.
 func (c *Core) Find(ctx context.Context, text string, entries []Override, most int) (f Found, err error) {
 	look := &lookup{Core: c, texts: Spellings(text), there: make(map[[2]string]bool)}
-	if err := look.inRedis(ctx); err != nil {
-		return f, err
+	if c.Client != nil { // or nobody can look there
+		if err := look.inRedis(ctx); err != nil {
+			return f, err
+		}
 	}
 	look.overridden(entries)
 	refused, unread := c.Refused(ctx, bridge.KeepRefusals, 0)
@@ -62,21 +65,26 @@ func (c *Core) Find(ctx context.Context, text string, entries []Override, most i
 		k.Refused = cmp.Or(byKey[[2]string{k.rule.Name, k.key.String()}], byKey[[2]string{k.rule.Name, c.Hidden(k.key.String())}])
 	}
 	slices.SortFunc(found, func(a, b *FoundKey) int {
-		return cmp.Or(TrueFirst(a.exact, b.exact), cmp.Compare(b.refusals(), a.refusals()),
+		return cmp.Or(TrueFirst(a.Exact, b.Exact), cmp.Compare(b.refusals(), a.refusals()),
 			TrueFirst(len(a.Overrides) > 0, len(b.Overrides) > 0), strings.Compare(a.rule.Name, b.rule.Name), strings.Compare(a.Key, b.Key))
 	})
 	f = Found{All: len(found), Judged: min(len(found), mostJudged), Unread: unread}
 	found = found[:f.Judged]
 	for some := range slices.Chunk(found, Peeks) {
-		if err := cmp.Or(Together(len(some), func(i int) (err error) {
-			some[i].State, err = c.State(ctx, some[i].rule, some[i].key)
-			return err
-		})...); err != nil {
-			return f, err
-		}
+		errs := Together(len(some), func(i int) error {
+			state, failed := some[i].State, err
+			if failed == nil { // or the others would fail too
+				state, failed = c.State(ctx, some[i].rule, some[i].key)
+			}
+			if failed == nil {
+				some[i].State = state
+			}
+			return failed
+		})
+		err = cmp.Or(err, cmp.Or(errs...))
 	}
 	slices.SortStableFunc(found, func(a, b *FoundKey) int { // what keeps the caller out comes first
-		return cmp.Or(TrueFirst(a.exact, b.exact), TrueFirst(a.Refuses(), b.Refuses()), cmp.Compare(min(b.refusals(), 1), min(a.refusals(), 1)), Worse(a.State, b.State))
+		return cmp.Or(TrueFirst(a.Exact, b.Exact), TrueFirst(a.Refuses(), b.Refuses()), cmp.Compare(min(b.refusals(), 1), min(a.refusals(), 1)), Worse(a.State, b.State))
 	})
 	f.Keys = found[:min(len(found), most)]
 	f.Overrides = slices.DeleteFunc(slices.Clone(entries), func(e Override) bool {
@@ -85,7 +93,7 @@ func (c *Core) Find(ctx context.Context, text string, entries []Override, most i
 			return slices.ContainsFunc(k.Overrides, func(o Override) bool { return o.Target == e.Target })
 		})
 	})
-	return f, nil
+	return f, err
 }
 
 // refusals is how often the key was refused in the last day.
@@ -178,7 +186,7 @@ func (l *lookup) add(r Rule, text string) {
 	}
 	if at := [2]string{r.Prefix, key.Pattern()}; !l.there[at] {
 		l.there[at] = true
-		l.found = append(l.found, &FoundKey{State: State{Rule: r.Name, Key: key.Pattern()}, rule: r, key: key, exact: exact})
+		l.found = append(l.found, &FoundKey{State: State{Rule: r.Name, Key: key.Pattern(), State: Unknown}, rule: r, key: key, Exact: exact})
 	}
 }
 

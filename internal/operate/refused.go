@@ -56,12 +56,17 @@ func (s Span) String() string {
 
 // Refused returns the callers that were refused from a time before now on, up to another one, by the
 // clock of Redis.
-func (c *Core) Refused(ctx context.Context, since, until time.Duration) (Refusals, error) {
-	now, err := c.Client.Time(ctx).Result()
-	if err != nil {
-		return Refusals{}, err
+func (c *Core) Refused(ctx context.Context, since, until time.Duration) (_ Refusals, err error) {
+	now, ask := time.Now(), bridge.LimiterOf(c.Limiter).RefusedMinutes
+	if c.Client != nil {
+		ask = func(ctx context.Context, since time.Time) ([]bridge.RefusedMinute, error) {
+			return bridge.StoreOf(c.Store).RefusedMinutes(ctx, c.Namespace, since)
+		}
+		if now, err = c.Client.Time(ctx).Result(); err != nil {
+			return Refusals{}, err
+		}
 	}
-	minutes, err := bridge.StoreOf(c.Store).RefusedMinutes(ctx, c.Namespace, now.Add(-since))
+	minutes, err := ask(ctx, now.Add(-since))
 	minutes = slices.DeleteFunc(minutes, func(m bridge.RefusedMinute) bool { return m.Start.After(now.Add(-until)) })
 	refused := RefusalsOf(minutes)
 	refused.Now = now

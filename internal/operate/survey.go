@@ -25,9 +25,12 @@ type Terms struct {
 }
 
 // Compare learns which rules processes have in several forms, for states and rules to say so. Without the right
-// to read reports, none is known.
+// to read reports, none is known. What else keeps that from being known it warns of: what holds now is known without.
 func (c *Core) Compare(ctx context.Context) {
-	processes, _ := c.Processes(ctx) // what holds now is known without
+	processes, err := c.Processes(ctx)
+	if err != nil && ctx.Err() == nil && !Replied(err, "NOPERM") {
+		c.warnf("whether processes have rules in several forms is not known: %v", c.explained(err))
+	}
 	c.CompareIn(processes)
 }
 

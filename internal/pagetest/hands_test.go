@@ -63,6 +63,8 @@ func TestAddress(t *testing.T) {
 	b.wait("the open rule", text("tr.detail")+`.includes("Declared")`)
 	b.click(create.Name)
 	b.wait("that it is closed", `!location.hash.includes("open=")`)
+	eval[any](b, `location.hash = "key=Create"`)
+	b.wait("the rules that have a text in their names", text("#lookup-result")+`.includes("Rules with Create") && `+text("#lookup-result")+`.includes("`+create.Name+`")`)
 	eval[any](b, `location.hash = "show=changed"`)
 	b.wait("rules that are changed", `document.getElementById("show").value === "changed" && document.getElementById("filter").value === ""`)
 

@@ -23,8 +23,8 @@ type Listed struct {
 type Plan struct {
 	Listing   map[string]Listed // by name; nil: the source is as it was
 	Overrides runtime.Overrides
-	// Sets change rules by their names, and report whether the max is what they change.
-	Sets map[string][]func(*runtime.Rule) (max bool)
+	Sets      map[string][]func(*runtime.Rule) // by name
+	Max       map[string]bool                  // those of which Sets change the max
 
 	met, gone map[string]bool
 	patterns  bool
@@ -34,7 +34,7 @@ type Plan struct {
 
 // NewPlan returns a plan that changes nothing yet.
 func NewPlan() *Plan {
-	return &Plan{Sets: map[string][]func(*runtime.Rule) bool{}, met: map[string]bool{}, gone: map[string]bool{},
+	return &Plan{Sets: map[string][]func(*runtime.Rule){}, Max: map[string]bool{}, met: map[string]bool{}, gone: map[string]bool{},
 		made: map[*runtime.Rule]*runtime.Rule{}, own: map[*runtime.Rule]bool{}}
 }
 
@@ -74,12 +74,12 @@ func (p *Plan) Change(s record.RuleState, max int64) (*runtime.Rule, int64, bool
 	if r == nil {
 		made := *s.Rule
 		r = &made
-		own := false
+		own := p.Max[name]
 		if listed {
-			own = declare(r, s, d) && !d.ByCall
+			own = declare(r, s, d) && !d.ByCall || own
 		}
 		for _, set := range p.Sets[name] {
-			own = set(r) || own
+			set(r)
 		}
 		if o.Max != nil {
 			r.Max, own = *o.Max, true

@@ -12,7 +12,7 @@ func (r *Result) notes(run *run) (notes []string) {
 	d, s := &r.Damage, run.survey
 	*d = run.files.Damage
 	say(true, "A replay cannot know the calls that refused callers would have made, nor those that they made again since they were refused.")
-	say(r.Unequal > 0, "%d of %d calls are decided otherwise than recorded, by the same rules: clocks, calls before the record began, leases, resets, holds and the earlier tries of calls that waited are not in a record. Take no smaller difference for one.", r.Unequal, r.Equal+r.Unequal)
+	say(r.Unequal > 0, "%d of %d calls are decided otherwise than recorded, by the same rules: clocks, calls before the record began and of processes that record nothing, leases, resets, holds and the earlier tries of calls that waited are not in a record. Take no smaller difference for one.", r.Unequal, r.Equal+r.Unequal)
 	say(r.Undecided > 0, "%s not decided by the store, but by a failure policy, by this process alone or by its cap: not replayed.", plural(r.Undecided, "call")+" were")
 	say(r.queued > 0, "%s in a queue beside other limits, and no record says when they joined it: they are not held against what was recorded, and calls behind them may be decided otherwise.", plural(r.queued, "call")+" waited")
 	say(s.Share < 1, "A share of %g of the callers is recorded, each whole: multiply calls and callers by %.3g, but for rules without a key.", s.Share, 1/s.Share)

@@ -214,7 +214,7 @@ func TestParts(t *testing.T) {
 	}
 	for name, events := range map[string]int{"alone": 500, "a": 1500, "c": 1500} {
 		plan := NewPlan()
-		plan.Sets[name] = append(plan.Sets[name], func(r *runtime.Rule) bool { r.Max = 2; return true })
+		plan.Sets[name], plan.Max[name] = append(plan.Sets[name], func(r *runtime.Rule) { r.Max = 2 }), true
 		part, err := records.Select(name)
 		if err != nil || len(part.kept) != events {
 			t.Fatalf("%s: %d events, %v", name, len(part.kept), err)
@@ -269,7 +269,7 @@ func TestNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := NewPlan()
-	plan.Sets["r"] = append(plan.Sets["r"], func(r *runtime.Rule) bool { r.Max = 1000; return true })
+	plan.Sets["r"], plan.Max["r"] = append(plan.Sets["r"], func(r *runtime.Rule) { r.Max = 1000 }), true
 	result, err := records.Run(plan.Change)
 	if err != nil {
 		t.Fatal(err)

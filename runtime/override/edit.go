@@ -51,30 +51,22 @@ type Edited struct {
 // Edit changes the override of a target, and notes that in the history. An override,
 // or a field of one, that has ended is none.
 func (e *Editor) Edit(ctx context.Context, edit Edit) (done Edited, err error) {
-	if err := edit.check(); err != nil {
-		return done, private.Errorf("override: %w", err)
+	all, id, err := e.EditAll(ctx, edit, []Edit{edit})
+	if err == nil {
+		done, done.ID = all[0], id
 	}
-	record := Record{Who: edit.Who, Why: edit.Why, Target: edit.Target}
-	err = e.change(ctx, &record, edit.Try, func(fields map[string]string, now time.Time) (err error) {
-		if done, err = edit.apply(indexOf(fields), fields, now); err != nil || edit.Remove {
-			return err
-		}
-		return e.check(fields)
-	})
-	if err != nil {
-		return Edited{}, err
-	}
-	done.ID = record.ID
-	return done, nil
+	return done, err
 }
 
 // EditAll makes edits of several targets as one change, which has one record in the history, and one
 // undo. Of the first edit it needs what the record says: Target, Who, Why and Try.
 func (e *Editor) EditAll(ctx context.Context, by Edit, edits []Edit) (all []Edited, id int64, err error) {
+	removes := len(edits) > 0 // and nothing else, also from a hash that is broken
 	for _, edit := range edits {
 		if err := edit.check(); err != nil {
 			return nil, 0, private.Errorf("override: %w", err)
 		}
+		removes = removes && edit.Remove
 	}
 	record := Record{Who: by.Who, Why: by.Why, Target: by.Target}
 	err = e.change(ctx, &record, by.Try, func(fields map[string]string, now time.Time) error {
@@ -82,8 +74,11 @@ func (e *Editor) EditAll(ctx context.Context, by Edit, edits []Edit) (all []Edit
 		if all, err = applyAll(edits, fields, now); err != nil {
 			return err
 		}
-		if changesOf(before, fields).size() > maxRecorded {
+		if len(edits) > 1 && changesOf(before, fields).size() > maxRecorded {
 			return private.Errorf("the change of %d overrides is too long to be undone: name fewer at a time", len(edits))
+		}
+		if removes {
+			return nil
 		}
 		return e.check(fields)
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // maxTries is how often an editor begins anew when somebody else has changed the
@@ -144,10 +145,13 @@ func (e *Editor) write(ctx context.Context, tx *redis.Tx, record *Record, change
 			break
 		}
 	}
-	if err != nil {
-		return e.wrap(private.Hide(err))
+	if err == nil {
+		return nil
 	}
-	return nil
+	if class := runtime.ClassOf(err); class == observe.ClassTimeout || class == observe.ClassConnection {
+		err = private.Errorf("it may be written all the same, see the history: %w", private.Hide(err))
+	}
+	return e.wrap(private.Hide(err))
 }
 
 // check returns an error if a limiter would reject what the fields say.

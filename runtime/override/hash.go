@@ -51,7 +51,7 @@ func (p *hashParser) field(field, value string) error {
 		if err != nil {
 			return err
 		}
-		p.addExpiry(timed{target: target, change: c})
+		p.addExpiry(timed{target: target, change: c}, time.Time{})
 		return p.add(target, c.At(time.Time{}))
 	}
 	n, err := parseJSON([]byte(value))
@@ -59,9 +59,9 @@ func (p *hashParser) field(field, value string) error {
 		return err
 	}
 	if target.Rule == All {
-		c, err := allOf(n)
+		c, _, err := changeOf(n, allFields, nil)
 		p.overrides.Enabled = c.Enabled
-		p.addExpiry(timed{change: c, all: true})
+		p.addExpiry(timed{change: c, all: true}, time.Time{})
 		return err
 	}
 	rule := target.Rule

@@ -127,7 +127,7 @@ func (r *reading) override(n *node, declared string) (rule.Override, error) {
 	if err != nil {
 		return rule.Override{}, err
 	}
-	r.addExpiry(timed{target: Target{Rule: declared}, change: c})
+	r.addExpiry(timed{target: Target{Rule: declared}, change: c}, time.Time{})
 	of := overrideOf(c.At(time.Time{}), rule.Override{})
 	for list, changes := range said {
 		into := make(map[string]rule.KeyOverride, len(changes))
@@ -138,7 +138,7 @@ func (r *reading) override(n *node, declared string) (rule.Override, error) {
 			}
 			c = c.within(until)
 			into[pattern] = c.At(time.Time{})
-			r.addExpiry(timed{target: t, change: c})
+			r.addExpiry(timed{target: t, change: c}, time.Time{})
 		}
 		*patternsOf(&of, list) = into
 	}
@@ -163,10 +163,4 @@ func patternChanges(n *node) (map[string]Change, error) {
 		changes[f.name] = c
 	}
 	return changes, nil
-}
-
-// allOf returns what is said of all rules in a field of its own.
-func allOf(n *node) (Change, error) {
-	c, _, err := changeOf(n, allFields, nil)
-	return c, err
 }

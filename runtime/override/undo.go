@@ -1,6 +1,7 @@
 package override
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -66,16 +67,9 @@ func since(records []Record, change *Record, field string) string {
 	for i := range records {
 		if r := &records[i]; r.ID > change.ID {
 			if _, is := r.changes[field]; is {
-				return fmt.Sprintf(": by %s in %d, which is to be undone first", orNobody(r.Who), r.ID)
+				return fmt.Sprintf(": by %s in %d, which is to be undone first", cmp.Or(r.Who, "somebody"), r.ID)
 			}
 		}
 	}
 	return ", by another program"
-}
-
-func orNobody(who string) string {
-	if who == "" {
-		return "somebody"
-	}
-	return who
 }

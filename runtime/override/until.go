@@ -24,11 +24,8 @@ type timed struct {
 	all    bool // it is that of all limits: a file may have a rule named *
 }
 
-// addExpiry notes that what is said of a target has an end, if it has.
-func (r *reading) addExpiry(t timed) { r.addExpiryAfter(t, time.Time{}) }
-
-// addExpiryAfter is addExpiry for what has an end after a time.
-func (r *reading) addExpiryAfter(t timed, now time.Time) {
+// addExpiry notes that what is said of a target has an end, if it has one after a time.
+func (r *reading) addExpiry(t timed, now time.Time) {
 	end := t.change.next(now)
 	if end.IsZero() {
 		return
@@ -53,7 +50,7 @@ func (r *reading) at(now time.Time) runtime.Overrides {
 	for _, t := range last {
 		target, is := t.target, t.change.At(now)
 		more := !t.change.next(now).IsZero()
-		r.addExpiryAfter(t, now)
+		r.addExpiry(t, now)
 		gone := !more && is == rule.KeyOverride{}
 		of, known := overrides.Rules[target.Rule]
 		if t.all {

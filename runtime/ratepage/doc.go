@@ -35,7 +35,8 @@
 //     changed.
 //   - GET api/keys?rule=R&key=K: limits, each with state (off, ok, unknown, near, refused, held, blocked or broken),
 //     limit, used, remaining, window, retry_after_ms (null: never), reset_after_ms and held_by, of permits; with max=N
-//     where calls bring it. Without a rule they are those of all rules that concern the key.
+//     where calls bring it. Without a rule they are those of all rules that concern the key, and rules and keys have it
+//     in their names: of keys those that were refused in the last day, or that an override is for.
 //   - POST api/actions: a body {"action": "reset", "rule": "R", "key": "K"}, with max and
 //     burst or window_ms for override and override_key, weight for weigh, whose key is a share, change for undo; for_ms or "endless": true, and why.
 //

@@ -3,15 +3,14 @@ package ratepage
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-	"unicode/utf8"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -46,9 +45,18 @@ func (p *Page) named(name string) []namedRule {
 type keyView struct {
 	Rule   string      `json:"rule"`
 	Key    string      `json:"key"`
-	Limits []limitView `json:"limits"`           // of each rule of the name; of no name: of rules that concern the key, the worst first
-	Others int         `json:"others,omitempty"` // rules that have counted nothing for the key
+	Limits []limitView `json:"limits"` // of each rule of the name; of no name: of rules that concern the key, the worst first
+	// Others is how many rules have counted nothing for the key. Without a rule the key is searched for too: Rules have it
+	// in their names, and Keys in theirs.
+	Others int                 `json:"others,omitempty"`
+	Rules  []string            `json:"rules,omitempty"`
+	Keys   []*operate.FoundKey `json:"keys,omitempty"` // refused in the last day, or an override is for them
+	More   int                 `json:"more,omitempty"` // of these are left out
+	Unread string              `json:"unread,omitempty"`
 }
+
+// maxFound is how many rules and keys a search shows.
+const maxFound = 20
 
 // A limitView is what a call of a cost of 1 would find now of one rule.
 type limitView struct {
@@ -91,31 +99,88 @@ func (p *Page) look(r *http.Request) (v keyView, err error) {
 		return v, badRequest("name a rule, or the key of a caller")
 	}
 	if v.Rule == "" {
-		found = slices.DeleteFunc(found, func(f namedRule) bool { return f.KeyParts != 0 && f.KeyParts != 1+strings.Count(v.Key, ":") })
-	} else if found, err = ofRule(found, v.Rule, q.Get("max")); err != nil {
+		p.lookInAll(r.Context(), &v, found, key, q.Get("key"))
+		return v, nil
+	}
+	if found, err = ofRule(found, v.Rule, q.Get("max")); err != nil {
 		return v, err
 	}
-	all, err := p.limits(r.Context(), found, key)
-	if v.Rule != "" {
-		v.Limits = all
-		for i, f := range found {
-			if err == nil {
-				all[i].Shares, all[i].SharesTotal, err = operate.Tenants(r.Context(), f.core.Limiter, f.Rule, key)
-			}
-			for n := range all[i].Shares {
-				all[i].Shares[n].Name = p.shownKey(all[i].Shares[n].Name)
-			}
-		}
-		return v, err
-	}
+	v.Limits, err = p.limits(r.Context(), found, key)
 	for i, f := range found {
-		if l := all[i]; l.Error != "" || l.Used > 0 || l.Refuses() || f.overrides(l.State) {
+		l := &v.Limits[i]
+		if err == nil {
+			l.Shares, l.SharesTotal, err = operate.Tenants(r.Context(), f.core.Limiter, f.Rule, key)
+		}
+		for n := range l.Shares {
+			l.Shares[n].Name = p.shownKey(l.Shares[n].Name)
+		}
+	}
+	return v, err
+}
+
+// lookInAll adds what is left for a key by all rules that concern it, and what else has it in its name.
+func (p *Page) lookInAll(ctx context.Context, v *keyView, all []namedRule, key *runtime.Key, text string) {
+	found := slices.DeleteFunc(slices.Clone(all), func(f namedRule) bool { return f.KeyParts != 0 && f.KeyParts != 1+strings.Count(v.Key, ":") })
+	limits, err := p.limits(ctx, found, key) // each says its error
+	for i, f := range found {
+		if l := limits[i]; l.Error != "" || l.Used > 0 || l.Refuses() || f.overrides(l.State) {
 			v.Limits = append(v.Limits, l)
 		}
 	}
-	v.Others = len(p.rules()) - len(v.Limits)
+	v.Others = len(all) - len(v.Limits)
 	slices.SortStableFunc(v.Limits, func(a, b limitView) int { return operate.Worse(a.State, b.State) })
-	return v, nil
+	for _, f := range all {
+		if len(v.Rules) < maxFound && strings.Contains(strings.ToLower(f.Rule.Name), strings.ToLower(text)) && !slices.Contains(v.Rules, f.Rule.Name) {
+			v.Rules = append(v.Rules, f.Rule.Name)
+		}
+	}
+	if err == nil { // or all that is asked would wait in vain
+		p.search(ctx, v, text)
+	} else {
+		v.Unread = runtime.ClassOf(err).String()
+	}
+}
+
+// search adds the keys with a text in them, of those that were refused in the last day or that an override is for: the
+// page has nobody walk over Redis. A viewer who sees no keys as they are must know a part of one.
+func (p *Page) search(ctx context.Context, v *keyView, text string) {
+	p.searching.Lock() // one at a time: each reads the refusals of a day
+	defer p.searching.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, overridesTimeout)
+	defer cancel()
+	for _, l := range p.all() {
+		core := operate.NewCore(l, l.Rules())
+		var entries []operate.Override
+		if p.actions != nil && p.actions.editor != nil {
+			var err error
+			core.Changes = p.actions.editor
+			if entries, err = core.Overrides(ctx); err != nil {
+				v.Unread = "overrides: " + err.Error()
+			}
+		}
+		found, err := core.Find(ctx, text, entries, math.MaxInt)
+		if err = cmp.Or(err, found.Unread); err != nil {
+			v.Unread = "refusals: " + runtime.ClassOf(err).String()
+		}
+		for _, k := range found.Keys {
+			there := slices.ContainsFunc(v.Limits, func(l limitView) bool { return l.Rule == k.Rule && l.Key == k.Key }) ||
+				slices.ContainsFunc(v.Keys, func(o *operate.FoundKey) bool { return o.Rule == k.Rule && o.Key == k.Key })
+			if !there && (p.plain || k.Exact) {
+				v.Keys = append(v.Keys, k)
+			}
+		}
+	}
+	v.More = max(0, len(v.Keys)-maxFound)
+	v.Keys = v.Keys[:len(v.Keys)-v.More]
+	for _, k := range v.Keys {
+		k.Key = p.shownKey(k.Key)
+		if k.Refused != nil {
+			k.Refused.Key = k.Key
+		}
+		for i := range k.Overrides {
+			k.Overrides[i].Pattern = p.shownKey(k.Overrides[i].Pattern)
+		}
+	}
 }
 
 // ofRule returns the rules of a name, of which calls that bring a max bring this one.
@@ -144,14 +209,20 @@ func (f *namedRule) overrides(s operate.State) bool {
 
 // limits returns what is left for a key by each of some rules. The error is the first of those that they say.
 func (p *Page) limits(ctx context.Context, found []namedRule, key *runtime.Key) ([]limitView, error) {
-	processes, _ := p.reports(ctx) // without the right to read that, nobody is named
-	asked := map[*operate.Core]bool{}
+	asked, away := map[*operate.Core]bool{}, error(nil)
 	for _, f := range found {
 		if !asked[f.core] {
-			f.core.AskedBefore(ctx)
-			f.core.CompareIn(processes)
+			_, err := f.core.State(ctx, f.rule, key)
+			asked[f.core], away = true, cmp.Or(away, err)
 		}
-		asked[f.core] = true
+	}
+	var processes []bridge.Process
+	if away == nil { // reports would wait for as long as the client does
+		processes, _ = p.reports(ctx) // without the right to read that, nobody is named
+		for core := range asked {
+			core.AskedBefore(ctx)
+			core.CompareIn(processes)
+		}
 	}
 	all := make([]limitView, len(found))
 	errs := operate.Together(len(found), func(i int) (err error) {
@@ -166,87 +237,4 @@ func (p *Page) limits(ctx context.Context, found []namedRule, key *runtime.Key) 
 		all[i].Holders = operate.HoldersOf(processes, f.Rule.Name, key.String(), f.core.Hidden(key.String()))
 	}
 	return all, cmp.Or(errs...)
-}
-
-// A hotKeyView is a key that was refused often.
-type hotKeyView struct {
-	Rule   string `json:"rule"`
-	Key    string `json:"key"`
-	Count  uint64 `json:"count"`
-	Margin uint64 `json:"margin"` // by how much count may be too high
-}
-
-// A hotKeysView is the keys that are refused most.
-type hotKeysView struct {
-	Keys []hotKeyView `json:"keys"`
-	Span float64      `json:"span_ms"` // Count is of the last one or two of these
-}
-
-func (p *Page) refusedKeys(now time.Time) hotKeysView {
-	v := hotKeysView{Keys: []hotKeyView{}, Span: milliseconds(sketchSpan)}
-	if p.keys == nil {
-		return v
-	}
-	for _, k := range p.keys.top(maxRefused, now) {
-		v.Keys = append(v.Keys, hotKeyView{k.Rule, p.shownKey(keyText(k.Key)), k.Count, k.Margin})
-	}
-	return v
-}
-
-// keyText returns a key as JSON can hold it, and as an operator may type it.
-func keyText(key string) string {
-	if utf8.ValidString(key) {
-		return key
-	}
-	if parsed, err := rule.ParseKey(key); err == nil {
-		return parsed.Pattern()
-	}
-	return strings.ToValidUTF8(key, "\uFFFD")
-}
-
-// keysShown says how keys are shown.
-func (p *Page) keysShown() string {
-	if p.keys == nil {
-		return "off"
-	}
-	if p.plain {
-		return "plain"
-	}
-	return "masked"
-}
-
-// shownKey returns a key as the page shows it: masked, unless keys are shown as they are.
-func (p *Page) shownKey(key string) string {
-	if p.plain {
-		return key
-	}
-	return maskKey(key)
-}
-
-// maskKey returns a key with the first and the last character of each part, so
-// that somebody who knows a caller may recognise it.
-func maskKey(key string) string {
-	const hidden = "•••"
-	parts := strings.Split(key, ":")
-	for i, part := range parts {
-		runes := []rune(part)
-		n := len(runes)
-		if part == "" {
-			continue
-		}
-		if n < 5 || strings.Contains(part, "%") {
-			parts[i] = hidden
-		} else {
-			parts[i] = string(runes[0]) + hidden + string(runes[n-1])
-		}
-	}
-	return strings.Join(parts, ":")
-}
-
-func unknownRule(name string) error {
-	return failure{http.StatusNotFound, fmt.Sprintf("no rule has the name %.200q: see api/rules", name)}
-}
-
-func badRequest(format string, args ...any) error {
-	return failure{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }

@@ -44,13 +44,14 @@ type Page struct {
 	limiters []*runtime.Limiter
 	last     weak.Pointer[runtime.Limiter] // that was closed: calls may still come to it
 
-	sampler sampler
-	routes  http.Handler
-	looking atomic.Int64  // streams under way
-	made    int64         // when the page was, in milliseconds since 1970
-	host    string        // of the process
-	closed  chan struct{} // ends streams
-	once    sync.Once
+	sampler   sampler
+	routes    http.Handler
+	looking   atomic.Int64 // streams under way
+	searching sync.Mutex
+	made      int64         // when the page was, in milliseconds since 1970
+	host      string        // of the process
+	closed    chan struct{} // ends streams
+	once      sync.Once
 }
 
 // An Option configures a [Page].

@@ -58,12 +58,6 @@ type machineView struct {
 	At       time.Time `json:"at"` // the last sign of life
 }
 
-// worse orders machines: those with silent processes first, then those that lag or follow nothing.
-func (m *machineView) worse(o *machineView) int {
-	return cmp.Or(cmp.Compare(o.Silent, m.Silent), cmp.Compare(o.Lag, m.Lag), cmp.Compare(len(o.Others), len(m.Others)),
-		cmp.Compare(o.Findings, m.Findings), cmp.Compare(m.Host, o.Host), cmp.Compare(m.Build, o.Build))
-}
-
 // A sourceEditor is an editor of what processes follow, as [override.Editor] is.
 type sourceEditor interface {
 	Source() string
@@ -158,6 +152,9 @@ func machines(all []bridge.Process, hash, version string) []machineView {
 		}
 		list = append(list, m)
 	}
-	slices.SortFunc(list, func(a, b machineView) int { return a.worse(&b) })
+	slices.SortFunc(list, func(a, b machineView) int { // those with silent processes first, then those that lag or follow nothing
+		return cmp.Or(cmp.Compare(b.Silent, a.Silent), cmp.Compare(b.Lag, a.Lag), cmp.Compare(len(b.Others), len(a.Others)),
+			cmp.Compare(b.Findings, a.Findings), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Build, b.Build))
+	})
 	return list
 }

@@ -5,10 +5,15 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/operate"
+	"github.com/rategen/rategen/runtime/internal/callers"
+	"github.com/rategen/rategen/runtime/rule"
 )
 
 // refusedSpans are how long one may look back.
@@ -88,4 +93,133 @@ func (p *Page) refused(ctx context.Context, since time.Time) ([]byte, error) {
 		v.Keys = append(v.Keys, refusedKeyView{c.Rule, p.shownKey(c.Key), c.Refused, c.Spans[0].Start, c.Last().End})
 	}
 	return encode(v), nil
+}
+
+// sketchSpan is for how long a span counts. What is shown are the refusals of
+// the span that is under way and the one before.
+const sketchSpan = 5 * time.Minute
+
+// A sketch finds the keys that were refused most lately, in bounded memory.
+type sketch struct{ now atomic.Pointer[spans] }
+
+// Spans are the span that is under way, by its number, and the one before.
+type spans struct {
+	number          int64
+	current, before *callers.Sketch
+}
+
+func newSketch() *sketch {
+	s := new(sketch)
+	s.now.Store(&spans{current: callers.NewSketch(), before: callers.NewSketch()})
+	return s
+}
+
+// at returns the spans at a time, and begins another one if it has come.
+func (s *sketch) at(now time.Time) *spans {
+	number := now.UnixNano() / int64(sketchSpan)
+	was := s.now.Load()
+	if was.number == number {
+		return was
+	}
+	next := &spans{number, callers.NewSketch(), callers.NewSketch()}
+	if number == was.number+1 {
+		next.before = was.current
+	}
+	s.now.CompareAndSwap(was, next)
+	return s.now.Load()
+}
+
+// add counts a refusal of a rule's key at a time.
+func (s *sketch) add(rule string, key []byte, now time.Time) { s.at(now).current.Add(rule, key, -1, 1) }
+
+// top returns the n keys that were refused most.
+func (s *sketch) top(n int, now time.Time) []callers.Caller {
+	at := s.at(now)
+	sums := make(map[[2]string]callers.Caller)
+	for _, r := range append(at.before.All(), at.current.All()...) {
+		name := [2]string{r.Rule, r.Key}
+		sum := sums[name]
+		sums[name] = callers.Caller{Rule: r.Rule, Key: r.Key, Count: sum.Count + r.Count, Margin: sum.Margin + r.Margin}
+	}
+	all := make([]callers.Caller, 0, len(sums))
+	for _, sum := range sums {
+		all = append(all, sum)
+	}
+	slices.SortFunc(all, callers.Compare)
+	return all[:min(n, len(all))]
+}
+
+// A hotKeyView is a key that was refused often.
+type hotKeyView struct {
+	Rule   string `json:"rule"`
+	Key    string `json:"key"`
+	Count  uint64 `json:"count"`
+	Margin uint64 `json:"margin"` // by how much count may be too high
+}
+
+// A hotKeysView is the keys that are refused most.
+type hotKeysView struct {
+	Keys []hotKeyView `json:"keys"`
+	Span float64      `json:"span_ms"` // Count is of the last one or two of these
+}
+
+func (p *Page) refusedKeys(now time.Time) hotKeysView {
+	v := hotKeysView{Keys: []hotKeyView{}, Span: milliseconds(sketchSpan)}
+	if p.keys == nil {
+		return v
+	}
+	for _, k := range p.keys.top(maxRefused, now) {
+		v.Keys = append(v.Keys, hotKeyView{k.Rule, p.shownKey(keyText(k.Key)), k.Count, k.Margin})
+	}
+	return v
+}
+
+// keyText returns a key as JSON can hold it, and as an operator may type it.
+func keyText(key string) string {
+	if utf8.ValidString(key) {
+		return key
+	}
+	if parsed, err := rule.ParseKey(key); err == nil {
+		return parsed.Pattern()
+	}
+	return strings.ToValidUTF8(key, "\uFFFD")
+}
+
+// keysShown says how keys are shown.
+func (p *Page) keysShown() string {
+	if p.keys == nil {
+		return "off"
+	}
+	if p.plain {
+		return "plain"
+	}
+	return "masked"
+}
+
+// shownKey returns a key as the page shows it: masked, unless keys are shown as they are.
+func (p *Page) shownKey(key string) string {
+	if p.plain {
+		return key
+	}
+	return maskKey(key)
+}
+
+// maskKey returns a key with the first and the last character of each part, so
+// that somebody who knows a caller may recognise it.
+func maskKey(key string) string {
+	const hidden = "•••"
+	parts := strings.Split(key, ":")
+	for i, part := range parts {
+		runes := []rune(part)
+		n := len(runes)
+		if part == "" {
+			continue
+		}
+		if n < 5 || strings.Contains(part, "%") {
+			parts[i] = hidden
+		} else {
+			parts[i] = string(runes[0]) + hidden + string(runes[n-1])
+		}
+	}
+	return strings.Join(parts, ":")
 }

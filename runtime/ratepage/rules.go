@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rategen/rategen/internal/rulelist"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
@@ -169,4 +170,20 @@ func encode(v any) []byte {
 		panic("ratepage: " + err.Error())
 	}
 	return b
+}
+
+// serveListing serves the rules as they are declared, one a line.
+func (p *Page) serveListing(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/jsonl; charset=utf-8")
+	lines := json.NewEncoder(w)
+	for _, s := range p.rules() {
+		l := rulelist.New(s.Rule)
+		l.KeyParts = s.KeyParts
+		if byCall(s.Rule) {
+			l.Max = "by call"
+		}
+		if lines.Encode(l) != nil {
+			return // the viewer is gone
+		}
+	}
 }

@@ -108,10 +108,7 @@ type event struct {
 func (s *sampler) next(p *Page, now time.Time) event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Timers are late or early by a little.
-	if passed := now.Sub(s.taken); passed >= interval*9/10 || passed < 0 {
-		s.sample(p, now)
-	}
+	s.due(p, now)
 	return event{s.number, s.set.version, s.reload, s.frame}
 }
 
@@ -119,9 +116,7 @@ func (s *sampler) next(p *Page, now time.Time) event {
 func (s *sampler) state(p *Page, now time.Time, offered []string) event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if passed := now.Sub(s.taken); passed >= interval*9/10 || passed < 0 {
-		s.sample(p, now)
-	}
+	s.due(p, now)
 	v := stateView{
 		frame: frame{
 			Version: s.set.version, Enabled: s.set.enabled, Applied: p.changed.Load(),
@@ -139,10 +134,15 @@ func (s *sampler) state(p *Page, now time.Time, offered []string) event {
 func (s *sampler) rules(p *Page, now time.Time) (version int64, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.set.version == 0 || now.Sub(s.taken) >= interval*9/10 || now.Before(s.taken) {
+	s.due(p, now)
+	return s.set.version, s.set.encoded()
+}
+
+// due takes a sample if nobody has in this interval. Timers are late or early by a little. The caller holds mu.
+func (s *sampler) due(p *Page, now time.Time) {
+	if passed := now.Sub(s.taken); passed >= interval*9/10 || passed < 0 {
 		s.sample(p, now)
 	}
-	return s.set.version, s.set.encoded()
 }
 
 // sample takes a sample and makes the next frame. The caller holds mu.

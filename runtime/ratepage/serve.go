@@ -4,7 +4,9 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -127,6 +129,14 @@ type failure struct {
 
 func (f failure) Error() string { return f.text }
 
+func unknownRule(name string) error {
+	return failure{http.StatusNotFound, fmt.Sprintf("no rule has the name %.200q: see api/rules", name)}
+}
+
+func badRequest(format string, args ...any) error {
+	return failure{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
 // writeFailure answers with an error: one of the request, or that Redis is away.
 func writeFailure(w http.ResponseWriter, err error) {
 	var known failure
@@ -140,4 +150,35 @@ func writeFailure(w http.ResponseWriter, err error) {
 	default: // the store's, or the editor's
 		writeError(w, http.StatusServiceUnavailable, err.Error())
 	}
+}
+
+// WithHosts names the hosts, without ports, by which browsers know the page. A request for
+// another name is answered with 421, so that nobody can have a name of theirs stand for the
+// server's address and then read the page, or act (DNS rebinding). Addresses are always served:
+// nobody can have these stand for others. It panics if a host has a port or a scheme.
+func WithHosts(hosts ...string) Option {
+	for _, host := range hosts {
+		if host == "" || strings.ContainsAny(host, ":/ ") {
+			panic(fmt.Sprintf("ratepage: host %q: write a name without scheme and port, as in limits.example.com", host))
+		}
+	}
+	return func(p *Page) {
+		p.hosts = slices.Clone(hosts)
+	}
+}
+
+// serves reports whether a request is for a host of the page.
+func (p *Page) serves(r *http.Request) bool {
+	if p.hosts == nil {
+		return true
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(host, ".")
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return true
+	}
+	return slices.ContainsFunc(p.hosts, func(known string) bool { return strings.EqualFold(known, host) })
 }

@@ -58,16 +58,32 @@ async function look(params) {
   try {
     const found = await get("api/keys", params);
     if (asked !== params) return; // something else was asked meanwhile
-    const limits = el("div", {}, ...found.limits.map((l) => resultOf(l, params)));
+    const away = found.limits.filter((l) => l.error).slice(1); // the first one says why, for all
+    const limits = el("div", {}, ...found.limits.filter((l) => !away.includes(l)).map((l) => resultOf(l, params)));
     if (params.rule === "") {
+      if (away.length > 0) limits.append(el("p", { class: "bad result" }, `Nor is it known of ${count(away.length)} other rules.`));
       limits.append(el("p", { class: "quiet result" }, found.others ? `${count(found.others)} other rules have counted nothing for it.` : ""));
-      return result.replaceChildren(limits);
+      return result.replaceChildren(limits, ...alike(found, params.key));
     }
     if (same && result.children.length === 2) result.firstChild.replaceWith(limits);
     else result.replaceChildren(limits, actionsOf(params, found.limits.some((l) => l.shares_total > 0)));
   } catch (err) {
     if (asked === params) result.replaceChildren(el("p", { class: "bad" }, err.message));
   }
+}
+
+// alike shows what has a key in its name: rules, and keys that were refused lately or that an override is for.
+function alike({ rules = [], keys = [], more = 0, unread }, key) {
+  const link = (text, act) => el("button", { type: "button", class: "name", onclick: act }, text);
+  const open = (k) => (k.key.includes("•") ? el("code", {}, k.key) : link(k.key, () => ask(k.rule, k.key)));
+  const list = (title, all) => all.length > 0 && el("div", { class: "result" }, el("h3", {}, title), el("ol", { class: "refused" }, ...all));
+  return [
+    list(`Other keys with ${key}`, keys.map((k) => el("li", {}, open(k), el("span", { class: "count" }, k.refused ? `refused ${count(k.refused.refused)}` : ""),
+      el("span", { class: "place" }, breakable(k.rule), `: ${k.state}${k.overrides.length > 0 ? ", overridden" : ""}`)))),
+    list(`Rules with ${key}`, rules.map((r) => el("li", {}, link(r, () => ask(r))))),
+    el("p", { class: "quiet result" }, unread ? `Not all is known: ${unread}. ` : more ? `And ${count(more)} more keys. ` : "",
+      "Searched are keys that were refused in the last day, or that an override is for: ratectl find looks at all."),
+  ].filter(Boolean);
 }
 
 function resultOf(limit, { rule, key }) {
