@@ -81,7 +81,7 @@ func TestFailures(t *testing.T) {
 		{"reset -parts model.tokens a -yes", 2, "is 2, and not 1", nil},
 		{"reset login.user orders:rate_limit:login:user-1%packed -yes", 2, "it counts by another algorithm", nil},
 
-		{"override set login.user", 2, "what is to change? Say -max, -scale, -window, -mode or -enabled", nil},
+		{"override set login.user", 2, "what is to change? Say -max, -scale, -burst, -window, -mode or -enabled, or -weight of a -share", nil},
 		{"override set login.user -max -1", 2, `-max "-1": write a whole number`, nil},
 		{"override set login.user -mode on", 2, `-mode "on": write enforce, soft or shadow`, nil},
 		{"override set login.user -enabled maybe", 2, `-enabled "maybe": write true or false`, nil},

@@ -137,7 +137,7 @@ func (p *Page) lookInAll(ctx context.Context, v *keyView, all []namedRule, key *
 	if err == nil { // or all that is asked would wait in vain
 		p.search(ctx, v, text)
 	} else {
-		v.Unread = runtime.ClassOf(err).String()
+		v.Unread = "redis: " + runtime.ClassOf(err).String()
 	}
 }
 
@@ -160,7 +160,7 @@ func (p *Page) search(ctx context.Context, v *keyView, text string) {
 		}
 		found, err := core.Find(ctx, text, entries, math.MaxInt)
 		if err = cmp.Or(err, found.Unread); err != nil {
-			v.Unread = "refusals: " + runtime.ClassOf(err).String()
+			v.Unread = "redis: " + runtime.ClassOf(err).String()
 		}
 		for _, k := range found.Keys {
 			there := slices.ContainsFunc(v.Limits, func(l limitView) bool { return l.Rule == k.Rule && l.Key == k.Key }) ||
