@@ -7,7 +7,9 @@ import (
 	"go/token"
 	"go/types"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -93,5 +95,32 @@ func f() {
 	})
 	if err != nil || n < 1000 {
 		t.Errorf("%d files, %v", n, err)
+	}
+}
+
+// sleeps is how many waits by time.Sleep there are in files of tests that know no bubble. A busy
+// machine has failed tests by such waits: lower the number when one goes, and raise it for none.
+const sleeps = 95
+
+var (
+	sleep  = regexp.MustCompile(`\btime\.Sleep\(`)
+	bubble = regexp.MustCompile(`synctest|\bbubble\(|\beachCase\(`)
+)
+
+func TestSleeps(t *testing.T) {
+	t.Parallel()
+	n := 0
+	err := filepath.WalkDir("../../..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if !bubble.Match(text) {
+			n += len(sleep.FindAll(text, -1))
+		}
+		return err
+	})
+	if err != nil || n > sleeps {
+		t.Errorf("%d waits by time.Sleep outside of bubbles, more than %d: use testing/synctest, a store's clock, or wait for what happens; %v", n, sleeps, err)
 	}
 }

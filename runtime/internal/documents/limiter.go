@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"testing/synctest"
 	"time"
 
@@ -237,41 +236,4 @@ func (p *program) call(name string) *call {
 		p.Fatalf("no call is named %s", name)
 	}
 	return c
-}
-
-// A player reads the words of steps.
-type player struct{ *testing.T }
-
-func (p player) number(text string) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		p.Fatal(err)
-	}
-	return n
-}
-
-func (p player) numbers(words []string) (all []int64) {
-	for _, word := range words {
-		all = append(all, p.number(word))
-	}
-	return all
-}
-
-func (p player) duration(text string) time.Duration {
-	d, err := document.Duration(text)
-	if err != nil {
-		p.Fatal(err)
-	}
-	return d
-}
-
-// repeat does a step so often, and returns the answers that differ from the one before.
-func repeat(times int, do func(time int) string) string {
-	var answers []string
-	for i := range times {
-		if a := do(i); len(answers) == 0 || a != answers[len(answers)-1] {
-			answers = append(answers, a)
-		}
-	}
-	return strings.Join(answers, " | ")
 }
