@@ -3,7 +3,7 @@
 //
 // Usage:
 //
-//	go run ./shares [-write results/shares.md] [-round 1s] [-rounds 3]
+//	go run ./shares [-write FILE] [-round 1s] [-rounds 3]
 //
 // It starts a Redis. With -write the table replaces what stands between the lines "<!-- measured -->" and
 // "<!-- /measured -->" of a file.

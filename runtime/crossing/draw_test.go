@@ -51,7 +51,7 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 		return features{Books: true, Periods: true, Settling: true, Costs: true, OwnMax: true, Nexts: f.Nexts, Later: f.Later, Keys: f.Keys}
 	}
 	if !s.real && rapid.IntRange(0, 7).Draw(t, "divided only") == 7 {
-		return features{Divided: true, Tenants: true, Buckets: true, Costs: f.Costs, Settling: f.Settling, Keys: f.Keys}
+		return features{Divided: true, Tenants: true, Buckets: true, Costs: f.Costs, Settling: f.Settling, Keys: f.Keys, Blocks: f.Blocks}
 	}
 	f.Leases = f.Leases && s.leases && !f.Waits
 	f.Jumps = f.Jumps && s.jumps

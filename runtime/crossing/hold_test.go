@@ -71,7 +71,8 @@ func (o *oracle) blockedBefore(a *asked) bool {
 			continue
 		}
 		for _, u := range c.uses {
-			if b := o.program.Rules[u.Rule].Block; b > 0 && c.at+b >= a.start-o.lateness() {
+			others := u.Weight > 0 && !slices.ContainsFunc(a.uses, func(v use) bool { return v.Key == u.Key && v.Tenant == u.Tenant })
+			if b := o.program.Rules[u.Rule].Block; b > 0 && !others && c.at+b >= a.start-o.lateness() {
 				return true
 			}
 		}
@@ -102,7 +103,7 @@ func (o *oracle) blocks() {
 	}
 }
 
-// nobody wants no call to be admitted to a key that came after a block had begun in a time, and
+// nobody wants no call to be admitted to a key, or to the share of it that was blocked, that came after a block had begun in a time, and
 // was decided before it was over, unless the key is forgotten or released.
 func (o *oracle) nobody(promise string, key use, from, to, lasts time.Duration) {
 	for _, b := range o.asked {
@@ -110,7 +111,7 @@ func (o *oracle) nobody(promise string, key use, from, to, lasts time.Duration) 
 			continue
 		}
 		for i, u := range b.uses {
-			if u.Key != key.Key || !o.program.alike(u.Rule, key.Rule) || !o.asksStore(b, i) {
+			if u.Key != key.Key || key.Weight > 0 && u.Tenant != key.Tenant || !o.program.alike(u.Rule, key.Rule) || !o.asksStore(b, i) {
 				continue
 			}
 			r := o.program.Rules[u.Rule]

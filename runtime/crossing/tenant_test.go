@@ -20,7 +20,7 @@ func (s *scope) drawDivision(t *rapid.T, r *runtime.Rule) {
 	if !bucket || r.Wait > 0 || r.Lease > 0 || rapid.IntRange(0, 3).Draw(t, "divided") == 0 {
 		return
 	}
-	r.Block, r.Burst, r.Headroom = 0, rapid.Int64Range(4, 16).Draw(t, "divided burst"), -1
+	r.Burst, r.Headroom = rapid.Int64Range(4, 16).Draw(t, "divided burst"), -1
 	if rapid.Bool().Draw(t, "declared headroom") {
 		r.Headroom = rapid.Int64Range(1, spec.MostHeadroom(r.Burst, r.Max)).Draw(t, "headroom")
 	}

@@ -13,10 +13,8 @@ var shareMutations = []scriptMutation{
 	{"shares: the headroom is nobody's", algorithm.Shares, "if behind > 0 then", "if false then", byShares("divides")},
 	{"shares: one for one, however far behind", algorithm.Shares, "behind * math.max(1, 2 * tokens / heaviest)", "behind", byDivision},
 	{"shares: weights are one", algorithm.Shares, "weight * 1000000, nil", "1000000, nil", byShares("weights")},
-	{"shares: never decays", algorithm.Shares, "base + (at - start) / window, weight", "base, weight", byShares("decays")},
-	{"shares: refunds leave what was used", algorithm.Shares, "used = used - math.min(decayed, back)", "used = used", byShares("used-ends-at-0")},
-	{"shares: rounding is left", algorithm.Shares, "used > 2 and used or 0", "used", byDivision},
-	{"shares: charges of a former life come back", algorithm.Shares, "made >= start and used", "used", byDivision},
+	{"shares: never decays", algorithm.Shares, "base + (at - start) / window, weight", "base, weight", byDivision},
+	{"shares: refunds leave what was used", algorithm.Shares, "used = used - math.min(decayed, back)", "used = used", byDivision},
 	{"shares: another window goes on", algorithm.Shares, "if of ~= window or since + window <= clock then", "if since + window <= clock then", "^TestSharesOfAnotherWindow$"},
 	{"shares: a clock far behind", algorithm.Shares, "if since > clock + window then", "if false then", byShares("clock-steps-far-back")},
 	{"shares: who is behind is not told", algorithm.Shares, "level > most and 1 or nil", "level > most and nil", byDivision},
@@ -24,5 +22,4 @@ var shareMutations = []scriptMutation{
 	{"shares: a tenant too many", algorithm.Shares, ">= 100000", ">= 100002", "^TestManyTenants$"},
 	{"shares: what is nothing stays", algorithm.Shares, "top - 14", "top - 1000", "^TestManyTenants$"},
 	{"shares: no expiry", algorithm.Shares, "call('PEXPIRE', key, lifetime(expires))", "", "^TestManyTenants$"},
-	{"shares: callers of one tenant find the first score", algorithm.Shares, "heaviest = math.max(heaviest, used)", "", "^TestTimesOfTenants$"},
 }
