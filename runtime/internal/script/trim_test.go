@@ -230,11 +230,11 @@ func TestTrimInPieces(t *testing.T) {
 // wants what is stored of it to become little too.
 func TestPeakOfSmallCalls(t *testing.T) {
 	t.Parallel()
-	const calls = 260
-	eachLog(t, logRules(time.Second, 1_500), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
+	max, calls := effort.Choose[int64](1_500, 10_000), effort.Choose(260, 1700)
+	eachLog(t, logRules(time.Second, max), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
 		rule.Resolution = min(rule.Resolution, time.Millisecond)
-		for _, gap := range effort.Choose([]time.Duration{17 * time.Microsecond}, []time.Duration{6 * time.Millisecond, 17 * time.Microsecond, 0}) {
-			log.fill(rule, rule.Max-1)
+		for _, gap := range effort.Choose([]time.Duration{17 * time.Microsecond}, []time.Duration{time.Millisecond, 17 * time.Microsecond, 0}) {
+			log.fill(rule, max-1)
 			log.subject.Advance(rule.Window / 2)
 			log.fill(rule, 1)
 			log.subject.Advance(rule.Window / 2)
