@@ -12,12 +12,14 @@ import (
 // needless holds a refusal against what can have been in its way at most. A limit without room
 // explains it, or a block or hold of the key; nothing else does.
 //
-// It says nothing of a program whose clock was set, since what was counted before may count
-// for longer; after a fault that leaves it open what was charged; of a max that follows the
-// load, which changes at a moment that nobody is told; of a lease, whose units count while
-// nobody uses them; of a queue, where turns count and not calls.
+// It says nothing after the clock was set back, since what was counted before may count for longer, nor after any
+// step of it of a reservation, which is renewed by its process's clock and so perhaps in the next period; after a
+// fault that leaves it open what was charged; of a bucket whose max follows the load, which drains by what nobody is
+// told, or whose lease lowers its burst; of a queue, where turns count and not calls. Of a lease it takes most units
+// to be held: a process asks for three quarters of what it has lately used, and has three grants at most, one of
+// them on its way.
 func (o *oracle) needless(a *asked) {
-	if !errors.Is(a.err, runtime.ErrLimited) || len(o.jumps) > 0 || o.adapts(a) || o.obscured(a) {
+	if !errors.Is(a.err, runtime.ErrLimited) || o.setBack(a.end) || o.reserves(a) && len(during(o.jumps, 0, a.end)) > 0 || o.obscured(a) {
 		return
 	}
 	if a.d.Source != rule.SourceStore && a.d.Source != rule.SourceRecalled {
@@ -33,13 +35,33 @@ func (o *oracle) needless(a *asked) {
 	}
 	u, r := a.uses[i], o.program.Rules[a.uses[i].Rule]
 	all := o.terms(u, a.from(o.history), a.at)
-	if len(all) != 1 || o.program.roams(r) || r.Lease > 0 || r.Wait > 0 && r.Algorithm == runtime.LeakyBucket || u.Cost > capacity(r, all[0].max) || o.otherTerms(u, r, all[0], a.at) {
+	if o.adapts(a) && len(all) == 1 {
+		if t := a.reported[i]; t.yes && !drains(r) {
+			all[0].max = t.max
+		} else {
+			return
+		}
+	}
+	if len(all) != 1 || o.program.roams(r) || r.Lease > 0 && drains(r) || r.Wait > 0 && r.Algorithm == runtime.LeakyBucket || u.Cost > capacity(r, all[0].max) || o.otherTerms(u, r, all[0], a.at) {
 		return
 	}
 	used, kept := o.used(a, u, r, all[0]), o.kept(a, u, r, all[0])
+	if r.Lease > 0 {
+		used += used * 9 / 4
+	}
 	if used+float64(u.Cost) <= float64(capacity(r, all[0].max))-kept {
 		o.wrong("nobody is refused who has room", "#%d at %v: %v (%s) has %.6g of %d used, %.6g kept for others", a.number, a.at, u, ruleText(r), used, capacity(r, all[0].max), kept)
 	}
+}
+
+// drains reports whether a rule has a bucket.
+func drains(r *runtime.Rule) bool {
+	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
+}
+
+// setBack reports whether the store's clock was set back by a time.
+func (o *oracle) setBack(by time.Duration) bool {
+	return slices.ContainsFunc(during(o.jumps, 0, by), func(j *happening) bool { return j.by < 0 })
 }
 
 // obscured reports whether a fault may have left it open what was charged before a call.
@@ -50,7 +72,7 @@ func (o *oracle) obscured(a *asked) bool {
 // otherTerms reports whether anything may have been counted on a key by a window, or in a
 // bucket by a max, that is not the one of now: it counts longer, or drains otherwise.
 func (o *oracle) otherTerms(u use, rule *runtime.Rule, now terms, at time.Duration) bool {
-	bucket := rule.Algorithm == runtime.TokenBucket || rule.Algorithm == runtime.LeakyBucket
+	bucket := drains(rule)
 	for _, c := range o.asked {
 		for _, v := range c.uses {
 			if c.start > at || v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) {
@@ -71,13 +93,13 @@ func (o *oracle) otherTerms(u use, rule *runtime.Rule, now terms, at time.Durati
 
 // used returns how much of a limit may be used at most when a call is refused.
 func (o *oracle) used(a *asked, u use, r *runtime.Rule, now terms) (level float64) {
-	window := time.Duration(now.window) * time.Microsecond
+	window := time.Duration(now.window)*time.Microsecond + r.Lease
 	if r.Algorithm == runtime.SlidingCounter && r.Buckets == rule.AdaptiveBuckets() {
 		window += window/16 + time.Microsecond
 	} else if r.Algorithm == runtime.SlidingCounter {
 		window += window/7 + time.Microsecond
 	}
-	bucket := r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
+	bucket := drains(r)
 	last, floor := time.Duration(0), a.from(o.history)
 	carries := r.Debt == rule.DebtCarry && r.Algorithm == runtime.FixedWindow
 	if carries {

@@ -17,11 +17,17 @@ func (o *oracle) retry(a *asked) {
 		return
 	}
 	queue := false // in which TakeEach does not wait
+	permits := false
 	for _, u := range a.uses {
 		r := o.program.Rules[u.Rule]
-		if queue = queue || r.Wait > 0 && r.Algorithm == runtime.LeakyBucket; r.Lease > 0 || r.Algorithm == runtime.Concurrency || queue && a.each {
-			return
+		if queue = queue || r.Wait > 0 && r.Algorithm == runtime.LeakyBucket; r.Lease > 0 || queue && a.each {
+			return // a process takes units of a lease, and gives them back, when nobody calls
 		}
+		permits = permits || r.Algorithm == runtime.Concurrency
+	}
+	if permits { // when they come back depends on calls, and is told as a guess
+		o.lapseTold(a)
+		return
 	}
 	over := a.from(o.history) + a.d.RetryAfter - time.Microsecond + 1 // the clock shows microseconds
 	if queue {
@@ -50,7 +56,7 @@ func (o *oracle) retry(a *asked) {
 			continue
 		}
 		early := b.admitted() && b.at < over && !o.divides(a) // what others have used decays
-		late := errors.Is(b.err, runtime.ErrLimited) && b.d.Source != rule.SourceProcess && len(o.jumps) == 0 && b.came >= a.knows+a.d.RetryAfter
+		late := errors.Is(b.err, runtime.ErrLimited) && b.d.Source != rule.SourceProcess && !o.setBack(b.end) && b.came >= a.knows+a.d.RetryAfter
 		if !early && !late {
 			continue
 		}
@@ -61,6 +67,26 @@ func (o *oracle) retry(a *asked) {
 		if late && !taken {
 			o.wrong("a call alone is admitted after RetryAfter", "#%d was told %v at %v, and #%d is refused at %v", a.number, a.d.RetryAfter, a.at, b.number, b.at)
 		}
+	}
+}
+
+// lapseTold holds the RetryAfter of a call that only permits keep out against the time until all lapse.
+func (o *oracle) lapseTold(a *asked) {
+	bound := time.Duration(0)
+	for _, u := range a.uses {
+		if o.program.Rules[u.Rule].Algorithm != runtime.Concurrency || o.program.Rules[u.Rule].Block > 0 {
+			return
+		}
+		for _, c := range o.asked { // by the window in force when they were taken or renewed
+			for _, v := range c.uses {
+				for _, t := range o.terms(v, 0, a.at) {
+					bound = max(bound, time.Duration(t.window)*time.Microsecond)
+				}
+			}
+		}
+	}
+	if a.d.RetryAfter > bound && a.d.RetryAfter < endless && len(o.jumps)+len(o.holds) == 0 {
+		o.wrong("permits come back within a window", "#%d is told %v, the window is %v", a.number, a.d.RetryAfter, bound)
 	}
 }
 

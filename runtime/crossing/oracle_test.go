@@ -169,8 +169,7 @@ func (o *oracle) loosest(charges []charge, from, to time.Duration) (l struct {
 
 // capacity returns how much a rule admits at once.
 func capacity(r *runtime.Rule, most int64) int64 {
-	bucket := r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
-	if !bucket {
+	if !drains(r) {
 		return most
 	}
 	if r.Burst > 0 {

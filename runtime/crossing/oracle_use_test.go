@@ -2,6 +2,7 @@ package crossing
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -109,7 +110,8 @@ func (o *oracle) strange(charges []charge, u use, from, to time.Duration) (sum i
 // elsewhere reports whether the key of a rule, which names the width of layered buckets,
 // may have been another one meanwhile.
 func (o *oracle) elsewhere(r *runtime.Rule, u use, from, to time.Duration) bool {
-	return layered(r) && len(during(o.changes[1:], from, to)) > 0
+	all := o.terms(u, from, to)
+	return layered(r) && slices.ContainsFunc(all, func(t terms) bool { return t.window != all[0].window })
 }
 
 func layered(r *runtime.Rule) bool { return r.Buckets == rule.LayeredBuckets(4, 5) }
