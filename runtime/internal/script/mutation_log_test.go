@@ -42,6 +42,7 @@ var logMutations = []scriptMutation{
 	{"zset: no trim of a long log within a stretch", "zset", "(opens or live + cost > 64)", "opens", "^TestPeakOfSmallCalls$"},
 	{"zset: no trim of a peak by calls that come seldom", "zset", "(opens or live + cost > 64)", "live + cost > 64", "^TestSeldomCalls$"},
 	{"zset: each stretch of slack trims", "zset", "number < last - last % window", "opens", "^TestSeldomCalls$"},
+	{"zset: no trim where a stretch of a window begins", "zset", "number < last - last % window or ", "", "^TestSeldomCalls$"},
 	{"zset: no trim at one time", "zset", "(clock + live) % 17", "(clock + 1) % 17", "^TestPeakOfSmallCalls$"},
 	{"zset: no trim of one number of events", "zset", "(clock + live) % 17", "(64 + live) % 17", "^TestPeakOfSmallCalls$"},
 	{"zset: trims all at once", "zset", "if left > cost + 128 then", "if false then", "^TestTrimInPieces$"},

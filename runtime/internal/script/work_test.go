@@ -203,6 +203,17 @@ func TestSeldomCalls(t *testing.T) {
 	}
 	between(t, "events of 20 in the window", log.stored(rule), 20, 2*20+1)
 
+	// Of 50 in a window one in 13 sets the expiry, and a key of 128 events is still compact.
+	log.subject.Advance(2 * time.Hour)
+	rule.Window = 3 * time.Second
+	most := int64(0)
+	for range 400 {
+		log.subject.Advance(60 * time.Millisecond)
+		log.decide(take, rule, 1)
+		most = max(most, log.stored(rule))
+	}
+	between(t, "most events of 50 in the window", most, 50, 128)
+
 	log.subject.Advance(2 * time.Hour) // all leave
 	rule.Window = time.Hour
 	log.fill(rule, 899)
