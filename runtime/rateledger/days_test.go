@@ -1,6 +1,7 @@
 package rateledger
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -9,8 +10,20 @@ import (
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rediswire"
 	"github.com/rategen/rategen/runtime/rule"
 )
+
+// unclaimed is a Redis that gives each rule the keys that it claims, and nothing else.
+type unclaimed struct{ rediswire.Client }
+
+func (u unclaimed) Patient(time.Duration) rediswire.Server { return u }
+
+func (unclaimed) Do(_ context.Context, claims []rediswire.Command) {
+	for i := range claims {
+		claims[i].Value = claims[i].Args[4]
+	}
+}
 
 // TestDays holds the history of three months, in zones whose clocks change in them, against the sum of
 // the calls of each day and period. A key may rest for days, and Postgres be away.
@@ -26,7 +39,7 @@ func TestDays(t *testing.T) {
 			r := &rule.Rule{Name: zone + period.String(), Algorithm: rule.FixedWindow, Period: period, Zone: zone, Max: 1000, Ledger: rule.LedgerOn}
 			p := &plan.Plan{Key: plan.Key{Rule: r, Max: r.Max}, Declared: r, Numbers: plan.NumbersOf(r), Label: terms.Label{Name: r.Name, Start: r.Name + ":"}}
 			p.Complete(1)
-			l := &Ledger{sink: sink, accounts: &accounts.Accounts{Store: store}, now: func() time.Time { return time.UnixMicro(now) }}
+			l := &Ledger{sink: sink, accounts: &accounts.Accounts{Store: store, Client: unclaimed{}}, now: func() time.Time { return time.UnixMicro(now) }}
 			l.accounts.Add(p, "")
 			defer l.accounts.Open(time.Second)()
 			location, err := time.LoadLocation(zone)

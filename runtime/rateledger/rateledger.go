@@ -176,7 +176,7 @@ func (l *Ledger) scan(ctx context.Context) error {
 		l.accounts.Again(left, false)
 		lost = errors.Join(lost, err)
 		if err == nil {
-			wait(ctx, time.Since(read)) // so that others have their time, too
+			wait(ctx, time.Since(read)/4) // so that others have their time, too
 		}
 		return err
 	})

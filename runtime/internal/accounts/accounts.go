@@ -29,6 +29,8 @@ const (
 	most = 100_000
 	// batch is how many keys are read at a time.
 	batch = 128
+	// found is how many keys a scan hands on at a time: Postgres writes as many by a statement.
+	found = 1000
 	// usualEvery is how often [Accounts] are read.
 	usualEvery = 5 * time.Second
 )
@@ -220,14 +222,14 @@ func (as *Accounts) Names() (names []Name) {
 	return names
 }
 
-// Scan finds all keys of the rules, and calls found with some at a time, in order.
-func (as *Accounts) Scan(ctx context.Context, found func([]Key) error) error {
+// Scan finds all keys of the rules, and calls tell with some at a time, in order.
+func (as *Accounts) Scan(ctx context.Context, tell func([]Key) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var keys []Key
 	flush := func() {
 		slices.SortFunc(keys, compare)
-		if err := found(keys); err != nil {
+		if err := tell(keys); err != nil {
 			cancel(err)
 		}
 		keys = keys[:0]
@@ -237,7 +239,7 @@ func (as *Accounts) Scan(ctx context.Context, found func([]Key) error) error {
 		var tag server.Tag
 		tag.Add(a.Tag)
 		groups = append(groups, server.Group{Prefix: a.Start, Tag: tag, Found: func(f server.Found) {
-			if keys = append(keys, Key{f.Key, a}); len(keys) == batch && ctx.Err() == nil {
+			if keys = append(keys, Key{f.Key, a}); len(keys) == found && ctx.Err() == nil {
 				flush()
 			}
 		}})
