@@ -15,7 +15,7 @@ import (
 
 // TestPlannedFailover has sentinels make a replica the master while a budget is spent. The
 // old master takes charges until the client has heard of the new one, and these are lost. None
-// is where the old master was paused before. With -count and -v it measures both.
+// is where the old master was paused before, and shares stay as they were. With -count and -v it measures both.
 func TestPlannedFailover(t *testing.T) {
 	if !effort.Full() {
 		t.Skip("a full run fails over")
@@ -28,11 +28,24 @@ func TestPlannedFailover(t *testing.T) {
 			client := redis.NewFailoverClient(runtime.TuneRedis(&redis.FailoverOptions{MasterName: sentinel.MasterName, SentinelAddrs: sentinel.Addrs()}))
 			t.Cleanup(func() { _ = client.Close() })
 			limiter := runtime.New(runtime.NewRedisStore(client), quiet, closed)
+			shared := &runtime.Rule{Name: "shared", Algorithm: runtime.TokenBucket, Window: time.Hour, Max: 1000, Headroom: 250}
+			share := func(tenant string) error {
+				_, err := limiter.Take(t.Context(), shared.Limit(nil).WithShare(runtime.NewKey().AddString(tenant), 1).WithCost(50))
+				return err
+			}
+			for range 15 {
+				ok(t, share("loud"))
+			}
 			lost, during, away := failOver(t, sentinel, limiter, paused)
 			t.Logf("%d charges of %v are lost, and for %v no call was decided", lost, during, away)
 			if paused && lost > 0 || during > 10*time.Second {
 				t.Errorf("%d charges of %v are lost", lost, during)
 			}
+			// The new master knows who has used most, and what is kept from that one.
+			if err := share("loud"); !errors.Is(err, runtime.ErrLimited) {
+				t.Errorf("the heaviest share is not refused after the failover: %v", err)
+			}
+			ok(t, share("new"))
 		})
 	}
 }
