@@ -76,26 +76,29 @@ func TestShareNames(t *testing.T) {
 // TestTenantsAreListed wants operators to see who has used most of a limit by its weight, and who is blocked.
 func TestTenantsAreListed(t *testing.T) {
 	t.Parallel()
-	l := onRedis(redistest.Start(t).Client(t))
-	rule := &runtime.Rule{Name: "listed", Window: time.Hour, Max: 10, Algorithm: runtime.TokenBucket, Headroom: 2, Block: time.Minute}
-	for range 7 {
-		taken(t, l, shareOf(rule.Limit(nil), "a:b", 2))
+	for name, l := range map[string]*runtime.Limiter{"redis": onRedis(redistest.Start(t).Client(t)), "memory": inMemory()} {
+		t.Run(name, func(t *testing.T) {
+			rule := &runtime.Rule{Name: "listed", Window: time.Hour, Max: 10, Algorithm: runtime.TokenBucket, Headroom: 2, Block: time.Minute}
+			for range 7 {
+				taken(t, l, shareOf(rule.Limit(nil), "a:b", 2))
+			}
+			taken(t, l, shareOf(rule.Limit(nil).WithCost(2), "c", 1))
+			refused(t, l, shareOf(rule.Limit(nil), "a:b", 2))
+			refused(t, l, shareOf(rule.Limit(nil).WithCost(3), "d", 1))
+			tenants, total, err := bridge.LimiterOf(l).Tenants(t.Context(), rule.Limit(nil), 2)
+			ok(t, err)
+			equal(t, "tenants that have used something", total, 2)
+			var names []string
+			for i, tenant := range tenants {
+				names = append(names, tenant.Name)
+				if want := []float64{3.5, 2, 0}[i]; math.Abs(tenant.Used-want) > 0.01 {
+					t.Errorf("%s has used %v by weight, want %v", tenant.Name, tenant.Used, want)
+				}
+				if blocked := tenant.Rest > 50*time.Second && tenant.Rest <= time.Minute; blocked == (tenant.Name == "c") {
+					t.Errorf("%s is blocked for %v", tenant.Name, tenant.Rest)
+				}
+			}
+			equal(t, "tenants", fmt.Sprint(names), "[a%3Ab c d]")
+		})
 	}
-	taken(t, l, shareOf(rule.Limit(nil).WithCost(2), "c", 1))
-	refused(t, l, shareOf(rule.Limit(nil), "a:b", 2))
-	refused(t, l, shareOf(rule.Limit(nil).WithCost(3), "d", 1))
-	tenants, total, err := bridge.LimiterOf(l).Tenants(t.Context(), rule.Limit(nil), 2)
-	ok(t, err)
-	equal(t, "tenants that have used something", total, 2)
-	var names []string
-	for i, tenant := range tenants {
-		names = append(names, tenant.Name)
-		if want := []float64{3.5, 2, 0}[i]; math.Abs(tenant.Used-want) > 0.01 {
-			t.Errorf("%s has used %v by weight, want %v", tenant.Name, tenant.Used, want)
-		}
-		if blocked := tenant.Rest > 50*time.Second && tenant.Rest <= time.Minute; blocked == (tenant.Name == "c") {
-			t.Errorf("%s is blocked for %v", tenant.Name, tenant.Rest)
-		}
-	}
-	equal(t, "tenants", fmt.Sprint(names), "[a%3Ab c d]")
 }
