@@ -256,7 +256,7 @@ func story(t *testing.T, b *bench) {
 	b.run("fix-expiry", "other:", "-expiry", "48h", "-yes", "-m", "x").wants(t, 0, `KEYS.*`, "") // there is none to give
 	b.client.Persist(ctx, "other:1")
 	b.run("fix-expiry", "other:", "-expiry", "48h", "-yes", "-m", "x").wants(t, 2, "", `ratectl: -m is for the history.*`)
-	b.run("fix-expiry", "other:", "-expiry", "48h", "-yes").wants(t, 0, `KEYS.*`, `ratectl: this is in no history: .*\n`)
+	b.run("fix-expiry", "other:", "-expiry", "48h", "-yes").wants(t, 0, `KEYS.*`, `ratectl: the history does not have this: .*\n`)
 }
 
 // dump returns all keys and what they hold.

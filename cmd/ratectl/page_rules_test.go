@@ -65,7 +65,7 @@ func TestRulesOfLivePage(t *testing.T) {
 	b.run("doctor").wants(t, 0, `(?s).*\nprogram +warn +- +rule_changed log: .*override.*`, "")
 	rules[0].Window = time.Hour
 	b.run("rules").wants(t, 0, `(?s).*log .*a\.go: A\.B\n.*`, "")
-	b.run("reset", "log", "a:b", "-yes").wants(t, 0, `(?s).*`, "ratectl: this is in no history: .*")
+	b.run("reset", "log", "a:b", "-yes").wants(t, 0, `(?s).*`, "ratectl: the history does not have this: .*")
 	b.run("keys", "log", "-o", "json").wants(t, 3, "", `\{"error":"no key of rule log .*","exit_code":3\}\n`)
 
 	peer := rules[len(rules)-1].Limit(runtime.NewKey().AddString("a").AddString("b"))
@@ -78,7 +78,7 @@ func TestRulesOfLivePage(t *testing.T) {
 	b.run("inspect", "peer", "a:b").wants(t, 0, `.*\nstate +held, since the peer of these calls has asked for it: ratectl release ends that\n.*`, "")
 	b.run("release", "peer", "a:b", "-n").wants(t, 0, `a:b of rule peer would be released; nothing is changed; it was held back for another (59m\S+|1h)\n`, "")
 	b.run("release", "peer", "a:b").wants(t, 4, "", `ratectl: nothing is changed: there is no terminal to ask on; say -yes to send calls again .*\n`)
-	b.run("release", "peer", "a:b", "-yes").wants(t, 0, `a:b of rule peer is released; it was held back for another (59m\S+|1h)\n`, "ratectl: this is in no history: .*")
+	b.run("release", "peer", "a:b", "-yes").wants(t, 0, `a:b of rule peer is released; it was held back for another (59m\S+|1h)\n`, "ratectl: the history does not have this: .*")
 	b.run("inspect", "peer", "a:b", "-o", "json").wants(t, 0, `.*"state":"ok".*"remaining":2,.*`, "") // what was counted stays
 	b.run("release", "log", "a:b").wants(t, 2, "", `ratectl: rule log holds back no calls: .*\n`)
 

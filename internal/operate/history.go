@@ -157,6 +157,6 @@ func (c *Core) Note(ctx context.Context, r override.Record) error {
 	if r.Why != "" {
 		return Wrongf("-m is for the history, which is kept beside the overrides: name the hash with -overrides")
 	}
-	c.warnf("this is in no history: that is kept beside the overrides, see -overrides")
+	c.warnf("the history does not have this: it is kept beside the overrides, which -overrides names")
 	return nil
 }
