@@ -150,7 +150,8 @@ func New(store Store, opts ...Option) *Limiter {
 // build puts the engine together.
 func (l *Limiter) build() {
 	l.plans.CallAfterClose = func() { l.events.Log.Find(report.Closed, "", "") }
-	l.plans.NewPlan, l.plans.Factors.Make, l.plans.Factors.Changed = l.completePlan, l.newFactor, l.reportFactor
+	l.plans.Reached, l.plans.NewPlan = l.events.ShareListener(), l.beginPlan
+	l.plans.Factors.Make, l.plans.Factors.Changed = l.newFactor, l.reportFactor
 	e := &l.engine
 	e.Store = l.store.Store
 	if l.store.builtIn && l.store.memory != nil {
@@ -229,9 +230,8 @@ func (l *Limiter) heldPermits(most int) (all []bridge.KeyPermits) {
 	return all
 }
 
-// completePlan completes a new plan by what the limiter and its store know.
-func (l *Limiter) completePlan(p *plan.Plan) {
-	p.Reached = l.events.ShareListener()
+// beginPlan tells the store, the ledger and the findings of a new plan.
+func (l *Limiter) beginPlan(p *plan.Plan) {
 	l.redis.checkDurability(p.Rule)
 	r := p.Rule
 	if l.redis != nil && r.Ledger > 0 && p.Err == nil {

@@ -20,7 +20,9 @@ type Plans struct {
 	Fail rule.FailurePolicy
 	// Replicas is how many processes share the limits.
 	Replicas int64
-	// NewPlan is told of each new plan, and sets whom it tells of shares that are reached.
+	// Reached is told of shares that are reached, unless it is nil.
+	Reached func(terms.Reached)
+	// NewPlan is told of each new plan, which is complete, before any call has it.
 	NewPlan func(*Plan)
 	// CallAfterClose is told of each call after Close.
 	CallAfterClose func()
@@ -155,9 +157,8 @@ func (s *Plans) find(declared *rule.Rule, k Key) *Plan {
 	if k.Period != nil {
 		p.Numbers.Period = k.Period
 	}
-	p.Name, p.Start = k.Rule.Name, Start(s.Namespace, k.Rule)
-	s.NewPlan(p)
-	p.Complete(s.Replicas)
+	p.Name, p.Start, p.Reached = k.Rule.Name, Start(s.Namespace, k.Rule), s.Reached
+	s.NewPlan(p.Complete(s.Replicas))
 	if !s.Closed() {
 		s.table.Add(p)
 	}
