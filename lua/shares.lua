@@ -13,7 +13,7 @@
 -- So time does not change the order of tenants, and no score has to be renewed. (Cormode et al.,
 -- "Forward decay", ICDE 2009.) All tenants begin anew when a window has passed without a charge, or
 -- when the rule has another window: BASE then grows so much that earlier scores stand for nothing.
--- What is used is a whole number of millionths. Exponential and logarithm consist of basic
+-- The use of a tenant is a whole number of millionths. Exponential and logarithm consist of basic
 -- operations, which are rounded alike everywhere, so memory decides as the script does.
 --
 -- MORE   the headroom: how many the last tokens are.

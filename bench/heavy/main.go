@@ -14,11 +14,8 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/load"
@@ -42,16 +39,7 @@ func main() {
 	write := flag.String("write", "", "file to write the table into")
 	round := flag.Duration("round", 3*time.Second, "how long each line is measured")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	text, err := run(ctx, *round)
-	stop()
-	if err == nil {
-		err = page.Write(*write, text)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "heavy:", err)
-		os.Exit(1)
-	}
+	page.Main("heavy", *write, func(ctx context.Context) ([]byte, error) { return run(ctx, *round) })
 }
 
 func run(ctx context.Context, round time.Duration) ([]byte, error) {

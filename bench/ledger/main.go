@@ -16,11 +16,8 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -44,16 +41,7 @@ func main() {
 	round := flag.Duration("round", 5*time.Second, "how long each way is measured at a time")
 	rounds := flag.Int("rounds", 5, "how often each way is measured")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	text, err := run(ctx, *round, *rounds)
-	stop()
-	if err == nil {
-		err = page.Write(*write, text)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "ledger:", err)
-		os.Exit(1)
-	}
+	page.Main("ledger", *write, func(ctx context.Context) ([]byte, error) { return run(ctx, *round, *rounds) })
 }
 
 // A world is what the ways have in common.

@@ -16,14 +16,11 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -45,16 +42,7 @@ func main() {
 	round := flag.Duration("round", time.Second, "how long each way is measured at a time")
 	rounds := flag.Int("rounds", 3, "how often each way is measured")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	text, err := run(ctx, *round, *rounds)
-	stop()
-	if err == nil {
-		err = page.Write(*write, text)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "shares:", err)
-		os.Exit(1)
-	}
+	page.Main("shares", *write, func(ctx context.Context) ([]byte, error) { return run(ctx, *round, *rounds) })
 }
 
 // A measure is what came of a way in a round.
@@ -63,7 +51,7 @@ type measure struct {
 	cpu  float64 // of Redis, microseconds a decision
 }
 
-// What is compared: tenants of one key, as many keys, and redis_rate of one key.
+// The ways that are compared: tenants of one key, as many keys, and redis_rate with one key.
 const (
 	shared = iota
 	keyed

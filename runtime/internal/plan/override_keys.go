@@ -15,7 +15,7 @@ import (
 // maxKeys is how many keys, or shares, of a rule may have overrides.
 const maxKeys = 1_000_000
 
-// What patterns are of.
+// A pattern is of keys, or of shares: errors say which.
 const (
 	key   = "key"
 	share = "share"
