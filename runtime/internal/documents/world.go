@@ -19,7 +19,6 @@ import (
 	"github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
-	"github.com/rategen/rategen/runtime/rediswire"
 	"github.com/rategen/rategen/runtime/wrapper"
 )
 
@@ -76,7 +75,7 @@ func playProgram(t *testing.T, s *document.Scenario, variant []string, kind, spa
 		if words, is := s.Arg("memory"); is {
 			memory = p.duration(words[0])
 		}
-		p.store.store = wrapper.NewRedisStore(&wire{server, p.store}, runtime.WithTimeout(time.Second), runtime.WithRefusalMemory(memory))
+		p.store.store = wrapper.NewRedisStore(&redisclock.Client{Server: server, Trip: p.store.through}, runtime.WithTimeout(time.Second), runtime.WithRefusalMemory(memory))
 	}
 	defer func() {
 		for _, l := range p.limiters {
@@ -224,49 +223,4 @@ func (f *faulty) Hold(ctx context.Context, charges []terms.Charge) error {
 
 func (f *faulty) Reset(ctx context.Context, charges []terms.Charge) error {
 	return f.through(ctx, func() error { return f.Store.Reset(ctx, charges) })
-}
-
-// A wire is the client of a Redis by the clock of the bubble.
-type wire struct {
-	server *redisclock.Server
-	faults *faulty
-}
-
-func (w *wire) About() rediswire.About                 { return rediswire.About{Address: "wire", Punctual: true} }
-func (w *wire) Advice() (set, now string)              { return "", "" }
-func (w *wire) Patient(time.Duration) rediswire.Server { return w }
-
-// Execute implements [rediswire.Server].
-func (w *wire) Execute(ctx context.Context, scripts []*rediswire.Script) {
-	sent := make([]*redisclock.Sent, len(scripts))
-	for i, s := range scripts {
-		sent[i] = redisclock.NewSent(s)
-	}
-	err := error(rediswire.Reply("NOSCRIPT No matching script."))
-	if w.server.Known(sent) {
-		err = w.faults.through(ctx, func() error {
-			now := time.Now().UnixMicro() // which nobody knows outside
-			w.server.Outside(func() { w.server.Execute(now, sent) })
-			return nil
-		})
-	}
-	for i, s := range scripts {
-		s.Numbers, s.Err = nil, err
-		if err == nil {
-			s.Numbers, s.Err = sent[i].Numbers, sent[i].Err
-		}
-	}
-}
-
-// Do implements [rediswire.Server].
-func (w *wire) Do(ctx context.Context, commands []rediswire.Command) {
-	err := w.faults.through(ctx, func() error {
-		w.server.Outside(func() { w.server.Do(commands) })
-		return nil
-	})
-	for i := range commands {
-		if err != nil {
-			commands[i].Err = err
-		}
-	}
 }
