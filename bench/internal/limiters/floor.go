@@ -1,7 +1,14 @@
 package limiters
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/load"
@@ -32,4 +39,110 @@ func newPing(s Server, _ Limits) (load.Take, error) {
 	return func(ctx context.Context, _ string) load.Answer {
 		return answerOf(true, s.Client.Ping(ctx).Err())
 	}, nil
+}
+
+// leastOfMany is least for many calls at a time.
+const leastOfMany = `redis.call('TIME')
+redis.call('MGET', unpack(KEYS))
+for _, key in ipairs(KEYS) do
+  redis.call('SET', key, ARGV[1], 'PX', ARGV[2])
+end
+return 1`
+
+// mostTogether is how many calls a script decides at most, rategen's also.
+const mostTogether = 128
+
+// newSharedFloor has calls that come meanwhile wait for the trip that is under way, and share the next.
+func newSharedFloor(s Server, limits Limits) (load.Take, error) {
+	sha, err := s.Client.ScriptLoad(context.Background(), leastOfMany).Result()
+	if err != nil {
+		return nil, err
+	}
+	window := limits.Level.Window.Milliseconds()
+	var mu sync.Mutex
+	var sending bool
+	var keys []string
+	var callers []chan error
+	send := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for len(keys) > 0 {
+			n := min(len(keys), mostTogether)
+			sent, waiting := keys[:n], callers[:n]
+			keys, callers = keys[n:], callers[n:]
+			mu.Unlock()
+			err := s.Client.EvalSha(context.Background(), sha, sent, time.Now().UnixMicro(), window).Err()
+			for _, caller := range waiting {
+				caller <- err
+			}
+			mu.Lock()
+		}
+		sending = false
+	}
+	return func(_ context.Context, key string) load.Answer {
+		done := make(chan error, 1)
+		mu.Lock()
+		keys, callers = append(keys, "many:"+key), append(callers, done)
+		first := !sending
+		sending = true
+		mu.Unlock()
+		if first {
+			go send()
+		}
+		return answerOf(true, <-done)
+	}, nil
+}
+
+// newSockets sends a command with one key, which follows the third of its texts.
+func newSockets(s Server, command []string, prefix string) load.Take {
+	free := make(chan *bufio.ReadWriter, s.Connections)
+	for range s.Connections {
+		free <- nil
+	}
+	return func(_ context.Context, key string) load.Answer {
+		conn := <-free
+		defer func() { free <- conn }()
+		if conn == nil {
+			to, err := net.Dial("tcp", s.Addr)
+			if err != nil {
+				return load.Failed
+			}
+			conn = bufio.NewReadWriter(bufio.NewReader(to), bufio.NewWriter(to))
+		}
+		fmt.Fprintf(conn, "*%d\r\n", len(command)+1)
+		for i, text := range command {
+			writeText(conn.Writer, text)
+			if i == 2 {
+				writeText(conn.Writer, prefix+key)
+			}
+		}
+		return answerOf(true, readNumbers(conn))
+	}
+}
+
+func writeText(w *bufio.Writer, text string) {
+	_, _ = w.WriteString("$" + strconv.Itoa(len(text)) + "\r\n")
+	_, _ = w.WriteString(text)
+	_, _ = w.WriteString("\r\n")
+}
+
+// readNumbers reads an answer that is a list of numbers.
+func readNumbers(conn *bufio.ReadWriter) error {
+	if err := conn.Flush(); err != nil {
+		return err
+	}
+	head, err := conn.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(head), "*"))
+	if err != nil {
+		return fmt.Errorf("the answer %q", head)
+	}
+	for range n {
+		if _, err := conn.ReadSlice('\n'); err != nil && err != io.EOF {
+			return err
+		}
+	}
+	return nil
 }

@@ -24,28 +24,95 @@ func (w way) byHand() string {
 }
 
 // ByHand returns what sends the scripts that rategen's limiters send for one call, as a user of
-// go-redis would: so the difference to the limiter is what its batches cost or save.
+// go-redis would: so the difference to the limiter is what its batches cost or save. One of the
+// scripts is also sent by rueidis, and by a socket without any client.
 func ByHand() []Shared {
 	var all []Shared
 	for _, w := range ways {
-		all = append(all, Shared{Name: w.byHand(), Note: "answers not judged", Floor: true, New: w.newByHand})
+		all = append(all, Shared{Name: w.byHand(), Note: notJudged, Floor: true, New: w.newByHand})
+		if w.rule.Algorithm == runtime.FixedWindow {
+			all = append(all,
+				Shared{Name: w.byHand() + " over rueidis", Note: notJudged, Floor: true, New: w.newOverRueidis},
+				Shared{Name: w.byHand() + " over a socket", Note: notJudged, Floor: true, New: w.newOverSocket})
+		}
 	}
 	return all
 }
 
+const notJudged = "answers not judged"
+
 func (w way) newByHand(s Server, limits Limits) (load.Take, error) {
+	sent, err := w.scripts(s, limits)
+	if err != nil {
+		return nil, err
+	}
+	take := ownScript{s.Client, w.name + ":", sent.take[1].(string), sent.take[4:]}
+	if w.rule.Algorithm != runtime.Concurrency {
+		return func(ctx context.Context, key string) load.Answer {
+			return answerOf(true, take.send(ctx, key, take.args).Err())
+		}, nil
+	}
+	at := slices.Index(sent.settle, any(fmt.Sprint(sent.charged)))
+	if at < 4 {
+		return nil, fmt.Errorf("%s gives back by %q, which does not have the time %d", w.name, sent.settle, sent.charged)
+	}
+	settle := ownScript{s.Client, w.name + ":", sent.settle[1].(string), sent.settle[4:]}
+	return func(ctx context.Context, key string) load.Answer {
+		reply, err := take.send(ctx, key, take.args).Int64Slice()
+		if err != nil {
+			return load.Failed
+		}
+		args := slices.Clone(settle.args)
+		args[at-4] = chargedAt(reply)
+		return answerOf(true, settle.send(ctx, key, args).Err())
+	}, nil
+}
+
+// newOverRueidis sends the script by a client that has concurrent commands share trips.
+func (w way) newOverRueidis(s Server, limits Limits) (load.Take, error) {
+	sent, err := w.scripts(s, limits)
+	if err != nil {
+		return nil, err
+	}
+	sha, args := sent.take[1].(string), texts(sent.take[4:])
+	return func(ctx context.Context, key string) load.Answer {
+		command := s.Rueidis.B().Evalsha().Sha1(sha).Numkeys(1).Key(w.name + ":" + key).Arg(args...).Build()
+		return answerOf(true, s.Rueidis.Do(ctx, command).Error())
+	}, nil
+}
+
+// newOverSocket sends the script by connections that callers share, a trip each, and does nothing else.
+func (w way) newOverSocket(s Server, limits Limits) (load.Take, error) {
+	sent, err := w.scripts(s, limits)
+	if err != nil {
+		return nil, err
+	}
+	return newSockets(s, texts(append([]any{"evalsha", sent.take[1], "1"}, sent.take[4:]...)), w.name+":"), nil
+}
+
+// texts returns arguments of a command.
+func texts(args []any) []string {
+	all := make([]string, len(args))
+	for i, arg := range args {
+		all[i] = arg.(string)
+	}
+	return all
+}
+
+// scripts returns what a limiter has sent to have a call decided, and given back.
+func (w way) scripts(s Server, limits Limits) (*lastScripts, error) {
 	ctx := context.Background()
-	var sent lastScripts
+	sent := new(lastScripts)
 	client := redis.NewClient(&redis.Options{Network: s.Client.Options().Network, Addr: s.Client.Options().Addr})
 	defer client.Close()
-	client.AddHook(&sent)
+	client.AddHook(sent)
 	limiter := quiet(runtime.NewRedisStore(client, runtime.WithTimeout(s.Timeout)))
 	defer limiter.Close()
 	w.rule.Prefix = w.name + ":"
 	rule := w.ruleFor(limits)
 	// The first call also finds out what the server can do.
 	for range 2 {
-		sent = lastScripts{}
+		*sent = lastScripts{}
 		decision, err := limiter.Take(ctx, rule.Limit(runtime.NewKey().AddString("key")))
 		if err != nil {
 			return nil, fmt.Errorf("%s failed after sending %q: %w", w.name, sent.take, err)
@@ -59,26 +126,7 @@ func (w way) newByHand(s Server, limits Limits) (load.Take, error) {
 	if len(sent.take) < 4 {
 		return nil, fmt.Errorf("%s sends no script for a call, but %q", w.name, sent.take)
 	}
-	take := ownScript{s.Client, w.rule.Prefix, sent.take[1].(string), sent.take[4:]}
-	if rule.Algorithm != runtime.Concurrency {
-		return func(ctx context.Context, key string) load.Answer {
-			return answerOf(true, take.send(ctx, key, take.args).Err())
-		}, nil
-	}
-	at := slices.Index(sent.settle, any(fmt.Sprint(sent.charged)))
-	if at < 4 {
-		return nil, fmt.Errorf("%s gives back by %q, which does not have the time %d", w.name, sent.settle, sent.charged)
-	}
-	settle := ownScript{s.Client, w.rule.Prefix, sent.settle[1].(string), sent.settle[4:]}
-	return func(ctx context.Context, key string) load.Answer {
-		reply, err := take.send(ctx, key, take.args).Int64Slice()
-		if err != nil {
-			return load.Failed
-		}
-		args := slices.Clone(settle.args)
-		args[at-4] = chargedAt(reply)
-		return answerOf(true, settle.send(ctx, key, args).Err())
-	}, nil
+	return sent, nil
 }
 
 // chargedAt returns the time that a call counts as, by the reply that lua/take.lua documents.

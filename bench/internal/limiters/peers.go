@@ -22,6 +22,7 @@ const (
 	Base        = "redis_rate"
 	Floor       = "PING"
 	ScriptFloor = "EVALSHA of TIME, GET and SET"
+	SharedFloor = "EVALSHA of TIME, MGET and SETs for up to 128 calls"
 	OverRueidis = "fixed window over rueidis"
 )
 
@@ -36,6 +37,7 @@ func Peers() []Shared {
 		{Name: "sethvargo/go-redisstore", Note: "token bucket", New: newSethvargo},
 		{Name: "plain ZSET script", Note: "sliding log", New: newPlain},
 		{Name: ScriptFloor, Note: "no limit", Floor: true, New: newScriptFloor},
+		{Name: SharedFloor, Note: "no limit", Floor: true, New: newSharedFloor},
 		{Name: Floor, Note: "no limit", Floor: true, New: newPing},
 	}
 }

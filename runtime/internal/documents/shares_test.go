@@ -114,7 +114,7 @@ func (s *sharing) ask(t *testing.T, limiter *runtime.Limiter, process int64) {
 			}
 		}
 		s.mu.Unlock()
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
