@@ -42,8 +42,8 @@
 -- Processes that wait take turns. The part of a process is max divided by all that wait. A process
 -- that has no more than its part takes what there is room for. For more than its part it waits until
 -- it has waited longest; a process whose call needs more than a part goes before all others. A process
--- that takes its part keeps its place. After its turn a process gets a new place if more of its calls
--- wait. So each process gets at least half of an even share, and no cost waits for ever. A process that
+-- that takes its part keeps its place if more of its calls wait. After its turn it gets a new place if
+-- they do. So each process gets at least half of an even share, and no cost waits for ever. A process that
 -- has not asked for 0.2 s has stopped or left, and has no place. A call that may not wait is admitted
 -- if there is room. A refused call is told when to ask again: soon if the next permit is for its
 -- process, and the later the longer permits are held.
@@ -187,7 +187,7 @@ if oldest and oldest <= clock then
   call('ZREMRANGEBYRANK', key, line + 3, line + lapsed + 2)
 end
 if gone then
-  if mine and cost <= max - live - before then
+  if mine and (param > 0 or cost <= max - live - before) then
     call('ZREM', key, mine) -- first: the next place may have the same name
     mine, line = nil, line - 1
   end

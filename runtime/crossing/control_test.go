@@ -81,6 +81,10 @@ var defects = []defect{
 		"w.time, w.count = v.bound, min", "w.time, w.count = v.time, min", "TestMemory", "20000", "a period refuses nobody|a refusal by a period|nobody is refused who has room"},
 	{"a fixed window ends before it is over", "internal/memstate/window.go",
 		"clock < w.time+c.Window {\n\t\tv.time", "clock < w.time+c.Window-c.Window/8 {\n\t\tv.time", "TestMemory", "20000", "a fixed window holds no more"},
+	{"a process none of whose calls waits any more keeps its place in line", "internal/memstate/permit_line.go",
+		"(c.Param > 0 || c.Cost <= c.Max-(v.end-v.count)-v.before)", "(c.Cost <= c.Max-(v.end-v.count)-v.before)", "TestMemory", "20000", "processes take turns|no permits stand unused"},
+	{"calls of a process pass others for as long as any of them waits", "internal/ledger/line.go",
+		"if n.passEnd <= now {", "if n.passEnd <= now || true {", "TestMemory", "20000", "processes take turns"},
 }
 
 var control = flag.Bool("control", false, "put defects back, and want each to be found")

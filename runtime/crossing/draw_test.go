@@ -34,6 +34,7 @@ type features struct {
 	Registers, Nobodies, Dear, Tenants                                         bool
 	Books                                                                      bool    // only Periods, and debts
 	Divided                                                                    bool    // only Tenants
+	Turns                                                                      bool    // only Permits of some processes, and Waits
 	Kinds                                                                      []fault // which Faults
 }
 
@@ -52,6 +53,9 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 	}
 	if !s.real && rapid.IntRange(0, 7).Draw(t, "divided only") == 7 {
 		return features{Divided: true, Tenants: true, Buckets: true, Costs: f.Costs, Settling: f.Settling, Keys: f.Keys, Blocks: f.Blocks}
+	}
+	if !s.real && rapid.IntRange(0, 7).Draw(t, "turns only") == 7 {
+		return features{Turns: true, Costs: f.Costs, Leaving: f.Leaving && f.Coming, Later: f.Later}
 	}
 	f.Leases = f.Leases && s.leases && !f.Waits
 	f.Jumps = f.Jumps && s.jumps
@@ -74,7 +78,11 @@ func (s *scope) draw(t *rapid.T) *program {
 	p.Roams = !s.real && f.Periods && (f.Books || rapid.Bool().Draw(t, "seldom")) && rapid.Bool().Draw(t, "roams")
 	p.Days = f.Books && rapid.Bool().Draw(t, "days")
 	p.Closes = !f.Books && rapid.IntRange(0, 7).Draw(t, "closes") == 7
-	for i := range rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "rules") {
+	rules := []int{1, 1, 2, 3}
+	if f.Turns {
+		p.Turns, p.Lasts, p.Closes, rules = true, drawLasting(t), false, rules[:1]
+	}
+	for i := range rapid.SampledFrom(rules).Draw(t, "rules") {
 		r := s.drawRule(t, f)
 		if f.Adaptive && rapid.Bool().Draw(t, "adapts") {
 			r.Adaptive = p.load
@@ -107,7 +115,7 @@ func (s *scope) draw(t *rapid.T) *program {
 			p.Begins = s.drawBegin(t, r)
 		}
 	}
-	if rapid.IntRange(0, 5).Draw(t, "cap") == 5 {
+	if !f.Turns && rapid.IntRange(0, 5).Draw(t, "cap") == 5 {
 		p.Cap = s.drawCap(t)
 	}
 	p.Steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step { return s.drawStep(t, p, f) }), 3, s.steps).Draw(t, "steps")
@@ -137,6 +145,8 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 		algorithms = []runtime.Algorithm{runtime.FixedWindow}
 	} else if f.Divided {
 		algorithms = []runtime.Algorithm{runtime.TokenBucket, runtime.LeakyBucket}
+	} else if f.Turns {
+		algorithms = []runtime.Algorithm{runtime.Concurrency}
 	}
 	r := &runtime.Rule{
 		Window:    s.window * time.Duration(rapid.SampledFrom([]int{2, 2, 1, 6}).Draw(t, "window")) / 2,
@@ -168,6 +178,10 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 		if rapid.IntRange(0, 2).Draw(t, "bursts") == 0 {
 			r.Burst = rapid.Int64Range(1, 2*r.Max).Draw(t, "burst")
 		}
+	}
+	if f.Turns {
+		r.Window, r.Wait = time.Hour, time.Hour
+		return r
 	}
 	if f.Waits && rapid.IntRange(0, 2).Draw(t, "wait") > 0 {
 		r.Wait = time.Duration(rapid.IntRange(1, 8).Draw(t, "wait for")) * s.window / 2
@@ -240,6 +254,9 @@ func (s *scope) drawBegin(t *rapid.T, r *runtime.Rule) time.Time {
 
 // drawStep draws what happens next.
 func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
+	if f.Turns {
+		return s.drawTurns(t, p, f)
+	}
 	st := step{Gap: s.drawGap(t, p), Process: rapid.IntRange(0, p.Processes-1).Draw(t, "process")}
 	kinds := []string{"call", "call", "call", "call", "call", "call"}
 	for kind, may := range map[string]bool{"reset": f.Resets, "change": f.Overrides, "jump": f.Jumps, "trouble": f.Faults, "hold": slices.ContainsFunc(p.Rules, holds), "scale": f.Adaptive, "register": f.Registers, "forget": f.Faults && slices.Contains(s.faults, flushed)} {

@@ -31,6 +31,7 @@ type history struct {
 	changes []*happening // of overrides, the first is that of none
 	faults  []*happening
 	jumps   []*happening // steps of the store's clock
+	busy    []*happening // when the machine was too busy to answer, see pulse
 	crowds  []crowded    // that shared no trips
 	holds   []*happening
 	scales  []float64     // factors of limits that adapt

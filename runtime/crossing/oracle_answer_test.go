@@ -62,13 +62,8 @@ func (o *oracle) troubled(a *asked) bool {
 	return o.quiet(a) || o.stalled(a)
 }
 
-// stalled reports whether the machine was so busy during a call that this may have had no
-// answer in time: one that was answered meanwhile, and did not wait, took half as long.
-func (o *oracle) stalled(a *asked) bool {
-	return !o.exact && slices.ContainsFunc(o.asked, func(b *asked) bool {
-		return b.start <= a.end && b.end >= a.start && b.d.Source == rule.SourceStore && !o.waits(b) && b.end-b.start > patience/2
-	})
-}
+// stalled reports whether the machine was so busy during a call that this may have had no answer in time.
+func (o *oracle) stalled(a *asked) bool { return len(during(o.busy, a.start, a.end)) > 0 }
 
 // quiet reports whether a call comes before its process knows that a fault is over: the first one
 // that reaches the store may find connections that the fault has broken, and then nobody asks until

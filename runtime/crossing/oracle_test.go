@@ -46,7 +46,7 @@ func judge(h, twin *history) []string {
 		o.period(a)
 		o.needless(a)
 		o.idle(a)
-		o.line(a)
+		o.processTurns(a)
 	}
 	o.caps()
 	o.blocks()
@@ -61,6 +61,7 @@ func judge(h, twin *history) []string {
 
 	o.meters()
 	o.judgeCrowds()
+	o.idlePermits()
 	if twin != nil {
 		o.compare(twin)
 	}

@@ -9,7 +9,7 @@
 //   - The oracle says what is wrong with it: oracle_*_test.go.
 //   - What few rules have is drawn and judged in one file: cap_test.go, hold_test.go,
 //     load_test.go, metering_test.go, edit_test.go, nobody_test.go,
-//     register_test.go, surge_test.go and tenant_test.go.
+//     register_test.go, surge_test.go, tenant_test.go and turns_test.go.
 package crossing
 
 import (
@@ -31,6 +31,8 @@ type program struct {
 	Replicas  int           // that the limiters believe to be
 	Roams     bool          // callers bring zones and anchors of their own
 	Days      bool          // it goes on for days, or months
+	Turns     bool          // calls of some processes wait for the same permits, and do nothing else
+	Lasts     time.Duration // that is how long these last at most
 	Closes    bool          // the first limiter is closed while calls run
 	Begins    time.Time     // at least
 	Trip      trip          // to a server that is far away

@@ -70,6 +70,10 @@ func run(p *program, s *scope, w world) *history {
 	r := &running{world: w, history: h, program: p, edited: edited{}}
 	r.overrides.Store(&runtime.Overrides{})
 	p.load.set(1)
+	if real, is := w.(*redisWorld); is {
+		beats := real.pulse()
+		defer func() { h.busy = beats.stop() }()
+	}
 	for i := range p.Processes {
 		r.processes = append(r.processes, r.start(i))
 	}

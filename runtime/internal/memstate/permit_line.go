@@ -86,11 +86,11 @@ func isBefore(a, b []int64) bool {
 	return a[placeProcess] < b[placeProcess]
 }
 
-// advance drops the place of a process that was admitted at its turn, and gives it another one if
-// more of its calls wait, as others do.
+// advance drops the place of a process that was admitted at its turn, or of which no other call waits, and
+// gives it another one if more of its calls wait, as others do.
 func (p *permits) advance(clock int64, c *terms.Charge, v *view) {
 	mine := p.place(c)
-	if mine >= 0 && c.Cost <= c.Max-(v.end-v.count)-v.before {
+	if mine >= 0 && (c.Param > 0 || c.Cost <= c.Max-(v.end-v.count)-v.before) {
 		p.list = slices.Delete(p.list, mine, mine+placeSize)
 		mine = -1
 	}

@@ -129,6 +129,7 @@ var permitMutations = []scriptMutation{
 	{"permits: reset from a shorter window", "permits", "math.max(stop, newest) - clock", "stop - clock", byModel("permits")},
 	{"permits: nobody stands in line", "permits", "if waiting and param ~= 0 then", "if false then", byModel("permits")},
 	{"permits: no place for who waits behind", "permits", "if param < 0 and others > 0 then", "if false then", byModel("permits")},
+	{"permits: a place for nobody", "permits", "if mine and (param > 0 or cost <= max - live - before) then", "if mine and cost <= max - live - before then", byModel("permits")},
 	{"permits: no part", "permits", "part - held", "0 - held", byModel("permits")},
 	{"permits: a place for ever", "permits", "elseif math.abs(clock - last_asked) <= 200000 then", "elseif true then", byModel("permits")},
 	{"permits: who asks for more than a part may be passed", "permits", "if wanted > math.max(1, part) then", "if false then", byModel("permits")},
