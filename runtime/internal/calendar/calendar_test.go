@@ -7,7 +7,6 @@ import (
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/seed"
-	"github.com/rategen/rategen/internal/testkit/zones"
 )
 
 // TestPeriods holds every boundary of periods in all zones, to the microsecond, against
@@ -15,23 +14,23 @@ import (
 func TestPeriods(t *testing.T) {
 	t.Parallel()
 	from, to := effort.Choose(2011, 1990), effort.Choose(2012, 2100)
-	if len(zones.Names) < 60 {
-		t.Fatalf("%d zones", len(zones.Names))
+	if len(zones) < 60 {
+		t.Fatalf("%d zones", len(zones))
 	}
-	for i := 0; i < len(zones.Names); i += effort.Choose(3, 1) {
-		zone := zones.Names[i]
+	for i := 0; i < len(zones); i += effort.Choose(3, 1) {
+		zone := zones[i]
 		t.Run(zone, func(t *testing.T) {
 			t.Parallel()
-			table, err := zones.Read(zone, from, to)
+			table, err := readTable(zone, from, to)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, s := range zones.All {
+			for _, s := range allSeries {
 				p, err := Load(s.Unit, zone, s.Anchor)
 				if err != nil {
 					t.Fatal(err)
 				}
-				compare(t, p, table.Begins(s))
+				compare(t, p, table.begins(s))
 			}
 		})
 	}

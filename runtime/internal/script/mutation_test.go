@@ -22,15 +22,30 @@ type scriptMutation struct {
 	in       string // the algorithm whose script it is in; empty: all
 	old, new string
 	test     string // as for -run
+	timed    bool   // it is none where time stands still while a script runs
 }
 
-// The tests that find faults, each for one way of counting.
-func byModel(rule string) string { return "^TestModel$/^" + rule + "$" }
-func bySuite(rule, test string) string {
-	return "^TestRedisStoreWithInjectedClock$/^" + rule + "$/^" + test + "$"
+// mutations reads the faults from their document.
+func mutations(t *testing.T) (all []scriptMutation) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/mutations.txt")
+	ok(t, err)
+	for line := range strings.Lines(string(text)) {
+		if line == "\n" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		field := strings.Split(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "⏎", "\n"), " | ")
+		if len(field) != 5 {
+			t.Fatalf("no mutation is %q", line)
+		}
+		m := scriptMutation{name: field[0], in: strings.TrimPrefix(field[1], "all"), old: field[2], new: field[3]}
+		m.test, m.timed = strings.CutSuffix(field[4], " where time goes on")
+		m.test = strings.NewReplacer("model/", "TestModel$/^", "documents/", "TestRedisStoreWithInjectedClock$/^", "/", "$/^").Replace(m.test)
+		m.test = "^" + m.test + "$"
+		all = append(all, m)
+	}
+	return all
 }
-
-const byExpiry = "^TestExpiry$"
 
 // sample is how many mutations a run tries that is not full.
 var sample = effort.ChooseMore(2, 6)
@@ -47,10 +62,10 @@ func TestMutations(t *testing.T) {
 	}
 	frozen := redistest.Start(t).FrozenTime()
 	t.Parallel()
-	mutations := slices.Concat(takeMutations, logMutations, counterMutations, windowMutations, blockMutations, permitMutations, reservedMutations, pastMutations, ledgerMutations, shareMutations)
+	mutations := mutations(t)
 	texts := map[string]string{} // by algorithm
-	for i, m := range append(mutations, clockMutations...) {
-		harmless := frozen && i >= len(mutations)
+	for i, m := range mutations {
+		harmless := frozen && m.timed
 		if texts[m.in] == "" {
 			texts[m.in] = scriptsOf(m.in)
 		}
@@ -60,7 +75,7 @@ func TestMutations(t *testing.T) {
 			if !strings.Contains(text, m.old) {
 				t.Fatalf("the script of %q does not hold %q", m.in, m.old)
 			}
-			if every := (len(mutations) + len(clockMutations)) / effort.Few(sample); !effort.Full() && i%every != 1 {
+			if every := len(mutations) / effort.Few(sample); !effort.Full() && i%every != 1 {
 				return
 			}
 			out, err := runMutated(t, m)

@@ -1,6 +1,4 @@
-// Package zones computes when days, weeks, months and years begin in time zones, for tests. It
-// looks at what local clocks show, by package time, and uses nothing that decides limits.
-package zones
+package calendar
 
 import (
 	"sort"
@@ -10,9 +8,9 @@ import (
 	"github.com/rategen/rategen/internal/spec"
 )
 
-// Names are zones of every kind: without changes, with changes at midnight, of half and quarter
+// zones are zones of every kind: without changes, with changes at midnight, of half and quarter
 // hours, with dates that they have left out, and that changed their rules.
-var Names = []string{
+var zones = []string{
 	"UTC", "Africa/Cairo", "Africa/Casablanca", "Africa/El_Aaiun", "Africa/Johannesburg", "Africa/Lagos", "Africa/Nairobi",
 	"Africa/Juba", "Africa/Windhoek", "America/Anchorage", "America/Araguaina", "America/Argentina/San_Luis", "America/Asuncion",
 	"America/Bogota", "America/Campo_Grande", "America/Caracas", "America/Chicago", "America/Denver", "America/Godthab",
@@ -27,15 +25,15 @@ var Names = []string{
 	"Pacific/Kiritimati", "Pacific/Kwajalein", "Pacific/Norfolk", "Pacific/Tongatapu",
 }
 
-// A Series is one division of time into periods.
-type Series struct {
+// A series is one division of time into periods.
+type series struct {
 	Unit   spec.Unit
 	Anchor int
 }
 
-// All are the divisions that tests try: every weekday, and dates that short months and
+// allSeries are the divisions that tests try: every weekday, and dates that short months and
 // common years do not have.
-var All = func() (all []Series) {
+var allSeries = func() (all []series) {
 	for _, of := range []struct {
 		unit    spec.Unit
 		anchors []int
@@ -44,14 +42,14 @@ var All = func() (all []Series) {
 		{spec.Month, []int{1, 15, 28, 29, 30, 31}}, {spec.Year, []int{101, 229, 331, 1029, 1230, 1231}},
 	} {
 		for _, anchor := range of.anchors {
-			all = append(all, Series{of.unit, anchor})
+			all = append(all, series{of.unit, anchor})
 		}
 	}
 	return all
 }()
 
 // starts reports whether a period begins with a date.
-func (s Series) starts(date time.Time) bool {
+func (s series) starts(date time.Time) bool {
 	last := date.AddDate(0, 0, 1).Month() != date.Month()
 	on := func(day int) bool { return date.Day() == day || last && date.Day() < day }
 	switch s.Unit {
@@ -65,16 +63,15 @@ func (s Series) starts(date time.Time) bool {
 	return true
 }
 
-// A Table has the first instant of every date of a zone, in microseconds since 1970.
-type Table struct {
-	Zone     string
+// A table has the first instant of every date of a zone, in microseconds since 1970.
+type table struct {
 	from, to int           // years
 	first    map[int]int64 // by days since 1970
 }
 
-// Read makes the table of a zone for some years, by looking at all quarters of an hour:
+// readTable makes the table of a zone for some years, by looking at all quarters of an hour:
 // nothing of the zone's changes is used.
-func Read(zone string, from, to int) (*Table, error) {
+func readTable(zone string, from, to int) (*table, error) {
 	location, err := time.LoadLocation(zone)
 	if err != nil {
 		return nil, err
@@ -86,7 +83,7 @@ func Read(zone string, from, to int) (*Table, error) {
 	const step = int64(15 * time.Minute / time.Microsecond)
 	at := time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 	end := time.Date(to+1, 2, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
-	t, last := &Table{Zone: zone, from: from, to: to, first: map[int]int64{}}, dateAt(at)
+	t, last := &table{from: from, to: to, first: map[int]int64{}}, dateAt(at)
 	for ; at < end; at += step {
 		date := dateAt(at)
 		if date <= last {
@@ -102,8 +99,8 @@ func Read(zone string, from, to int) (*Table, error) {
 	return t, nil
 }
 
-// Begins returns the begins of a division's periods, oldest first and each once.
-func (t *Table) Begins(s Series) (all []int64) {
+// begins returns the begins of a division's periods, oldest first and each once.
+func (t *table) begins(s series) (all []int64) {
 	for date := spec.Days(t.from, 1, 2); date < spec.Days(t.to+1, 1, 1); date++ {
 		begin := t.first[date]
 		if s.starts(time.Unix(int64(date)*24*60*60, 0).UTC()) && (len(all) == 0 || all[len(all)-1] < begin) {
