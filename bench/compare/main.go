@@ -1,6 +1,5 @@
 // Compare measures rategen beside other limiters, on the same calls. It prints the
-// decisions per second, the latency of calls, and the cost of a decision for Redis
-// and for this program.
+// decisions per second, the time of a call and the size of keys.
 //
 // It starts a redis-server of its own, or the server that RATEGEN_REDIS_SERVER
 // names. All limiters run in several rounds, in changing order, and every number is
@@ -10,26 +9,19 @@
 //
 // Usage:
 //
-//	go run ./compare [-quick] [-runs n] [-only regexp] [-cases regexp] [-callers n,n] [-rounds n] [-away duration] [-cores n] [-write directory]
+//	go run ./compare [-quick] [-only regexp] [-cases regexp] [-callers n,n] [-rounds n] [-cores n] [-write directory]
 //
 // It takes about five minutes. With -cores n this program and redis-server share n
 // cores; by default they use the whole machine. With -write the numbers go into
 // compare.md and callers.md in bench/results of a checkout. With -quick there is one
 // short round: it shows that everything works, and its numbers mean little.
 //
-// With -runs n all is measured n times, one run after the other. The tables are those
-// of the last run. Each target has the median of all runs, the least and the most. The
-// median is what counts.
-//
 // With -only and -cases a part is measured, in seconds: the limiters whose names match
 // one regular expression, beside those that all are compared with, in the cases whose
-// headings match the other. Targets that need more say that they were not measured.
-// With -callers the curve alone is measured, with these numbers of callers. With -away the
-// answers of Redis come later by so much, through a proxy in this process.
-// For example:
+// headings match the other. With -callers the curve alone is measured, with these numbers
+// of callers. For example:
 //
 //	go run ./compare -callers 2,3,4 -only 'token-bucket'
-//	go run ./compare -runs 5 -only 'packed|zset' -cases 'over Redis, (1 caller|256 callers), 1,000 keys admitted|size'
 package main
 
 import (
@@ -39,11 +31,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -52,9 +45,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/page"
 	"github.com/rategen/rategen/bench/internal/report"
 	"github.com/rategen/rategen/bench/internal/server"
-	"github.com/rategen/rategen/bench/internal/trial"
 	"github.com/rategen/rategen/internal/progress"
-	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -69,7 +60,8 @@ func main() {
 	}
 	if o.cores > 0 {
 		if err := pin(o.cores); err != nil {
-			fmt.Fprintf(os.Stderr, "compare: only this program keeps to %d cores, redis-server does not: %v\n", o.cores, err)
+			fmt.Fprintln(os.Stderr, "compare:", err)
+			os.Exit(1)
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -82,31 +74,19 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	var (
-		runs   []*contest.Result
-		faults []string
-	)
-	for i := range o.runs {
-		result, err := measure(ctx, o.plan)
-		if err != nil {
-			return err
-		}
-		runs = append(runs, result)
-		for _, fault := range result.Faults() {
-			if o.runs > 1 {
-				fault = fmt.Sprintf("run %d: %s", i+1, fault)
-			}
-			faults = append(faults, fault)
-		}
+	result, err := measure(ctx, o.plan)
+	if err != nil {
+		return err
 	}
-	report.Write(os.Stdout, report.Text, runs)
-	if len(faults) > 0 {
+	report.Write(os.Stdout, result)
+	report.Curve(os.Stdout, result.Curve)
+	if faults := result.Faults(); len(faults) > 0 {
 		return errors.New("rategen did not do what it had to:\n" + strings.Join(faults, "\n"))
 	}
 	if o.checkout == "" {
 		return nil
 	}
-	return publish(o.checkout, runs)
+	return publish(o.checkout, result)
 }
 
 // measure starts a redis-server and has everything measured.
@@ -118,67 +98,68 @@ func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
 		return nil, err
 	}
 	defer redisServer.Stop()
-	if plan.Away == 0 {
-		return measureOver(ctx, line, plan, redisServer, redisServer.Addr)
-	}
-	var result *contest.Result
-	err = errors.New("no proxy could be started") // unless one is
-	trial.Run(func(t *trial.Trial) {
-		proxy := faultproxy.Start(t, redisServer.Addr)
-		proxy.Delay(plan.Away)
-		result, err = measureOver(ctx, line, plan, redisServer, proxy.Addr)
-	})
-	return result, err
-}
-
-// measureOver has everything measured over a server that clients reach by an address.
-func measureOver(ctx context.Context, line *progress.Line, plan contest.Plan, redisServer *server.Server, addr string) (*contest.Result, error) {
-	begin := time.Now()
-	look := server.NewClient(redisServer.Addr) // its own, so that it never waits
-	defer look.Close()
-	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: addr, PoolSize: plan.Connections}))
+	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: redisServer.Addr, PoolSize: plan.Connections}))
 	defer client.Close()
-	other, err := limiters.NewRueidis(addr)
+	other, err := limiters.NewRueidis(redisServer.Addr)
 	if err != nil {
 		return nil, err
 	}
 	defer other.Close()
-	over := limiters.Server{Client: client, Rueidis: other, Addr: addr, Connections: plan.Connections, Timeout: plan.Timeout}
+	over := limiters.Server{Client: client, Rueidis: other, Addr: redisServer.Addr, Connections: plan.Connections, Timeout: plan.Timeout}
 
 	var result contest.Result
-	if result.Facts, err = plan.Facts(ctx, look); err != nil {
+	if result.Facts, err = plan.Facts(ctx, client); err != nil {
 		return nil, err
 	}
-	if result.Shared, err = plan.Shared(ctx, line, look, over); err != nil {
+	if result.Shared, err = plan.Shared(ctx, line, over); err != nil {
 		return nil, err
 	}
-	if result.Curve, err = plan.Curve(ctx, line, look, over); err != nil {
+	if result.Curve, err = plan.Curve(ctx, line, over); err != nil {
 		return nil, err
 	}
 	line.Show("sizes of keys")
-	if result.Sizes, err = plan.Sizes(ctx, look, over); err != nil {
+	if result.Sizes, err = plan.Sizes(ctx, over); err != nil {
 		return nil, err
 	}
 	if result.Local, err = plan.Local(ctx, line, over); err != nil {
 		return nil, err
 	}
-	result.Took, result.Busy = time.Since(begin), contest.Busy()
+	result.Busy = contest.Busy()
 	return &result, nil
 }
 
 // publish writes what was found into bench/results.
-func publish(checkout string, runs []*contest.Result) error {
-	last := runs[len(runs)-1]
-	var curve bytes.Buffer
-	report.Callers(&curve, last)
+func publish(checkout string, result *contest.Result) error {
+	var curve, measured bytes.Buffer
+	report.Callers(&curve, result)
 	if err := os.WriteFile(filepath.Join(checkout, "bench", "results", "callers.md"), curve.Bytes(), 0o644); err != nil {
 		return err
 	}
-	if len(last.Shared) == 0 {
+	if len(result.Shared) == 0 {
 		return nil // the curve alone was measured
 	}
-	var measured bytes.Buffer
-	report.Summary(&measured, last)
-	report.Write(&measured, report.Markdown, runs)
+	report.Write(&measured, result)
 	return page.Insert(filepath.Join(checkout, "bench", "results", "compare.md"), measured.Bytes())
+}
+
+// pinned is set for a program that runs on the cores it was asked to.
+const pinned = "RATEGEN_BENCH_PINNED"
+
+// pin has this program, and the redis-server that it will start, run on the first n cores of the
+// machine together, by starting itself anew.
+func pin(n int) error {
+	goruntime.GOMAXPROCS(n)
+	if os.Getenv(pinned) != "" {
+		return nil
+	}
+	taskset, err := exec.LookPath("taskset")
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	args := append([]string{taskset, "-c", fmt.Sprintf("0-%d", n-1), self}, os.Args[1:]...)
+	return syscall.Exec(taskset, args, append(os.Environ(), pinned+"=yes"))
 }

@@ -16,7 +16,6 @@ import (
 // options are what the command line asks for.
 type options struct {
 	plan     contest.Plan
-	runs     int
 	cores    int
 	checkout string // to write into, or empty
 }
@@ -29,8 +28,6 @@ func parse(args []string, w io.Writer) (options, error) {
 	flags := flag.NewFlagSet(os.Args[0], flag.ContinueOnError)
 	flags.SetOutput(w)
 	quick := flags.Bool("quick", false, "one short round")
-	away := flags.Duration("away", 0, "how much later the answers of Redis come")
-	flags.IntVar(&o.runs, "runs", 1, "how often to measure all of it; the targets are the medians of all runs")
 	flags.IntVar(&o.cores, "cores", 0, "cores for this program and redis-server together, 0 for all")
 	flags.StringVar(&o.checkout, "write", "", "checkout to write the numbers into")
 	flags.Func("only", "limiters to measure, a regular expression for their names; those that they are compared with are measured as well", set(&part.Only))
@@ -62,18 +59,9 @@ func parse(args []string, w io.Writer) (options, error) {
 	if *rounds > 0 {
 		o.plan.RoundsCurve = *rounds
 	}
-	o.plan.Part, o.plan.Away = part, *away
+	o.plan.Part = part
 	if flags.NArg() > 0 {
 		return options{}, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
-	if o.runs < 1 {
-		return options{}, fmt.Errorf("-runs %d: at least one run is needed", o.runs)
-	}
-	if *away < 0 {
-		return options{}, fmt.Errorf("-away %v: it cannot be negative", *away)
-	}
-	if o.checkout != "" && *away != 0 {
-		return options{}, errors.New("-write needs the numbers of a Redis that is near: leave out -away")
 	}
 	if o.checkout != "" && !part.Whole() && !part.Curve() {
 		return options{}, errors.New("-write needs all numbers, or those of the curve: leave out -only, and -cases but for -cases '^curve '")

@@ -7,12 +7,10 @@
 //
 //	go run ./faults [-short] [-together n] [-lasts duration] [-run regexp] [-write results/faults.md]
 //
-// Clients have their default options; a full round has everything happen a second
-// time to clients with those of runtime.TuneRedis, and the last column is about
-// them. With -short only the faults of a short round happen, and once, which takes
-// about a minute, or with -together 2, two at a time, half of it. With -write the
-// tables replace what stands between the lines "<!-- measured -->" and
-// "<!-- /measured -->" of a file.
+// Clients have their default options; those of a Redis far away have what runtime.TuneRedis
+// sets. With -short only the faults of a short round happen, which takes about a minute, or
+// with -together 2, two at a time, half of it. With -write the tables replace what stands
+// between the lines "<!-- measured -->" and "<!-- /measured -->" of a file.
 //
 // The exit status is 1 if a call was not answered, if more was admitted than
 // the formula above the table allows, or if limits were not enforced again.
@@ -25,7 +23,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"sync"
 	"time"
 
@@ -60,12 +57,11 @@ func main() {
 	}
 }
 
-// A row is a fault and what was seen of it by clients with default options
-// and, unless the round is short, by tuned ones.
+// A row is a fault and what was seen of it.
 type row struct {
-	fault       faults.Fault
-	seen, tuned []faults.Seen
-	failed      bool
+	fault  faults.Fault
+	seen   []faults.Seen
+	failed bool
 }
 
 func run(short bool, pattern, file string, lasts time.Duration, together int) (bool, error) {
@@ -85,21 +81,11 @@ func run(short bool, pattern, file string, lasts time.Duration, together int) (b
 	if !trial.Run(func(t *trial.Trial) { product = faults.Product(t) }) {
 		return false, errors.New("no server starts")
 	}
-	var crowds []faults.Crowd
 	ok := true
-	if wanted.MatchString("crowd") {
-		line.Show("crowds")
-		ok = trial.Run(func(t *trial.Trial) { crowds = faults.Crowds(t, short) })
-	}
 	var distances []faults.Distance
 	if wanted.MatchString("distance") {
 		line.Show("distances")
-		ok = trial.Run(func(t *trial.Trial) { distances = faults.Distances(t, short) }) && ok
-	}
-	var stalls []faults.Stall
-	if wanted.MatchString("stall") {
-		line.Show("stalls")
-		ok = trial.Run(func(t *trial.Trial) { stalls = faults.Stalls(t, short) }) && ok
+		ok = trial.Run(func(t *trial.Trial) { distances = faults.Distances(t, short) })
 	}
 	var wait sync.WaitGroup
 	free := make(chan struct{}, together)
@@ -107,11 +93,7 @@ func run(short bool, pattern, file string, lasts time.Duration, together int) (b
 		free <- struct{}{}
 		line.Steps(i, len(rows), string(r.fault.Where)+": "+r.fault.Name)
 		wait.Go(func() {
-			r.failed = !trial.Run(func(t *trial.Trial) {
-				r.seen = faults.Run(t, r.fault, lasts, false)
-			}) || !short && !trial.Run(func(t *trial.Trial) {
-				r.tuned = faults.Run(t, r.fault, lasts, true)
-			})
+			r.failed = !trial.Run(func(t *trial.Trial) { r.seen = faults.Run(t, r.fault, lasts, false) })
 			<-free
 		})
 	}
@@ -119,7 +101,7 @@ func run(short bool, pattern, file string, lasts time.Duration, together int) (b
 	line.Clear()
 	for _, r := range rows {
 		ok = ok && !r.failed
-		for _, s := range slices.Concat(r.seen, r.tuned) {
+		for _, s := range r.seen {
 			if complaint := s.Complaint(); complaint != "" {
 				fmt.Fprintf(os.Stderr, "faults: %s: %s: %v: %s\n", r.fault.Where, r.fault.Name, s.Policy, complaint)
 				ok = false
@@ -127,6 +109,6 @@ func run(short bool, pattern, file string, lasts time.Duration, together int) (b
 		}
 	}
 	var out bytes.Buffer
-	write(&out, product, rows, crowds, distances, stalls, lasts)
+	write(&out, product, rows, distances, lasts)
 	return ok, page.Write(file, out.Bytes())
 }

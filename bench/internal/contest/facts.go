@@ -10,11 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/bench/internal/limiters"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
-// Facts returns what there is to know about the machine, and what was asked.
+// Facts returns what there is to know about the machine, and what was left out.
 func (p Plan) Facts(ctx context.Context, client *redis.Client) ([]string, error) {
 	info, err := client.Info(ctx, "server").Result()
 	if err != nil {
@@ -24,13 +23,6 @@ func (p Plan) Facts(ctx context.Context, client *redis.Client) ([]string, error)
 	facts := []string{
 		fmt.Sprintf("Machine: %d cores for this program and redis-server together, GOMAXPROCS=%d, %s, load average before %s", runtime.NumCPU(), runtime.GOMAXPROCS(0), model(string(cpus)), Busy()),
 		fmt.Sprintf("Versions: %s %s/%s, %s, %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, redistest.Product(info), versions()),
-		fmt.Sprintf("Over Redis: by TCP on this machine, at most %d connections each; rounds in changing order, %d of them, or %d if all calls are refused; in each %v unmeasured and %v measured, or %v where refusals are remembered; medians of the rounds",
-			p.Connections, p.Rounds, p.RoundsFull, p.Warm, p.Measure, p.Recall),
-		fmt.Sprintf("In memory: %d rounds of %v; the time of a decision is that of all callers together", p.RoundsLocal, p.MeasureLocal),
-		fmt.Sprintf("Limits of calls that have room: max=%d window=%v, on the hot key max=%d (with a lease in window=%v), in memory max=%d window=%v; logs, and counters of buckets: max=%d window=%v, or window=%v for the most keys in memory. Of those that have none: max=%d window=%v",
-			limiters.Room.Level.Max, limiters.Room.Level.Window, limiters.HotRoom.Level.Max, limiters.LeaseWindow, limiters.LocalRoom.Level.Max, limiters.LocalRoom.Level.Window,
-			limiters.Room.Log.Max, limiters.Room.Log.Window, limiters.ManyRoom.Log.Window, limiters.NoRoom.Level.Max, limiters.NoRoom.Level.Window),
-		fmt.Sprintf("× is compared with %s over Redis, and with %s in memory; CPU, scripts, commands and allocs are for a decision, and the commands that scripts call count as well", limiters.Base, limiters.LocalBase),
 	}
 	if !p.Part.Whole() {
 		facts = append(facts, p.Part.String())

@@ -44,7 +44,7 @@ func (p Plan) localCase(ctx context.Context, c Case, all []limiters.Local) (Tabl
 			return Table{}, fmt.Errorf("%s: %w", l.Name, err)
 		}
 		defer stop()
-		table.Rows = append(table.Rows, Row{Name: l.Name, Note: l.Note, Own: l.Own})
+		table.Rows = append(table.Rows, Row{Name: l.Name, Own: l.Own})
 		takes, refuses = append(takes, take), append(refuses, l.OnlyRefuses)
 		if c.Kind != Full {
 			ask(ctx, callers.Keys, take) // so that no map grows later

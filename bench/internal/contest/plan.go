@@ -41,8 +41,6 @@ type Plan struct {
 	Fill time.Duration
 	// Connections is how many each client has at most.
 	Connections int
-	// Away is how much later the answers of Redis come.
-	Away time.Duration
 	// Timeout is how long a decision of rategen's may wait for Redis.
 	Timeout time.Duration
 }

@@ -2,9 +2,8 @@ package contest
 
 import (
 	"fmt"
-	"slices"
-	"time"
 
+	"github.com/rategen/rategen/bench/internal/limiters"
 	"github.com/rategen/rategen/bench/internal/load"
 )
 
@@ -12,25 +11,17 @@ import (
 type Metric uint8
 
 const (
-	Rate      Metric = iota // decisions a second
-	P50                     // seconds for a call that half of all do not exceed
-	P99                     // and 99 of 100
-	ServerCPU               // seconds of Redis's processor time a decision
-	ClientCPU               // and of this program's
-	Scripts                 // executed a decision
-	Commands                // executed a decision, scripts and what they call included
-	Allocs                  // a decision
-	Asked                   // decisions of Redis a key a second
-	PerOp                   // seconds a decision, all callers together
+	Rate  Metric = iota // decisions a second
+	P50                 // seconds for a call that half of all do not exceed
+	PerOp               // seconds a decision, all callers together
 	metrics
 )
 
 // A Row is what was found about one limiter in one case.
 type Row struct {
-	Name, Note string
-	Own        bool
-	Floor      bool   // is no limiter, but a bare command to Redis
-	ByHand     string // see limiters.Shared
+	Name   string
+	Own    bool
+	ByHand string // see limiters.Shared
 	// Fault says why the numbers do not count; it is empty if they do.
 	Fault string
 	// GaveUp is the share of calls that had no decision.
@@ -49,23 +40,20 @@ func (r *Row) Value(m Metric) float64 {
 	return Median(r.rounds[m])
 }
 
-// Beside returns how a metric compares with that of another row of the table: the
-// median of the rounds, each compared with itself, and the quarters beside it. It
-// returns zeros if one of them was not measured or does not count.
-func (r *Row) Beside(other *Row, m Metric) (median, low, high float64) {
-	if r.Fault != "" || other.Fault != "" || len(r.rounds[m]) == 0 || len(r.rounds[m]) != len(other.rounds[m]) {
-		return 0, 0, 0
+// Beside returns the median of the rates of the rounds, each as a multiple of that of another row
+// of the table in the same round, or 0 if one of them was not measured or does not count.
+func (r *Row) Beside(other *Row) float64 {
+	if other == nil || r.Fault != "" || other.Fault != "" || len(r.rounds[Rate]) != len(other.rounds[Rate]) {
+		return 0
 	}
-	ratios := make([]float64, len(r.rounds[m]))
-	for i, value := range r.rounds[m] {
-		ratios[i] = value / other.rounds[m][i]
+	ratios := make([]float64, len(r.rounds[Rate]))
+	for i, value := range r.rounds[Rate] {
+		ratios[i] = value / other.rounds[Rate][i]
 	}
-	slices.Sort(ratios)
-	return Median(ratios), ratios[(len(ratios)-1)/4], ratios[len(ratios)-1-(len(ratios)-1)/4]
+	return Median(ratios)
 }
 
-// Set adds the value of a metric in one more round.
-func (r *Row) Set(m Metric, value float64) { r.rounds[m] = append(r.rounds[m], value) }
+func (r *Row) set(m Metric, value float64) { r.rounds[m] = append(r.rounds[m], value) }
 
 // add takes note of a turn.
 func (r *Row) add(c Case, sample *load.Sample) {
@@ -78,22 +66,9 @@ func (r *Row) add(c Case, sample *load.Sample) {
 		return
 	}
 	seconds := sample.Elapsed.Seconds()
-	r.Set(Rate, n/seconds)
-	r.Set(PerOp, seconds/n)
-	r.Set(P50, sample.Latency.Quantile(0.50).Seconds())
-	r.Set(P99, sample.Latency.Quantile(0.99).Seconds())
-	r.Set(ClientCPU, sample.CPU.Seconds()/n)
-	r.Set(Allocs, float64(sample.Allocs)/n)
-	r.Set(Asked, float64(sample.Answers[load.Admitted]+sample.Answers[load.Refused])/float64(c.Keys)/seconds)
-}
-
-// addServer takes note of what Redis did in that turn.
-func (r *Row) addServer(sample *load.Sample, used usage) {
-	if n := float64(sample.Decisions()); n > 0 {
-		r.Set(ServerCPU, used.cpu.Seconds()/n)
-		r.Set(Scripts, float64(used.scripts)/n)
-		r.Set(Commands, float64(used.commands)/n)
-	}
+	r.set(Rate, n/seconds)
+	r.set(PerOp, seconds/n)
+	r.set(P50, sample.Latency.Quantile(0.50).Seconds())
 }
 
 // judge finds out if the limiter did what the case claims.
@@ -123,21 +98,27 @@ func (t *Table) Row(name string) *Row {
 	return nil
 }
 
+// Base returns the row of the limiter that all others of the case are compared with, or nil.
+func (t *Table) Base() *Row {
+	if row := t.Row(limiters.Base); row != nil {
+		return row
+	}
+	return t.Row(limiters.LocalBase)
+}
+
 // A Size is how much memory of Redis a limiter's key takes.
 type Size struct {
-	Name, Note string
-	Own        bool
-	Bytes      []int64 // for each of Fillings
+	Name  string
+	Bytes []int64 // for each of Fillings
 }
 
 // Result is all that was found.
 type Result struct {
-	Facts  []string // about the machine, and what was asked
+	Facts  []string // about the machine
 	Shared []Table
 	Curve  []Table
 	Sizes  []Size
 	Local  []Table
-	Took   time.Duration
 	Busy   string // the load average afterwards
 }
 
@@ -155,14 +136,4 @@ func (r *Result) Faults() (all []string) {
 		}
 	}
 	return all
-}
-
-// Find returns a limiter's row in a case of some tables, or nil.
-func Find(tables []Table, c Case, name string) *Row {
-	for i := range tables {
-		if tables[i].Case == c {
-			return tables[i].Row(name)
-		}
-	}
-	return nil
 }

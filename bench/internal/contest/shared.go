@@ -8,16 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/bench/internal/limiters"
 	"github.com/rategen/rategen/bench/internal/load"
 	"github.com/rategen/rategen/internal/progress"
 )
 
-// Shared has limiters over Redis answer all cases. The client asks Redis what
-// that cost it.
-func (p Plan) Shared(ctx context.Context, line *progress.Line, client *redis.Client, server limiters.Server) ([]Table, error) {
+// Shared has limiters over Redis answer all cases.
+func (p Plan) Shared(ctx context.Context, line *progress.Line, server limiters.Server) ([]Table, error) {
 	var tables []Table
 	for i, c := range SharedCases {
 		heading := overRedis + c.String()
@@ -29,7 +26,7 @@ func (p Plan) Shared(ctx context.Context, line *progress.Line, client *redis.Cli
 			contestants = append(limiters.Leased(), contestants...)
 		}
 		line.Steps(i, len(SharedCases), heading)
-		table, err := p.sharedCase(ctx, client, server, c, p.Part.shared(contestants))
+		table, err := p.sharedCase(ctx, server, c, p.Part.shared(contestants))
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", c, err)
 		}
@@ -39,10 +36,9 @@ func (p Plan) Shared(ctx context.Context, line *progress.Line, client *redis.Cli
 }
 
 // Curve has limiters over Redis answer calls of ever more callers.
-func (p Plan) Curve(ctx context.Context, line *progress.Line, client *redis.Client, server limiters.Server) ([]Table, error) {
+func (p Plan) Curve(ctx context.Context, line *progress.Line, server limiters.Server) ([]Table, error) {
 	short := p
-	measure := max(p.MeasureCurve, 40*p.Away) // many trips also to a Redis that is away
-	short.Rounds, short.Warm, short.Measure = p.RoundsCurve, measure/5, measure
+	short.Rounds, short.Warm, short.Measure = p.RoundsCurve, p.MeasureCurve/5, p.MeasureCurve
 	var tables []Table
 	for i, n := range p.Callers {
 		c := Case{n, 1000, Distinct}
@@ -51,7 +47,7 @@ func (p Plan) Curve(ctx context.Context, line *progress.Line, client *redis.Clie
 			continue
 		}
 		line.Steps(i, len(p.Callers), heading)
-		table, err := short.sharedCase(ctx, client, server, c, p.Part.shared(slices.Concat(limiters.Rategen(), limiters.Budgets(), limiters.Peers(), limiters.ByHand())))
+		table, err := short.sharedCase(ctx, server, c, p.Part.shared(slices.Concat(limiters.Rategen(), limiters.Budgets(), limiters.Peers(), limiters.ByHand())))
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", c, err)
 		}
@@ -60,15 +56,15 @@ func (p Plan) Curve(ctx context.Context, line *progress.Line, client *redis.Clie
 	return tables, nil
 }
 
-func (p Plan) sharedCase(ctx context.Context, client *redis.Client, server limiters.Server, c Case, contestants []limiters.Shared) (Table, error) {
-	if err := client.FlushAll(ctx).Err(); err != nil {
+func (p Plan) sharedCase(ctx context.Context, server limiters.Server, c Case, contestants []limiters.Shared) (Table, error) {
+	if err := server.Client.FlushAll(ctx).Err(); err != nil {
 		return Table{}, err
 	}
 	table := Table{Case: c, Rows: make([]Row, len(contestants))}
 	takes := make([]load.Take, len(contestants))
 	callers := load.Callers{Count: c.Callers, Keys: keys(c.Keys)}
 	for i, l := range contestants {
-		table.Rows[i] = Row{Name: l.Name, Note: l.Note, Own: l.Own, Floor: l.Floor, ByHand: l.ByHand}
+		table.Rows[i] = Row{Name: l.Name, Own: l.Own, ByHand: l.ByHand}
 		var err error
 		if takes[i], err = l.New(server, c.shared()); err != nil {
 			return Table{}, fmt.Errorf("%s: %w", l.Name, err)
@@ -97,18 +93,9 @@ func (p Plan) sharedCase(ctx context.Context, client *redis.Client, server limit
 				callers.Time = 16
 			}
 			callers.Run(ctx, p.Warm, takes[i])
-			before, err := usageOf(ctx, client)
-			if err != nil {
-				return Table{}, err
-			}
 			sample := callers.Run(ctx, measure, takes[i])
-			after, err := usageOf(ctx, client)
-			if err != nil {
-				return Table{}, err
-			}
 			row := &table.Rows[i]
 			row.add(c, sample)
-			row.addServer(sample, after.since(before))
 			if !contestants[i].Floor {
 				row.judge(c, sample)
 			}

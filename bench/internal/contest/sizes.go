@@ -29,7 +29,8 @@ var Fillings = []Filling{{100, limiters.Long}, {10_000, limiters.Long}, {10_000,
 
 // Sizes has limiters over Redis count events on some keys, evenly spread over
 // a time, and asks Redis how large the keys are then.
-func (p Plan) Sizes(ctx context.Context, client *redis.Client, server limiters.Server) ([]Size, error) {
+func (p Plan) Sizes(ctx context.Context, server limiters.Server) ([]Size, error) {
+	client := server.Client
 	if !p.Part.heading(sizeOfKey) {
 		return nil, nil
 	}
@@ -51,7 +52,7 @@ func (p Plan) Sizes(ctx context.Context, client *redis.Client, server limiters.S
 				return nil, fmt.Errorf("%s: %w", l.Name, err)
 			}
 		}
-		sizes = append(sizes, Size{Name: l.Name, Note: l.Note, Own: l.Own, Bytes: make([]int64, len(Fillings))})
+		sizes = append(sizes, Size{Name: l.Name, Bytes: make([]int64, len(Fillings))})
 		takes = append(takes, fillers)
 	}
 	// All limiters have their events in the same time, each one its own.

@@ -67,8 +67,6 @@ type Server struct {
 // A Shared limiter counts in Redis.
 type Shared struct {
 	Name string
-	// Note says what kind of limit it is.
-	Note string
 	Own  bool // is rategen's
 	// Recalls reports that it refuses by itself what Redis has refused lately.
 	Recalls bool
@@ -84,7 +82,6 @@ type Shared struct {
 // A Local limiter counts in this process.
 type Local struct {
 	Name string
-	Note string
 	Own  bool
 	// MaxKeys is how many keys it can have at most; 0 means any number.
 	MaxKeys int

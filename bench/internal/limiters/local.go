@@ -38,19 +38,19 @@ func Locals(s Server) []Local {
 		if w.rule.Algorithm == runtime.SlidingLog {
 			name = LocalLog
 		}
-		all = append(all, Local{Name: name, Note: w.note, Own: true, New: func(l Limits, keys int) (load.Take, func(), error) {
+		all = append(all, Local{Name: name, Own: true, New: func(l Limits, keys int) (load.Take, func(), error) {
 			return w.ask(quiet(newMemoryStore(keys)), l), noStop, nil
 		}})
 	}
 	return append(all,
-		Local{Name: LocalGenerated, Note: "GCRA", Own: true, New: newGenerated},
-		Local{Name: LocalRecalled, Note: "any", Own: true, MaxKeys: 10_000, OnlyRefuses: true,
+		Local{Name: LocalGenerated, Own: true, New: newGenerated},
+		Local{Name: LocalRecalled, Own: true, MaxKeys: 10_000, OnlyRefuses: true,
 			New: func(l Limits, _ int) (load.Take, func(), error) {
 				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))
 				return ask(quiet(store), way{name: "recalled"}.ruleFor(l)), noStop, nil
 			}},
-		Local{Name: LocalBase, Note: "token bucket", New: newSethvargoMemory},
-		Local{Name: "throttled memstore", Note: "GCRA", New: func(l Limits, _ int) (load.Take, func(), error) {
+		Local{Name: LocalBase, New: newSethvargoMemory},
+		Local{Name: "throttled memstore", New: func(l Limits, _ int) (load.Take, func(), error) {
 			store, err := memstore.NewCtx(0)
 			if err != nil {
 				return nil, nil, err
@@ -58,11 +58,11 @@ func Locals(s Server) []Local {
 			take, err := throttle(store, l.Level)
 			return take, noStop, err
 		}},
-		Local{Name: "ulule/limiter memory", Note: "fixed window", New: func(l Limits, _ int) (load.Take, func(), error) {
+		Local{Name: "ulule/limiter memory", New: func(l Limits, _ int) (load.Take, func(), error) {
 			return count(memory.NewStoreWithOptions(ulule.StoreOptions{Prefix: "ulule", CleanUpInterval: time.Minute}), l.Level), noStop, nil
 		}},
-		Local{Name: "x/time/rate in a sync.Map", Note: "token bucket", New: newRateMap},
-		Local{Name: "x/time/rate, one for all keys", Note: "token bucket", New: func(l Limits, _ int) (load.Take, func(), error) {
+		Local{Name: "x/time/rate in a sync.Map", New: newRateMap},
+		Local{Name: "x/time/rate, one for all keys", New: func(l Limits, _ int) (load.Take, func(), error) {
 			if l != NoRoom {
 				l = HotRoom
 			}

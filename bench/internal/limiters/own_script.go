@@ -29,17 +29,15 @@ func (w way) byHand() string {
 func ByHand() []Shared {
 	var all []Shared
 	for _, w := range ways {
-		all = append(all, Shared{Name: w.byHand(), Note: notJudged, Floor: true, New: w.newByHand})
+		all = append(all, Shared{Name: w.byHand(), Floor: true, New: w.newByHand})
 		if w.rule.Algorithm == runtime.FixedWindow {
 			all = append(all,
-				Shared{Name: w.byHand() + " over rueidis", Note: notJudged, Floor: true, New: w.newOverRueidis},
-				Shared{Name: w.byHand() + " over a socket", Note: notJudged, Floor: true, New: w.newOverSocket})
+				Shared{Name: w.byHand() + " over rueidis", Floor: true, New: w.newOverRueidis},
+				Shared{Name: w.byHand() + " over a socket", Floor: true, New: w.newOverSocket})
 		}
 	}
 	return all
 }
-
-const notJudged = "answers not judged"
 
 func (w way) newByHand(s Server, limits Limits) (load.Take, error) {
 	sent, err := w.scripts(s, limits)

@@ -29,16 +29,16 @@ const (
 // Peers returns limiters over Redis that others have made.
 func Peers() []Shared {
 	return []Shared{
-		{Name: Base, Note: "GCRA", New: newRedisRate},
-		{Name: "redis_rate over AutoPipeline", Note: "GCRA", New: newAutoPipeline},
-		{Name: OverRueidis, Note: "fixed window", New: newRueidis},
-		{Name: "throttled", Note: "GCRA", New: newThrottled},
-		{Name: "ulule/limiter", Note: "fixed window", New: newUlule},
-		{Name: "sethvargo/go-redisstore", Note: "token bucket", New: newSethvargo},
-		{Name: "plain ZSET script", Note: "sliding log", New: newPlain},
-		{Name: ScriptFloor, Note: "no limit", Floor: true, New: newScriptFloor},
-		{Name: SharedFloor, Note: "no limit", Floor: true, New: newSharedFloor},
-		{Name: Floor, Note: "no limit", Floor: true, New: newPing},
+		{Name: Base, New: newRedisRate},
+		{Name: "redis_rate over AutoPipeline", New: newAutoPipeline},
+		{Name: OverRueidis, New: newRueidis},
+		{Name: "throttled", New: newThrottled},
+		{Name: "ulule/limiter", New: newUlule},
+		{Name: "sethvargo/go-redisstore", New: newSethvargo},
+		{Name: "plain ZSET script", New: newPlain},
+		{Name: ScriptFloor, Floor: true, New: newScriptFloor},
+		{Name: SharedFloor, Floor: true, New: newSharedFloor},
+		{Name: Floor, Floor: true, New: newPing},
 	}
 }
 

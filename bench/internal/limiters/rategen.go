@@ -14,17 +14,17 @@ import (
 
 // A way is one way of rategen's to count.
 type way struct {
-	name, note string
-	rule       runtime.Rule // its prefix is rategen's, if it has none
+	name string
+	rule runtime.Rule // its prefix is rategen's, if it has none
 }
 
 var ways = []way{
-	{"sliding-log zset", "exact", runtime.Rule{}},
-	{"sliding-log packed", "exact", runtime.Rule{Storage: runtime.StoragePacked}},
-	{"sliding-counter", "60 buckets", runtime.Rule{Algorithm: runtime.SlidingCounter}},
-	{"fixed-window", "counter", runtime.Rule{Algorithm: runtime.FixedWindow}},
-	{"token-bucket", "GCRA", runtime.Rule{Algorithm: runtime.TokenBucket}},
-	{"concurrency", "taken and returned", runtime.Rule{Algorithm: runtime.Concurrency}},
+	{"sliding-log zset", runtime.Rule{}},
+	{"sliding-log packed", runtime.Rule{Storage: runtime.StoragePacked}},
+	{"sliding-counter", runtime.Rule{Algorithm: runtime.SlidingCounter}},
+	{"fixed-window", runtime.Rule{Algorithm: runtime.FixedWindow}},
+	{"token-bucket", runtime.Rule{Algorithm: runtime.TokenBucket}},
+	{"concurrency", runtime.Rule{Algorithm: runtime.Concurrency}},
 }
 
 // The names of rategen's limiters.
@@ -47,7 +47,7 @@ func Rategen() []Shared {
 	var all []Shared
 	for _, w := range ways {
 		all = append(all, Shared{
-			Name: "rategen " + w.name, Note: w.note, Own: true, Recalls: true, ByHand: w.byHand(),
+			Name: "rategen " + w.name, Own: true, Recalls: true, ByHand: w.byHand(),
 			New: func(s Server, l Limits) (load.Take, error) {
 				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))
 				return w.ask(quiet(store), l), nil
@@ -61,7 +61,7 @@ func Rategen() []Shared {
 		w.name += " over rueidis"
 		w.rule.Prefix = "rueidis:"
 		all = append(all, Shared{
-			Name: "rategen " + w.name, Note: w.note, Own: true, Recalls: true, ByHand: OverRueidis,
+			Name: "rategen " + w.name, Own: true, Recalls: true, ByHand: OverRueidis,
 			New: func(s Server, l Limits) (load.Take, error) {
 				store, err := raterueidis.NewStore(s.Rueidis, rueidisOption(s.Addr), runtime.WithTimeout(s.Timeout))
 				if err != nil {
@@ -81,8 +81,8 @@ const refunded = "refunded"
 // period of the calendar, calls that are refunded, and what is reserved while calls run,
 // which are settled.
 func Budgets() []Shared {
-	of := func(name, note string, set func(*runtime.Rule)) Shared {
-		return Shared{Name: RategenFixed + " " + name, Note: note, Own: true, New: func(s Server, l Limits) (load.Take, error) {
+	of := func(name string, set func(*runtime.Rule)) Shared {
+		return Shared{Name: RategenFixed + " " + name, Own: true, New: func(s Server, l Limits) (load.Take, error) {
 			declared := way{name: name, rule: runtime.Rule{Algorithm: runtime.FixedWindow}}.ruleFor(l)
 			set(declared)
 			a := &asker{quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), declared}
@@ -96,18 +96,18 @@ func Budgets() []Shared {
 		}}
 	}
 	return []Shared{
-		of("window=month", "counter", func(r *runtime.Rule) {
+		of("window=month", func(r *runtime.Rule) {
 			r.Prefix, r.Window, r.Period, r.Zone = "monthly:", 0, rule.Month, "Europe/Berlin"
 		}),
-		of(refunded, "counter", func(r *runtime.Rule) { r.Prefix = "refunded:" }),
-		of("reserve=1m, settled", "reservations", func(r *runtime.Rule) { r.Prefix, r.Reserve = "reserve:", time.Minute }),
+		of(refunded, func(r *runtime.Rule) { r.Prefix = "refunded:" }),
+		of("reserve=1m, settled", func(r *runtime.Rule) { r.Prefix, r.Reserve = "reserve:", time.Minute }),
 	}
 }
 
 // Leased returns rategen's limiters for one key that has all calls.
 func Leased() []Shared {
 	return []Shared{{
-		Name: RategenLease, Note: "GCRA", Own: true, Leases: true,
+		Name: RategenLease, Own: true, Leases: true,
 		New: func(s Server, l Limits) (load.Take, error) {
 			return ask(quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), leased(l)), nil
 		},

@@ -5,10 +5,8 @@ package load
 import (
 	"context"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -43,8 +41,6 @@ type Sample struct {
 	Elapsed time.Duration
 	Answers [answers]int64
 	Latency Histogram
-	Allocs  uint64        // of this process, as is CPU
-	CPU     time.Duration // user and system
 }
 
 // Calls returns how many calls were made.
@@ -89,12 +85,12 @@ func (c Callers) Run(ctx context.Context, d time.Duration, take Take) *Sample {
 	}
 	ready.Wait()
 	var sample Sample
-	allocs, cpu, start := mallocs(), cpuTime(), time.Now()
+	start := time.Now()
 	close(begin)
 	time.Sleep(d)
 	stop.Store(true)
 	done.Wait()
-	sample.Elapsed, sample.CPU, sample.Allocs = time.Since(start), cpuTime()-cpu, mallocs()-allocs
+	sample.Elapsed = time.Since(start)
 	for i := range callers {
 		for answer, n := range callers[i].answers {
 			sample.Answers[answer] += n
@@ -121,19 +117,4 @@ func (c Callers) ask(ctx context.Context, mine *caller, next int, stop *atomic.B
 		mine.latency.Add(time.Since(begin) - start)
 		mine.answers[answer]++
 	}
-}
-
-func mallocs() uint64 {
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.Mallocs
-}
-
-// cpuTime returns what processor time this process has used.
-func cpuTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		panic("getrusage: " + err.Error()) // it cannot fail for RUSAGE_SELF
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

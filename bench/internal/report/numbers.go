@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -31,49 +30,13 @@ func count(x float64) string {
 
 // span returns a time given in seconds.
 func span(seconds float64) string {
-	if seconds == 0 {
-		return "0"
+	for _, unit := range []struct {
+		name string
+		of   float64
+	}{{" s", 1}, {" ms", 1e-3}, {" µs", 1e-6}} {
+		if seconds >= unit.of {
+			return significant(seconds/unit.of) + unit.name
+		}
 	}
-	if seconds < 1e-6 {
-		return significant(seconds*1e9) + " ns"
-	}
-	if seconds < 1e-3 {
-		return significant(seconds*1e6) + " µs"
-	}
-	if seconds < 1 {
-		return significant(seconds*1e3) + " ms"
-	}
-	return significant(seconds) + " s"
-}
-
-// times returns a ratio, or nothing if there is none.
-func times(x, base float64) string {
-	if x == 0 || base == 0 {
-		return ""
-	}
-	ratio := x / base
-	if ratio >= 9.95 {
-		return fmt.Sprintf("%.0f×", ratio)
-	}
-	if ratio >= 0.95 {
-		return fmt.Sprintf("%.1f×", ratio)
-	}
-	if ratio >= 0.005 {
-		return fmt.Sprintf("%.2f×", ratio)
-	}
-	return "<0.01×"
-}
-
-// few returns a number of things of which there are few, or a share of one.
-func few(x float64) string {
-	if x == 0 {
-		return "0"
-	}
-	if x < 0.001 {
-		return "<0.001"
-	}
-	if x < 0.1 {
-		return fmt.Sprintf("%.3f", x)
-	}
-	return fmt.Sprintf("%.1f", x)
+	return significant(seconds*1e9) + " ns"
 }

@@ -9,23 +9,24 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 )
 
-// api returns a line for each exported declaration of a package, sorted.
+// api returns a line for each exported declaration of a package, sorted. Each begins with
+// the package's path within the module.
 func api(p *types.Package) []string {
 	l := &lister{pkg: p}
 	for _, name := range p.Scope().Names() {
-		object := p.Scope().Lookup(name)
-		if !object.Exported() {
-			continue
-		}
-		switch object := object.(type) {
-		case *types.Const:
-			l.add("const %s %s = %s", name, l.text(object.Type()), object.Val().ExactString())
-		case *types.Var:
-			l.add("var %s %s", name, l.text(object.Type()))
-		case *types.Func:
-			l.add("func %s%s", name, l.signature(object.Signature()))
+		switch object := p.Scope().Lookup(name).(type) {
 		case *types.TypeName:
-			l.typeName(object)
+			if object.Exported() {
+				l.typeName(object)
+			}
+		case *types.Const:
+			if object.Exported() {
+				l.add("%s = %s", l.object(object), object.Val().ExactString())
+			}
+		default:
+			if object.Exported() {
+				l.add("%s", l.object(object))
+			}
 		}
 	}
 	slices.Sort(l.lines)
@@ -38,32 +39,40 @@ type lister struct {
 }
 
 func (l *lister) add(format string, args ...any) {
-	l.lines = append(l.lines, fmt.Sprintf(format, args...))
+	l.lines = append(l.lines, within(l.pkg.Path())+", "+fmt.Sprintf(format, args...))
+}
+
+func (l *lister) object(o types.Object) string { return types.ObjectString(o, l.qualifier) }
+
+func (l *lister) text(t types.Type) string { return types.TypeString(t, l.qualifier) }
+
+// qualifier writes the packages of the module by their paths within it, and its own not at all.
+func (l *lister) qualifier(p *types.Package) string {
+	if p == l.pkg {
+		return ""
+	}
+	return within(p.Path())
 }
 
 func (l *lister) typeName(object *types.TypeName) {
-	name := object.Name()
 	if object.IsAlias() {
-		l.add("type %s = %s", name, l.text(types.Unalias(object.Type())))
+		l.add("%s", l.object(object))
 		return
 	}
 	named := object.Type().(*types.Named)
-	name += l.typeParams(named.TypeParams())
 	switch u := named.Underlying().(type) {
-	case *types.Interface:
-		l.add("type %s %s", name, l.interfaceOf(u))
-		return
 	case *types.Struct:
-		l.add("type %s struct%s", name, hidden(u))
+		l.add("type %s struct%s", l.text(named), hidden(u))
 		for f := range u.Fields() {
-			if f.Exported() && f.Embedded() {
-				l.add("type %s struct, embedded %s", name, l.text(f.Type()))
-			} else if f.Exported() {
-				l.add("type %s struct, %s %s", name, f.Name(), l.text(f.Type()))
+			if f.Exported() {
+				l.add("type %s struct, %s", l.text(named), l.object(f))
 			}
 		}
+	case *types.Interface:
+		l.add("type %s interface{%s}", l.text(named), l.methods(u))
+		return
 	default:
-		l.add("type %s %s", name, l.text(u))
+		l.add("%s", l.object(object))
 	}
 	for _, m := range typeutil.IntuitiveMethodSet(named, nil) {
 		if m.Obj().Exported() {
@@ -71,7 +80,7 @@ func (l *lister) typeName(object *types.TypeName) {
 			if types.NewMethodSet(named).Lookup(l.pkg, m.Obj().Name()) == nil {
 				pointer = "*"
 			}
-			l.add("method (%s%s) %s%s", pointer, object.Name(), m.Obj().Name(), l.signature(m.Type().(*types.Signature)))
+			l.add("method (%s%s) %s%s", pointer, object.Name(), m.Obj().Name(), strings.TrimPrefix(l.text(m.Type()), "func"))
 		}
 	}
 }
@@ -91,21 +100,17 @@ func hidden(s *types.Struct) string {
 	return text
 }
 
-// interfaceOf returns an interface in one line, its methods sorted.
-func (l *lister) interfaceOf(i *types.Interface) string {
+// methods returns those of an interface in one line, since a new one breaks other
+// implementations.
+func (l *lister) methods(i *types.Interface) string {
 	var parts []string
 	for m := range i.Methods() {
+		part := "unexported methods"
 		if m.Exported() {
-			parts = append(parts, m.Name()+l.signature(m.Signature()))
-		} else {
-			parts = append(parts, "unexported methods")
+			part = m.Name() + strings.TrimPrefix(l.text(m.Signature()), "func")
 		}
-	}
-	for t := range i.EmbeddedTypes() {
-		if _, ok := t.Underlying().(*types.Interface); !ok {
-			parts = append(parts, l.text(t))
-		}
+		parts = append(parts, part)
 	}
 	slices.Sort(parts)
-	return "interface { " + strings.Join(slices.Compact(parts), "; ") + " }"
+	return strings.Join(slices.Compact(parts), "; ")
 }

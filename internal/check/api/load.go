@@ -79,11 +79,9 @@ func isPublic(path string) bool {
 	case module + "/runtime/rawstore":
 		return false
 	}
-	elements := strings.Split(strings.TrimPrefix(path, module+"/"), "/")
+	elements := strings.Split(within(path), "/")
 	return elements[0] != "bench" && elements[0] != "examples" && !slices.Contains(elements, "internal")
 }
 
-// filename returns the name of a package's list.
-func filename(path string) string {
-	return strings.ReplaceAll(strings.TrimPrefix(path, module+"/"), "/", "_") + ".txt"
-}
+// within returns a package's path within the module.
+func within(path string) string { return strings.TrimPrefix(path, module+"/") }
