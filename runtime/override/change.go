@@ -1,6 +1,7 @@
 package override
 
 import (
+	"encoding/json"
 	"maps"
 	"time"
 
@@ -32,9 +33,6 @@ func (t Target) list() string {
 func targetIn(rule, list, pattern string) Target {
 	return Target{rule, pattern, list == "keys", list == "shares"}
 }
-
-// lists are the fields of a rule that have overrides of patterns.
-var lists = []string{"keys", "shares"}
 
 // All is the Rule of the [Target] that is for all limits. No rule that has this
 // name can be overridden in a hash.
@@ -165,9 +163,21 @@ func (c Change) ending(ends map[string]time.Time) Change {
 	return c
 }
 
-// String returns the change as it is written in the hash.
+// String returns the change as it is written in the hash. An end that all fields have is written once.
 func (c Change) String() string {
-	m := make(members)
-	c.put(m)
+	m, then := values(c.Values), values(c.Then)
+	for _, name := range c.names() {
+		end, field := c.End(name), name+untilPart
+		if len(c.Ends) == 0 {
+			field = "until"
+		}
+		if end.IsZero() {
+			continue
+		}
+		m[field] = json.RawMessage(encoded(end.UTC().Format(time.RFC3339Nano)))
+		if then[name] != nil {
+			m[name+thenPart] = then[name]
+		}
+	}
 	return encoded(m)
 }

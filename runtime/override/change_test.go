@@ -38,7 +38,7 @@ func TestFieldsInForce(t *testing.T) {
 		`{"window": "5s", "window_then": "7s", "window_until": ` + at1 + `}`: {
 			{Window: new(5 * time.Second)}, {Window: new(7 * time.Second)}, {Window: new(7 * time.Second)}, {Window: new(7 * time.Second)}},
 	} {
-		fromHash, err := parseHash(map[string]string{`["r","k"]`: text, "s": `{"keys": {"k": ` + text + `}}`})
+		fromHash, err := parseHash(map[string]string{`["r","k"]`: text, `["s", "k"]`: text})
 		limittest.OK(t, err)
 		fromFile, err := parseFile("a.yaml", []byte(`{"rules": {"r": {"keys": {"k": `+text+`}}, "s": {"keys": {"k": `+text+`}}}}`))
 		limittest.OK(t, err)
@@ -62,25 +62,30 @@ func TestFieldsInForce(t *testing.T) {
 // What makes no sense is an error that says what to write.
 func TestWrongFields(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
-		`{"block": true}`:                                          "block and allow are for keys",
-		`{"max_until": "2026-11-22T14:00:00Z"}`:                    "max_until without max: leave it out",
-		`{"max": 1, "max_then": 2}`:                                "max_then needs max and max_until",
-		`{"max_then": 2, "until": "2026-11-22T14:00:00Z"}`:         "max_then needs max and max_until",
-		`{"max": 1, "max_until": "soon"}`:                          "is no time",
-		`{"keys": {"k": {"block": 1}}}`:                            "block is a number: write a boolean",
-		`{"keys": {"k": {"block": true, "block_then": true}}}`:     "block_then needs block and block_until",
-		`{"block_then": true}`:                                     "block and allow are for keys",
-		`{"keys": {"k": {"until_until": "2026-11-22T14:00:00Z"}}}`: `unknown field "until_until"`,
-		`{"keys_until": "2026-11-22T14:00:00Z"}`:                   `unknown field "keys_until"`,
-		`{"until": "2026-11-22T14:00:00Z", "keys": {"k": {"max": 1, "max_then": 2, "until": "2026-11-22T13:00:00Z"}}}`: "give the key ends of its own",
+	const ofRule, ofKey = "r", `["r","k"]`
+	for said, want := range map[[2]string]string{
+		{ofRule, `{"block": true}`}:                                  "block and allow are for keys",
+		{ofRule, `{"max_until": "2026-11-22T14:00:00Z"}`}:            "max_until without max: leave it out",
+		{ofRule, `{"max": 1, "max_then": 2}`}:                        "max_then needs max and max_until",
+		{ofRule, `{"max_then": 2, "until": "2026-11-22T14:00:00Z"}`}: "max_then needs max and max_until",
+		{ofRule, `{"max": 1, "max_until": "soon"}`}:                  "is no time",
+		{ofRule, `{"keys": {"k": {"block": true}}}`}:                 `fields of their own, ["rule", "key"]`,
+		{ofKey, `{"block": 1}`}:                                      "block is a number: write a boolean",
+		{ofKey, `{"block": true, "block_then": true}`}:               "block_then needs block and block_until",
+		{ofRule, `{"block_then": true}`}:                             "block and allow are for keys",
+		{ofKey, `{"until_until": "2026-11-22T14:00:00Z"}`}:           `unknown field "until_until"`,
+		{ofRule, `{"keys_until": "2026-11-22T14:00:00Z"}`}:           `unknown field "keys_until"`,
 	} {
-		_, err := parseHash(map[string]string{"r": text})
+		_, err := parseHash(map[string]string{said[0]: said[1]})
 		if cause := errors.Unwrap(err); cause != nil { // which may quote what could be a key
 			err = cause
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
+			t.Errorf("%s: %v, want %q", said, err, want)
 		}
+	}
+	_, err := parseFile("a.json", []byte(`{"rules": {"r": {"until": "2026-11-22T14:00:00Z", "keys": {"k": {"max": 1, "max_then": 2, "until": "2026-11-22T13:00:00Z"}}}}}`))
+	if err == nil || !strings.Contains(err.Error(), "give the key ends of its own") {
+		t.Error(err)
 	}
 }

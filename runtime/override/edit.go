@@ -106,13 +106,26 @@ func (e *Edit) apply(x index, fields map[string]string, now time.Time) (done Edi
 	if expired(e.Until, now) {
 		return done, private.Errorf("the end, %v, is over: it is %v in Redis", e.Until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
+	field := x.field(fields, t)
+	_, before, err := changeIn(fields, field)
 	if e.Remove {
-		done.Before, _ = x.place(fields, t).change(fields)
-		done.Found = remove(x, fields, t)
+		done.Before = before
+		for _, field := range x[t] {
+			if _, is := fields[field]; is {
+				delete(fields, field)
+				done.Found = true
+			}
+		}
 		return done, nil
 	}
-	if done.Before, done.After, err = x.place(fields, t).edit(fields, *e, now); err != nil {
-		return done, err
+	if err != nil {
+		return done, private.Errorf("%w: remove this override first", err)
+	}
+	done.Before = before.left(now)
+	if done.After = done.Before.with(*e); done.After.Empty() {
+		delete(fields, field)
+	} else {
+		fields[field] = done.After.String()
 	}
 	has := done.Before.names()
 	done.Found = slices.ContainsFunc(e.Clear, func(name string) bool { return slices.Contains(has, name) })
@@ -152,18 +165,4 @@ func (e *Edit) check() error {
 		return private.Errorf("no field can name rule %.80q, pattern %.80q: write a byte above 0x7F of a key or share as %%XX", t.Rule, private.Text(t.Pattern))
 	}
 	return nil
-}
-
-// remove takes the override of a target away, and reports whether there was one.
-func remove(x index, fields map[string]string, t Target) (found bool) {
-	for _, p := range x.places(fields, t) {
-		found = p.remove(fields) || found
-	}
-	if _, err := targetOf(t.Rule); err != nil && t.list() == "" {
-		if _, is := fields[t.Rule]; is {
-			delete(fields, t.Rule)
-			found = true
-		}
-	}
-	return found
 }

@@ -66,13 +66,13 @@ func (e *Editor) List(ctx context.Context) ([]Entry, error) {
 		return nil, e.wrap(err)
 	}
 	var entries []Entry
-	for _, p := range placesIn(fields) {
-		c, err := p.change(fields)
+	for field := range fields {
+		t, c, err := changeIn(fields, field)
 		if err != nil {
 			return nil, e.wrap(err)
 		}
 		if !c.Empty() {
-			entries = append(entries, Entry{p.target, c})
+			entries = append(entries, Entry{t, c})
 		}
 	}
 	slices.SortFunc(entries, func(a, b Entry) int {

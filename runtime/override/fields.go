@@ -14,7 +14,8 @@ import (
 // Which fields an override has depends on what it is for.
 const (
 	allFields  = "enabled, until"
-	ruleFields = "burst, enabled, keys, max, mode, shares, until, window"
+	ruleFields = "burst, enabled, max, mode, until, window"
+	fileFields = "burst, enabled, keys, max, mode, shares, until, window" // of a rule in a file
 	keyFields  = "allow, block, burst, enabled, max, mode, until, window"
 
 	shareFields = "until, weight"
@@ -76,8 +77,8 @@ func flagOf(field func(*Values) *bool) setting {
 }
 
 // values returns the fields of an override in JSON.
-func values(v Values) members {
-	m := make(members)
+func values(v Values) map[string]json.RawMessage {
+	m := make(map[string]json.RawMessage)
 	for name, s := range settings {
 		if s.has(v) {
 			m[name] = s.say(v)
@@ -105,7 +106,7 @@ func patternsOf(o *rule.Override, list string) *map[string]rule.KeyOverride {
 }
 
 // changeOf returns what is said of all limits, of a rule or of keys, and the end of
-// all that is said. It calls patterns with the fields of lists.
+// all that is said. It calls patterns with the fields keys and shares, of which a hash has none.
 func changeOf(n *node, known string, patterns func(*node) error) (c Change, until time.Time, err error) {
 	if err := n.want(object, "an object", `{"max": 10, "window": "5s"}`); err != nil {
 		return c, until, err
@@ -128,7 +129,7 @@ func changeOf(n *node, known string, patterns func(*node) error) (c Change, unti
 			err = settings[name].read(f, &c.Then)
 		case name == "until":
 			until, err = f.time()
-		case slices.Contains(lists, name):
+		case name == "keys", name == "shares":
 			err = patterns(f)
 		default:
 			err = settings[name].read(f, &c.Values)
@@ -160,8 +161,10 @@ func hint(known string) string {
 	switch known {
 	case allFields:
 		return "; a max, mode or window belongs to a rule's own name"
-	case ruleFields:
+	case fileFields:
 		return ", and max_until, max_then and so on; block and allow are for keys, and weight is for shares"
+	case ruleFields:
+		return `, and max_until, max_then and so on; block and allow are for keys, and weight is for shares: these have fields of their own, ["rule", "key"] or ["rule", "share", "tenant"]`
 	case shareFields:
 		return ", and weight_until, weight_then"
 	}

@@ -15,102 +15,73 @@ import (
 
 // parseHash returns what the fields of a hash say.
 func parseHash(fields map[string]string) (reading, error) {
-	p := hashParser{rules: make(map[string]rule.Override), known: make(map[[2]string]Change), patterns: make(map[Target]map[string]rule.KeyOverride)}
+	p := hashParser{targets: make(map[Target]bool), known: make(map[[2]string]Change)}
+	p.overrides.Rules = make(map[string]rule.Override)
 	for i, field := range slices.Sorted(maps.Keys(fields)) {
 		if err := p.field(field, fields[field]); err != nil {
 			return reading{}, inField(field, i+1, len(fields), err)
 		}
 	}
-	for t, patterns := range p.patterns {
-		of := p.rules[t.Rule]
-		*patternsOf(&of, t.list()) = patterns
-		p.rules[t.Rule] = of
+	if n := len(p.overrides.Rules); n > maxRules {
+		return reading{}, private.Errorf("%d rules, the most is %d", n, maxRules)
 	}
-	if len(p.rules) > maxRules {
-		return reading{}, private.Errorf("%d rules, the most is %d", len(p.rules), maxRules)
-	}
-	p.overrides.Rules = p.rules
 	return p.reading, nil
 }
 
 // A hashParser knows what the fields so far say.
 type hashParser struct {
 	reading
-	rules    map[string]rule.Override
-	patterns map[Target]map[string]rule.KeyOverride // of rules, without the Pattern
-	known    map[[2]string]Change                   // of patterns, by their lists and texts: many are the same
+	targets map[Target]bool
+	known   map[[2]string]Change // by which fields they may have, and their texts: many are the same
 }
 
 func (p *hashParser) field(field, value string) error {
-	target, err := targetOf(field)
+	t, err := targetOf(field)
 	if err != nil {
 		return err
 	}
-	if target.list() != "" {
-		c, err := p.patternChange(target, value)
-		if err != nil {
-			return err
+	if p.targets[t] {
+		return errors.New("another field is for the same: leave one out")
+	}
+	p.targets[t] = true
+	c, err := p.change(t.known(), value)
+	if err != nil {
+		return err
+	}
+	p.addExpiry(timed{target: t, change: c, all: t.Rule == All}, time.Time{})
+	says := c.At(time.Time{})
+	if t.Rule == All {
+		p.overrides.Enabled = says.Enabled
+		return nil
+	}
+	of := p.overrides.Rules[t.Rule]
+	if t.list() == "" {
+		of = overrideOf(says, of)
+	} else {
+		patterns := patternsOf(&of, t.list())
+		if *patterns == nil {
+			*patterns = make(map[string]rule.KeyOverride)
 		}
-		p.addExpiry(timed{target: target, change: c}, time.Time{})
-		return p.add(target, c.At(time.Time{}))
+		(*patterns)[t.Pattern] = says
 	}
-	n, err := parseJSON([]byte(value))
-	if err != nil {
-		return err
-	}
-	if target.Rule == All {
-		c, _, err := changeOf(n, allFields, nil)
-		p.overrides.Enabled = c.Enabled
-		p.addExpiry(timed{change: c, all: true}, time.Time{})
-		return err
-	}
-	rule := target.Rule
-	if _, twice := p.rules[rule]; twice {
-		return private.Errorf("rule %.80q comes twice: leave one out", rule)
-	}
-	of, err := p.override(n, rule)
-	if err != nil {
-		return err
-	}
-	p.rules[rule] = of
-	for _, list := range lists {
-		for pattern, one := range *patternsOf(&of, list) {
-			if err := p.add(targetIn(rule, list, pattern), one); err != nil {
-				return err
-			}
-		}
-	}
+	p.overrides.Rules[t.Rule] = of
 	return nil
 }
 
-func (p *hashParser) patternChange(of Target, value string) (Change, error) {
-	if c, is := p.known[[2]string{of.list(), value}]; is {
+// change returns what a value says of a target that may have some fields.
+func (p *hashParser) change(known, value string) (Change, error) {
+	if c, is := p.known[[2]string{known, value}]; is {
 		return c, nil
 	}
 	n, err := parseJSON([]byte(value))
 	if err != nil {
 		return Change{}, err
 	}
-	c, _, err := changeOf(n, of.known(), nil)
+	c, _, err := changeOf(n, known, nil)
 	if err == nil {
-		p.known[[2]string{of.list(), value}] = c
+		p.known[[2]string{known, value}] = c
 	}
 	return c, err
-}
-
-func (p *hashParser) add(t Target, of rule.KeyOverride) error {
-	pattern, list := t.Pattern, t.list()
-	t.Pattern = ""
-	patterns := p.patterns[t]
-	if _, twice := patterns[pattern]; twice {
-		return private.Errorf("%s %.80q of rule %.80q comes twice: leave one out", list[:len(list)-1], private.Text(pattern), t.Rule)
-	}
-	if patterns == nil {
-		patterns = make(map[string]rule.KeyOverride)
-		p.patterns[t] = patterns
-	}
-	patterns[pattern] = of
-	return nil
 }
 
 var errField = errors.New(`a field that starts with [ is a list in JSON: write ["rule", "key"], ["rule", "share", "tenant"], or ["rule"] for a rule whose name starts so`)

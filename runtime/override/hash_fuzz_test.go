@@ -11,7 +11,7 @@ import (
 // means what the same value means for that rule in a file.
 func FuzzHash(f *testing.F) {
 	f.Add("search", `{"max": 5, "window": "5s", "mode": "shadow"}`, "*", `{"enabled": true}`)
-	f.Add(`["search", "premium-*"]`, `{"max": 50}`, "search", `{"keys": {"u1": {"max": 1}}}`)
+	f.Add(`["search", "premium-*"]`, `{"max": 50}`, "search", `{"max": 1}`)
 	f.Add("search", `{"max": 5, "until": "2999-01-01T00:00:00Z"}`, "*", `{"enabled": false}`)
 	f.Add(`["search"]`, `{"enabled": false}`, "search", "{}")
 	f.Add("[", "", `["*","x"]`, "null")

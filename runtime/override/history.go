@@ -124,8 +124,11 @@ func recordOf(text string) (r Record, err error) {
 	if s.Pattern != nil {
 		r.Pattern, r.Keys, r.Shares = *s.Pattern, !s.Shares, s.Shares
 	}
-	before, after := r.side(0), r.side(1)
-	r.Before, r.After = textAt(before, indexOf(before).place(before, r.Target)), textAt(after, indexOf(after).place(after, r.Target))
+	for field, said := range s.Fields {
+		if t, _ := targetOf(field); t == r.Target {
+			r.Before, r.After = textOf(said[0]), textOf(said[1])
+		}
+	}
 	if s.Did != "" {
 		r.Before = s.Was
 	}
@@ -135,38 +138,20 @@ func recordOf(text string) (r Record, err error) {
 	return r, nil
 }
 
-// side returns the changed fields as they were before or after.
-func (r *Record) side(side int) map[string]string {
-	fields := make(map[string]string)
-	for field, values := range r.changes {
-		if values[side] != nil {
-			fields[field] = *values[side]
-		}
+// textOf returns what a field said, or nothing.
+func textOf(said *string) string {
+	if said == nil {
+		return ""
 	}
-	return fields
-}
-
-// textAt returns what the fields say at a place.
-func textAt(fields map[string]string, p place) string {
-	whole := membersOf([]byte(fields[p.field]))
-	if p.nested {
-		return string(whole.list(p.target.list())[p.target.Pattern])
-	}
-	for _, list := range lists {
-		delete(whole, list)
-	}
-	if len(whole) > 0 {
-		return encoded(whole)
-	}
-	return ""
+	return *said
 }
 
 // Targets returns of what the change has changed the overrides.
 func (r *Record) Targets() map[Target]bool {
-	before, after, all := r.side(0), r.side(1), make(map[Target]bool)
-	for _, p := range append(placesIn(before), placesIn(after)...) {
-		if textAt(before, p) != textAt(after, p) {
-			all[p.target] = true
+	all := make(map[Target]bool)
+	for field := range r.changes {
+		if t, err := targetOf(field); err == nil {
+			all[t] = true
 		}
 	}
 	return all

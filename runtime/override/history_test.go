@@ -79,15 +79,15 @@ func TestHistory(t *testing.T) {
 		}
 		want := []string{
 			`10 ada "ticket 7" r  false: {"max":7} -> , 0`,
-			`9 bob "" r  false: {"max":5} -> {"max":7}, 7`,
+			`9 bob "" r  false: { "max": 5 } -> {"max":7}, 7`,
 			`8 bob "" r acme true: {"block":true} -> , 2`,
-			`7 bob "" r  false: {"max":7} -> {"max":5}, 1`,
+			`7 bob "" r  false: {"max":7} -> { "max": 5 }, 1`,
 			`6 bob "" r acme true: {"block":true,"max":9} -> {"block":true}, 3`,
 			`5 bob "" r acme true: {"max":9} -> {"block":true,"max":9}, 4`,
 			`4 ada "ticket 7" r acme true: {"block":true,"max":9} -> {"max":9}, 0`,
 			`3 ada "ticket 7" r acme true: {"block":true} -> {"block":true,"max":9}, 0`,
 			`2 ada "ticket 7" r acme true:  -> {"block":true}, 0`,
-			`1 ada "ticket 7" r  false: {"max":5} -> {"max":7}, 0`,
+			`1 ada "ticket 7" r  false: { "max": 5 } -> {"max":7}, 0`,
 		}
 		if diff := cmp.Diff(want, lines); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -125,7 +125,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	if n := client.LLen(ctx, key).Val(); n != maxHistory/600_000+1 {
 		t.Errorf("%d records", n)
 	}
-	long := `{"keys": {"k": {"max": 1}` + strings.Repeat(" ", maxRecorded) + `}}`
+	long := `{"max": 1` + strings.Repeat(" ", maxRecorded) + `}`
 	client.HSet(ctx, "limits", "s", long)
 	edit("s", 1)
 	if _, err := editor.Undo(ctx, 0, Edit{}); err == nil || !strings.Contains(err.Error(), "too long for the history") {
@@ -169,7 +169,7 @@ func TestEditAllIsLinear(t *testing.T) {
 	if few, many := steps(100), steps(800); many > 10*few {
 		t.Errorf("%v allocations for 200 edits, %v for 1600", few, many)
 	}
-	r := Record{changes: changesOf(map[string]string{"a": `{"max":1,"keys":{"k":{"max":1}}}`}, map[string]string{"a": `{"max":2,"keys":{"k":{"max":1}}}`, `["b","k"]`: `{"max":3}`})}
+	r := Record{changes: changesOf(map[string]string{"a": `{"max":1}`, `["a","k"]`: `{"max":1}`}, map[string]string{"a": `{"max":2}`, `["a","k"]`: `{"max":1}`, `["b","k"]`: `{"max":3}`})}
 	if got, want := r.Targets(), map[Target]bool{ofRule("a"): true, ofKeys("b", "k"): true}; !maps.Equal(got, want) {
 		t.Errorf("changed were %v, want %v", got, want)
 	}

@@ -64,7 +64,7 @@ func (n *node) want(k kind, what, example string) error {
 // shown returns the name for an error. One that is not that of a field may be a key,
 // which is private.
 func (n *node) shown() any {
-	if n.name == "rules" || slices.Contains(strings.Split(ruleFields+", weight", ", "), n.name) {
+	if n.name == "rules" || slices.Contains(strings.Split(fileFields+", weight", ", "), n.name) {
 		return n.name
 	}
 	return private.Text(n.name)

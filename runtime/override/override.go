@@ -120,7 +120,7 @@ func (r *reading) rules(n *node) (map[string]rule.Override, error) {
 // override returns what is said of one rule, and of its keys.
 func (r *reading) override(n *node, declared string) (rule.Override, error) {
 	said := make(map[string]map[string]Change)
-	c, until, err := changeOf(n, ruleFields, func(f *node) (err error) {
+	c, until, err := changeOf(n, fileFields, func(f *node) (err error) {
 		said[f.name], err = patternChanges(f)
 		return err
 	})

@@ -30,7 +30,8 @@ func TestUntil(t *testing.T) {
 	start := time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)
 	fromHash, err := parseHash(map[string]string{
 		"*":         `{"enabled": false, "until": "2026-11-22T14:00:01Z"}`,
-		"r":         `{"max": 1, "until": "2026-11-22T15:00:02+01:00", "keys": {"n": {"max": 1}, "m": {"max": 1, "until": "2026-11-22T14:00:01Z"}}}`,
+		"r":         `{"max": 1, "until": "2026-11-22T15:00:02+01:00"}`,
+		`["r","m"]`: `{"max": 1, "until": "2026-11-22T14:00:01Z"}`,
 		`["r","k"]`: `{"max": 1, "until": "2026-11-22T14:00:03.5Z"}`,
 		`["r","l"]`: `{"max": 1}`,
 		"s":         `{"max": 1, "until": "2026-11-22T14:00:03Z"}`,
@@ -55,10 +56,10 @@ rules:
 		fromFile rules
 	}{
 		{999 * time.Millisecond, new(false),
-			rules{"r": {Max: one.Max, Keys: keys{"n": one, "m": one, "k": one, "l": one}}, "s": {Max: one.Max}},
+			rules{"r": {Max: one.Max, Keys: keys{"m": one, "k": one, "l": one}}, "s": {Max: one.Max}},
 			rules{"r": {Max: one.Max, Keys: keys{"n": one, "m": one}}, "s": {Max: one.Max}}},
 		{time.Second, nil,
-			rules{"r": {Max: one.Max, Keys: keys{"n": one, "k": one, "l": one}}, "s": {Max: one.Max}},
+			rules{"r": {Max: one.Max, Keys: keys{"k": one, "l": one}}, "s": {Max: one.Max}},
 			rules{"r": {Max: one.Max, Keys: keys{"n": one}}, "s": {Max: one.Max}}},
 		{2 * time.Second, nil, rules{"r": {Keys: keys{"k": one, "l": one}}, "s": {Max: one.Max}}, rules{"s": {Max: one.Max}}},
 		{3 * time.Second, nil, rules{"r": {Keys: keys{"k": one, "l": one}}}, rules{}},
@@ -72,7 +73,7 @@ rules:
 			t.Errorf("file after %v (-want +got):\n%s", test.after, diff)
 		}
 	}
-	if len(before.Rules["r"].Keys) != 4 || before.Rules["s"].Max == nil {
+	if len(before.Rules["r"].Keys) != 3 || before.Rules["s"].Max == nil {
 		t.Errorf("what a limiter may be reading has changed: %+v", before)
 	}
 	for _, text := range []string{`"soon"`, `"2026-11-22"`, `7`, `"0001-01-01T00:00:00Z"`} {
