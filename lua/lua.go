@@ -30,7 +30,7 @@ var Algorithms = func() (names [len(algorithm.Scripts)]string) {
 // values than others. In a script with it those of all algorithms do.
 const Reserved = 1 << (len(Algorithms) - 1)
 
-// Shares is the bit of shares.lua. In a script with it all runs have two more values.
+// Shares is the bit of shares.lua. In a script with it calls of all keys have two more values.
 const Shares = Reserved >> 1
 
 // Operations of a script. A set has one of them; 0 takes calls with one limit each.
@@ -95,12 +95,16 @@ func Take(set uint) string {
 			for _, file := range algorithm.Scripts[i].Files {
 				q.read(file)
 			}
-			for _, before := range []string{"period", "extra terms", "extra term", "claim", "lone claim", "keep claim", "limit claim"} {
-				p[before] += q.expand(q[before])
+			r := maps.Clone(q) // of loops
+			r.choose(inRun, loop == "loop" && operation != One && set&Block == 0)
+			for _, before := range []string{"period", "extra terms", "extra term", "lone claim", "keep claim", "limit claim", "scatter"} {
+				p[before] += r.expand(r[before])
 			}
-			q["loop"] = q[loop]
-			q.choose(withBlock, set&Block != 0)
-			q.choose(withPast, set&Past != 0)
+			r["loop"] = r[loop]
+			for _, x := range []pieces{q, r} {
+				x.choose(withBlock, set&Block != 0)
+				x.choose(withPast, set&Past != 0)
+			}
 			if operation == One {
 				q["shared"] = q.expand(q["shared"])
 				return sized(set, q.expand(source("take_one.lua")))
@@ -108,7 +112,7 @@ func Take(set uint) string {
 			if text := q.expand(q["shared"]); !strings.Contains(shared.String(), text) {
 				shared.WriteString(text)
 			}
-			loops.WriteString(strings.ReplaceAll(q.expand(q["loops"]), "ALGORITHM", name))
+			loops.WriteString(strings.ReplaceAll(r.expand(r["loops"]), "ALGORITHM", name))
 			functions.WriteString(strings.ReplaceAll(q.expand(q["functions"]), "ALGORITHM", name))
 		}
 	}
@@ -116,18 +120,18 @@ func Take(set uint) string {
 	return sized(set, p.expand(source("take.lua")))
 }
 
-// sized puts in how many values terms have and a run of limits, and where the cost of one call is.
+// sized puts in how many values terms have, where the cost of one call is, and the end of the runs.
 func sized(set uint, script string) string {
-	size, cost, run := "6", "7", "4"
+	size, cost, last := "6", "7", "#ARGV"
 	if set&Past != 0 {
 		size, cost = "11", "12"
 	} else if set&Reserved != 0 {
 		size, cost = "8", "9"
 	}
 	if set&Shares != 0 {
-		run = "6"
+		last = "#ARGV - 2 * #KEYS"
 	}
-	return strings.NewReplacer("SIZE", size, "COST", cost, "RUN", run).Replace(script)
+	return strings.NewReplacer("SIZE", size, "COST", cost, "LAST", last).Replace(script)
 }
 
 // Pieces are texts by their names; see prelude.lua for why there are such. In a
@@ -175,8 +179,8 @@ func parse(text string) pieces {
 }
 
 // These end the name of a piece that takes the place of the one without, if there is one,
-// in scripts that know blocks, or what past.lua does.
-const withBlock, withPast = " (block)", " (past)"
+// in scripts that know blocks, or what past.lua does, and in loops that take calls without blocks.
+const withBlock, withPast, inRun = " (block)", " (past)", " (run)"
 
 // choose settles whether the pieces whose names end so are used.
 func (p pieces) choose(ending string, used bool) {

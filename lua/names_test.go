@@ -109,9 +109,9 @@ func listed(start string, names []string) string {
 var (
 	token = regexp.MustCompile(`--[^\n]*|'(?:\\.|[^'\\])*'|[A-Za-z_]\w*|\d[\w.]*|\.\.\.?|[=<>~]=|\n|\S`)
 	word  = regexp.MustCompile(`^[A-Za-z_]\w*$`)
-	// own are the words of Lua and of Redis. ALGORITHM, SIZE, COST and RUN stand for what lua.go puts in.
+	// own are the words of Lua and of Redis. ALGORITHM, SIZE, COST and LAST stand for what lua.go puts in.
 	own = strings.Fields("and break do else elseif end false for function if in local nil not or repeat return then true until while " +
-		"KEYS ARGV redis math string unpack type ipairs pairs error rawget select pcall tonumber tostring table _G ALGORITHM SIZE COST RUN")
+		"KEYS ARGV redis math string unpack type ipairs pairs error rawget select pcall tonumber tostring table _G ALGORITHM SIZE COST LAST")
 )
 
 // namesOf returns the names that a text of Lua may read before it has set them itself,

@@ -99,6 +99,7 @@ for i = place, last do
     end
   until not again
   --- insert reply
+  --- insert parted
 end
 --- fit
 --- reads cost room times
@@ -224,11 +225,11 @@ n = n + 2
 --- run
 --- reads arg
 --- sets arg
-arg = arg + RUN
+arg = arg + 4
 --- run to settle
 --- reads arg
 --- sets arg
-arg = arg + RUN + 2
+arg = arg + 6
 --- strings
 --- reads keys last place
 --- sets before found

@@ -125,7 +125,7 @@ local act = operation == 'take' and take_all or peek_all
 local function decide_call()
   local limits, which = {}, nil
   repeat
-    arg = arg + RUN
+    arg = arg + 4
     which = ARGV[arg] + 0
     local times = ARGV[arg + 2] + 0
     limits[#limits + 1] = { key = KEYS[place], terms = math.abs(which),
@@ -167,7 +167,7 @@ limit.room, limit.retry, limit.reset, limit.turn = looks[algorithm](limit.key, l
 --- together
 --- reads arg decide_call operation replies
 --- sets n
-while arg + RUN < #ARGV and (operation ~= 'take' or ARGV[arg + RUN] + 0 < 0) do
+while arg + 4 < LAST and (operation ~= 'take' or ARGV[arg + 4] + 0 < 0) do
   decide_call()
   n = #replies
 end

@@ -20,49 +20,98 @@
 -- CALLS  look: ZRANGE ZSCORE ZREVRANGE. charge: ZADD ZREM, and PEXPIRE as for a bucket. The charge
 --        of a new tenant also calls ZCOUNT and ZRANGEBYSCORE, and removes up to eight tenants that
 --        have used a millionth of what the heaviest has, or the lightest of too many. refund: all of
---        these. With a block: two ZSCORE more, and for a charge ZRANGEBYSCORE.
+--        these. With a block: two ZSCORE more, and for a charge ZRANGEBYSCORE. Without one, calls of a
+--        key that follow each other call ZMSCORE in place of ZSCORE and share all commands, up to
+--        the call of a new tenant.
 --
 -- RetryAfter is when the level has room for any tenant. One that is behind may have room earlier, but
 -- how far it is behind decays, so it may lose that room again. Its refusal has the delay 1.
+--- period
+--- sets apart
+-- Redis has refused to write several calls at once: each is written by itself.
+local apart
 --- extra terms
 --- sets tenant weight
 -- Whom a call is for.
 local weight, tenant
---- claim
---- reads arg
+--- extra terms (run)
+--- sets extends gone lost members numbers of_key redo scores state tenant tenants top
+--- sets weight weights
+local weight, tenant
+local tenants, weights = #ARGV - #KEYS, #ARGV - 2 * #KEYS
+-- What a key holds by now while its calls follow each other, and what is still to be written.
+local of_key, state, numbers, scores, top, lost
+local members, gone, extends, redo
+--- ready
+--- reads i
 --- sets tenant weight
-weight, tenant = ARGV[arg + 4] + 0, ARGV[arg + 5]
+weight, tenant = ARGV[#ARGV - 2 * #KEYS + i] + 0, ARGV[#ARGV - #KEYS + i]
+--- ready (run)
+--- reads i tenants weights
+--- sets tenant weight
+weight, tenant = ARGV[weights + i] + 0, ARGV[tenants + i]
 --- lone claim
 --- sets tenant weight
 weight, tenant = ARGV[COST + 1] + 0, ARGV[COST + 2]
 --- keep claim
---- reads arg limits
-limits[#limits].weight, limits[#limits].tenant = ARGV[arg + 4] + 0, ARGV[arg + 5]
+--- reads limits place
+limits[#limits].weight, limits[#limits].tenant = ARGV[#ARGV - 2 * #KEYS + place] + 0, ARGV[#ARGV - #KEYS + place]
 --- limit claim
 --- reads limit
 --- sets tenant weight
 weight, tenant = limit.weight, limit.tenant
 --- gather
 --- open
---- reads call ceil clock key more number tenant window
---- sets base begun expires halvings headroom kind lost more rest score since start
---- sets state stored top
-local state, score, top = call('ZRANGE', key, '0', '0')[1], call('ZSCORE', key, tenant), nil
---- insert barred
+--- reads ceil clock more numbers window
+--- sets base begun expires halvings headroom more rest since start stored
+--- insert acquaint
 local expires, since, stored, begun, halvings, rest
-local headroom, more, base, start, lost = more, -1, 0, clock, nil
+local headroom, more, base, start = more, -1, 0, clock
+if numbers then
+  local of
+  expires, since, stored, begun, halvings, rest, base, start, of = unpack(numbers)
+  if of ~= window or since + window <= clock then
+    base, start = base + ceil((since - start) / of) + 128, clock
+  end
+end
+--- acquaint
+--- reads call key tenant
+--- sets lost numbers score state top
+local state, score = call('ZRANGE', key, '0', '0')[1], call('ZSCORE', key, tenant)
+local numbers, top, lost
+--- insert barred
+--- insert stated
+--- acquaint (run)
+--- reads apart call i key of_key scores tenant tenants
+--- sets lost numbers of_key score scores state top
+local score
+if key ~= of_key then
+  of_key, scores, numbers, top, lost = key, {}, nil, nil, nil
+  state = call('ZRANGE', key, '0', '0')[1]
+  --- insert stated
+  if numbers then
+    local ahead = i
+    while KEYS[ahead + 1] == key and not apart do
+      ahead = ahead + 1
+    end
+    for j, score in ipairs(call('ZMSCORE', key, unpack(ARGV, tenants + i, tenants + ahead))) do
+      scores[ARGV[tenants + i + j - 1]] = score and score + 0
+    end
+  end
+end
+score = scores[tenant]
+--- stated
+--- reads call clock key number state window
+--- sets kind lost numbers score state top
 local kind = state and string.byte(state)
 if kind == 3 then
-  local of
-  expires, since, stored, begun, halvings, rest, base, start, of = number('>I7I7I8I7I2I5I5I7I7', state, 2)
-  if since > clock + window then -- from before the clock stepped back
-    base, start, score, lost = 0, clock, nil, true
+  numbers = { number('>I7I7I8I7I2I5I5I7I7', state, 2) }
+  if numbers[2] > clock + window then -- from before the clock stepped back
+    numbers, score, lost = nil, nil, true
+    --- insert forget
   else
-    if of ~= window or since + window <= clock then
-      base, start = base + ceil((since - start) / of) + 128, clock
-    end
     top = call('ZREVRANGE', key, '0', '0', 'WITHSCORES')[2] + 0
-    top = top > -1000000000000 and top -- else there is no tenant
+    top = top > -1000000000000 and top or nil -- else there is no tenant
   end
 elseif kind == 4 then
   state = nil
@@ -163,11 +212,8 @@ if made >= start and used > 0 then
   closing = true
 end
 --- write
---- reads at base begun bytes call cost expires format fresh halvings key level
---- reads lifetime lost max rank rest score slack start state tenant top used
---- reads window
---- sets begun drain expires gone halvings lasts lives members rest spare state stop
---- sets used
+--- reads at cost expires fresh level max slack used window
+--- sets begun drain expires halvings lasts lives rest spare stop used
 used = used + cost * 1000000
 local drain = level * window / (max * 1000000)
 local stop = at + drain + -drain % 1
@@ -179,31 +225,97 @@ if fresh then
   begun, halvings, rest = at, 0, 2 ^ 40 - 1
 end
 expires = lasts and expires or lives + slack
+--- insert store
+--- store
+--- reads at base begun bytes call expires format halvings key level rank rest
+--- reads start tenant used window
+--- sets gone members
 local members = { '-inf', '\3' .. bytes('>I7I7I8I7I2I5I5I7I7', expires, at, level, begun, halvings, rest, base, start, window) }
 local gone = {}
-if lost then
-  call('UNLINK', key)
-  state = nil
-elseif top and not score then
-  local full = call('ZCOUNT', key, '-1000000000000', '+inf') >= 100000
-  gone = call('ZRANGEBYSCORE', key, '-1000000000000', full and '+inf' or format('%.12f', top - 14),
-    'LIMIT', '0', full and '1' or '8')
-end
+--- insert crowd
 if used > 0 then
   --- insert rank
   members[3], members[4] = format('%.12f', rank), tenant
 else
   gone[1] = tenant
 end
+call('ZADD', key, unpack(members)) -- first, since a server without memory refuses it
+--- insert clean
+--- store (run)
+--- reads arg at base begun expires extends format gone halvings last lasts level
+--- reads members n place rank rest score scores start tenant top window
+--- sets extends gone members numbers redo top
+if not members then
+  members, gone, extends, redo = { '-inf', '' }, {}, nil, { arg, place - 1, last, n }
+end
+--- insert crowd
+for _, light in ipairs(gone) do
+  scores[light] = nil
+end
+--- insert rank
+members[#members + 1], members[#members + 2] = format('%.12f', rank), tenant
+if score and score == top and rank < top then
+  top = nil -- another may be
+else
+  top = math.max(top or rank, rank)
+end
+scores[tenant], extends = rank, extends or not lasts
+numbers = { expires, at, level, begun, halvings, rest, base, start, window }
+--- crowd
+--- reads call format key score top
+--- sets gone
+if top and not score then
+  local full = call('ZCOUNT', key, '-1000000000000', '+inf') >= 100000
+  gone = call('ZRANGEBYSCORE', key, '-1000000000000', full and '+inf' or format('%.12f', top - 14),
+    'LIMIT', '0', full and '1' or '8')
+end
+--- clean
+--- reads call expires gone key lasts lifetime lost members state
 if state ~= members[2] then
   gone[#gone + 1] = state
 end
-call('ZADD', key, unpack(members)) -- first, since a server without memory refuses it
-if gone[1] then
+if lost then
+  call('UNLINK', key)
+  call('ZADD', key, unpack(members))
+elseif gone[1] then
   call('ZREM', key, unpack(gone))
 end
 if not lasts then
   call('PEXPIRE', key, lifetime(expires))
+end
+--- parted (run)
+--- reads apart place scores tenants top
+if apart or not top or not scores[ARGV[tenants + place]] then
+  break
+end
+--- scatter (run)
+--- reads apart arg bytes extends last members numbers of_key place redo replies scores
+--- reads tenants top used
+--- sets apart arg last lost members n of_key place state
+-- What calls have changed is written before one of another key, of other terms, or of a new tenant.
+if of_key then
+  local same = KEYS[place] == of_key and ARGV[place > last and arg + 4 or arg] + 0 == used and top
+  if members and (apart or not same or not scores[ARGV[tenants + place]]) then
+    local key, lasts, expires = of_key, not extends, numbers[1]
+    members[2] = '\3' .. bytes('>I7I7I8I7I2I5I5I7I7', unpack(numbers))
+    local answer = redis.pcall('ZADD', key, unpack(members))
+    if type(answer) == 'table' then
+      arg, place, last, n = unpack(redo)
+      for j = #replies, n + 1, -1 do
+        replies[j] = nil
+      end
+      if apart then
+        place = place + 1
+        error(answer.err, 0)
+      end
+      apart, same = true, nil
+    else
+      --- insert clean
+      state, lost = members[2], nil
+    end
+    members = nil
+  end
+  of_key = same and of_key
 end
 --- barred (block)
 --- reads call key tenant

@@ -24,7 +24,8 @@
 --                 holds for: 1 if it is one of several limits of a call, and
 --                 to peek; below 0 if some of these keys may be the same
 --        and to settle, before these four, what was charged, and the charge's mark; and
---        behind them, in a script with shares.lua, the weight and the tenant of the call
+--        in a script with shares.lua, behind all runs, the weights of the calls of all keys,
+--        and then their tenants
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
 --        long. The time first, and then, to settle, for every limit that failed the
 --        number of its key, from 1 on, and the error as below; or else for every limit
@@ -49,7 +50,7 @@
 --        beside others.
 -- Time is read once, so all calls happen at the same moment, in order.
 local replies = {}
-local arg = ARGV[2] * SIZE + 3 - RUN -- the newest run of limits; the next one follows
+local arg = ARGV[2] * SIZE + 3 - 4 -- the newest run of limits; the next one follows
 local place, last = 1, 0 -- the next key, and the last one of that run
 --- insert telling
 
@@ -63,17 +64,17 @@ local function decide()
   local n, keys = #replies, 0 -- of the run of limits
   --- insert several
   while true do
+    --- insert scatter
     if place > last then
       --- insert together
       --- insert run
-      if arg > #ARGV then
+      if arg > LAST then
         return
       end
       keys = ARGV[arg + 3] + 0
       last = place + math.abs(keys) - 1
     end
     local which, each, times = ARGV[arg] + 0, ARGV[arg + 1] + 0, ARGV[arg + 2] + 0
-    --- insert claim
     --- insert terms
     --- insert loops
   end

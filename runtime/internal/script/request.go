@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -56,15 +57,14 @@ type request struct {
 	numbers     []int64   // of the runs of limits, then of the terms
 	lastSingle  bool      // the last run is of calls with one limit
 	firstSingle int       // the first of these
-	tenancies   []tenancy // of runs for a tenant, in their order
+	tenancies   []tenancy // of keys up to the last one that has any
 	counts      [2]int64  // of keys and of terms
 	op          string
 	set         uint // what the script must know, see lua.Take
 }
 
-// A tenancy says for whom a run is. It comes behind its numbers.
+// A tenancy says for whom the call of a key is.
 type tenancy struct {
-	end    int // of the run, in the numbers
 	weight int64
 	tenant wireBytes
 }
@@ -106,9 +106,8 @@ func (r *request) addLimits(op Operation, calls []terms.Call, times []int64) {
 				which = -which
 			}
 			r.keys = append(r.keys, c.Key)
-			divided := divides[c.Algorithm]
-			if divided {
-				r.lastSingle = false
+			if divides[c.Algorithm] {
+				r.tenancy(op, c)
 			}
 			alone, again := op != Peek && len(charges) == 1, calls[i].Previous > r.firstSingle
 			switch {
@@ -128,9 +127,6 @@ func (r *request) addLimits(op Operation, calls []terms.Call, times []int64) {
 				r.run(i, alone, again, which, c.Cost, 0)
 			default:
 				r.run(i, alone, again, which, c.Cost, times[i])
-			}
-			if divided {
-				r.tenancy(op, c)
 			}
 		}
 	}
@@ -205,44 +201,43 @@ func (r *request) arrange(limits, size int) {
 			r.args = append(r.args, &r.numbers[at+j])
 		}
 	}
-	if r.set&lua.Shares != 0 {
-		r.appendClaimed(limits)
-		return
-	}
 	for i := range limits {
 		r.args = append(r.args, &r.numbers[i])
+	}
+	if len(r.tenancies) == 0 {
+		return
+	}
+	r.pad(len(r.keys))
+	for i := range r.tenancies {
+		r.args = append(r.args, &r.tenancies[i].weight)
+	}
+	for i := range r.tenancies {
+		r.args = append(r.args, &r.tenancies[i].tenant)
 	}
 }
 
 // everybody is the tenant of a hold, which no caller can be: it is for all of them.
 const everybody = "\x05"
 
-// tenancy notes for whom the last run is. No other limit is in it.
+// tenancy notes for whom the call of the last key is. It is in a run with the one before only if that has the
+// same key.
 func (r *request) tenancy(op Operation, c *terms.Charge) {
-	r.lastSingle = false
+	n := len(r.keys)
+	if n > 1 && !bytes.Equal(r.keys[n-2], c.Key) {
+		r.lastSingle = false
+	}
 	tenant := wireBytes(c.Tenant)
 	if op == Hold {
 		tenant = wireBytes(everybody)
 	}
-	r.tenancies = append(r.tenancies, tenancy{len(r.numbers), max(1, c.Weight), tenant})
+	r.pad(n - 1)
+	r.tenancies = append(r.tenancies, tenancy{max(1, c.Weight), tenant})
 }
 
-// appendClaimed appends the runs of limits of which some are for a tenant: all have two more values.
-func (r *request) appendClaimed(limits int) {
-	size, next, none := 4, r.tenancies, &r.tenancies[0]
-	if r.set&lua.Operations == lua.Settle {
-		size = 6
-	}
-	for i := range limits {
-		r.args = append(r.args, &r.numbers[i])
-		if (i+1)%size != 0 {
-			continue
-		}
-		c := none
-		if len(next) > 0 && next[0].end == i+1 {
-			c, next = &next[0], next[1:]
-		}
-		r.args = append(r.args, &c.weight, &c.tenant)
+// pad has the first n keys have a tenancy, be it nobody's.
+func (r *request) pad(n int) {
+	for len(r.tenancies) < n {
+		r.tenancies = append(r.tenancies, tenancy{weight: 1})
 	}
 }
 

@@ -1,13 +1,20 @@
 package script_test
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
 
+	"github.com/rategen/rategen/internal/testkit/redisclock"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
@@ -73,4 +80,96 @@ func TestSharesOfAnotherWindow(t *testing.T) {
 	other.Window = 20 * time.Hour
 	r = &other
 	equal(t, "new: admitted, though nobody is known to have used more", admitted("new"), false)
+}
+
+// TestSharesInBatches has calls of many tenants come together, and wants what they find to be what they find in memory,
+// where each is decided by itself. Some cost so much that next to nothing is left of what others have used.
+func TestSharesInBatches(t *testing.T) {
+	t.Parallel()
+	free := databases(t)
+	wide := &runtime.Rule{Window: time.Second, Algorithm: runtime.TokenBucket, Burst: 1_000_000_000_000, Headroom: -1}
+	tight := &runtime.Rule{Window: time.Second, Algorithm: runtime.TokenBucket, Burst: 40, Headroom: 15}
+	shadow, longer := *tight, *tight
+	shadow.Mode, longer.Window = runtime.ModeShadow, 2*time.Second
+	for name, rules := range map[string][]*runtime.Rule{"wide": {wide}, "tight": {tight}, "tight in versions": {tight, &shadow, &longer}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := free.borrow(t)
+			rapid.Check(t, func(t *rapid.T) {
+				db.client.FlushDB(context.Background())
+				now := time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+				memory := memstate.NewStore(1000)
+				memory.Clock = func() int64 { return now }
+				stores := []rawstore.Store{{Store: memory}, rawstore.Wrap(db.store)}
+				tenants := rapid.SampledFrom([]int{2, 10, 60}).Draw(t, "tenants")
+				for range rapid.IntRange(1, 6).Draw(t, "batches") {
+					now += rapid.SampledFrom([]int64{0, 1, 20_000, 300_000, 900_000, 3_000_000, -1, -500_000, -5_000_000}).Draw(t, "step")
+					calls := make([]rawstore.Call, rapid.IntRange(1, 40).Draw(t, "calls"))
+					for i := range calls {
+						keys := 1
+						if rapid.IntRange(0, 9).Draw(t, "several limits") == 0 {
+							keys = 2
+						}
+						first := rapid.SampledFrom([]int{0, 0, 0, 0, 0, 1}).Draw(t, "key")
+						for j := range keys {
+							r := rules[rapid.IntRange(0, len(rules)-1).Draw(t, "rule")]
+							cost := rapid.SampledFrom([]int64{1, 1, 1, 2, 7}).Draw(t, "cost")
+							if r == wide && rapid.IntRange(0, 9).Draw(t, "dear") == 0 {
+								cost = rapid.SampledFrom([]int64{30_000, 50_000_000, 90_000_000_000}).Draw(t, "cost")
+							}
+							calls[i].Charges = append(calls[i].Charges, rawstore.Charge{Rule: r, Max: r.Burst, Key: []byte{'a' + byte(first+j)%2}, Cost: cost})
+							last := &calls[i].Charges[j]
+							last.Tenant = fmt.Append(nil, rapid.IntRange(1, tenants).Draw(t, "tenant"))
+							last.Weight = rapid.SampledFrom([]int64{1, 1, 1, 5}).Draw(t, "weight")
+						}
+					}
+					var answers [2][]rawstore.Call
+					err := redisclock.Set(context.Background(), db.client, now, "a", "b")
+					for i, s := range stores {
+						answers[i] = clone(calls)
+						err = cmp.Or(err, s.Take(context.Background(), answers[i]))
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !slices.EqualFunc(answers[0], answers[1], sameAnswer) {
+						t.Fatalf("at %d: script differs from model (-model +script):\n%s", now, gocmp.Diff(answers[0], answers[1], gocmp.Comparer(func(a, b *runtime.Rule) bool { return a == b })))
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestSharesWithoutMemory has calls of many tenants come to a Redis that takes no writes: those that have room are not
+// decided, whatever others were found beside them, and those that have none are refused.
+func TestSharesWithoutMemory(t *testing.T) {
+	client := ownRedis(t)
+	store := rawstore.Wrap(newStore(client))
+	r := &runtime.Rule{Window: 1000 * time.Hour, Max: 10, Algorithm: runtime.TokenBucket, Headroom: 4}
+	take := func(costs ...int64) (calls []rawstore.Call) {
+		t.Helper()
+		for i, cost := range costs {
+			calls = append(calls, divided(r, "k", fmt.Sprint(i), cost)...)
+		}
+		ok(t, store.Take(t.Context(), calls))
+		return calls
+	}
+	for i, c := range take(1, 2, 1, 1) {
+		equal(t, fmt.Sprint("tenant ", i, ": admitted"), c.Charges[0].Allowed, true)
+	}
+	before := client.Dump(t.Context(), "k").Val()
+	client.ConfigSet(t.Context(), "maxmemory-policy", "noeviction")
+	ok(t, client.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	for i, c := range take(1, 3, 1, 6, 4, 2) {
+		// Five are left, four of them for who has used less than tenant 1: there is room for 0 and for 2, but not for both.
+		if fails := i == 0 || i == 2; fails != (c.Err != nil) || c.Err == nil && c.Charges[0].Allowed {
+			t.Errorf("tenant %d: %+v, %v", i, c.Charges[0].Result, c.Err)
+		}
+	}
+	equal(t, "the key", client.Dump(t.Context(), "k").Val(), before)
+	ok(t, client.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	calls := take(1, 1, 1)
+	equal(t, "with memory again: first", calls[0].Charges[0].Allowed, true)
+	equal(t, "with memory again: third", calls[2].Charges[0].Allowed, false)
 }
