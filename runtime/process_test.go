@@ -51,7 +51,7 @@ func testProcesses(t *testing.T, client redis.UniversalClient, _ []*redistest.Se
 		t.Fatalf("found %+v", found)
 	}
 	for _, p := range found {
-		same(t, "rules", []bridge.ProcessRule{{Name: "d", Terms: "9 in a day, fixed-window"}, {Name: "r", Terms: "5 in 10s, sliding-log"}}, p.Rules)
+		same(t, "rules", []bridge.ProcessRule{{Name: "d", Prefix: "d:", Terms: "9 in a day, fixed-window"}, {Name: "r", Prefix: "r:", Terms: "5 in 10s, sliding-log"}}, p.Rules)
 	}
 	if n := client.Exists(t.Context(), "shop:rate_limit:{processes}:rules:"+found[0].Digest).Val(); n != 1 || found[0].Digest != found[1].Digest {
 		t.Errorf("the rules of both are kept %d times: %+v", n, found)

@@ -114,7 +114,7 @@ func commands() []command {
 		{name: "ledger ls", flags: "postgres", needs: prints | mayRedis, run: (*session).listLedger, short: "list what the ledger has of the present periods",
 			long: "Lists the rules of the namespace whose usage is in Postgres: how many keys, how much, and how long ago something was written. Processes that are behind say so by ledger_behind, see ratectl doctor."},
 		{name: "ledger restore", flags: asks + "postgres", needs: readsRules, run: (*session).restoreLedger, short: "have Redis count again what it has lost",
-			long: "Has the limits of rules with a ledger count what Postgres has of the present periods and Redis has lost. A count is restored once, so the command may be repeated, and processes may go on meanwhile. Rules with ledger=hash are left out. " +
+			long: "Has the limits of rules with a ledger count what Postgres has of the present periods and Redis has lost. A count is restored once, so the command may be repeated, and processes may go on meanwhile. Rules with ledger=hash are left out, and it is an error if the processes that report would not read the keys. " +
 				"What was charged within some 5 seconds before Redis lost it is in neither. Asks for confirmation."},
 		{name: "doctor", needs: readsRules, run: (*session).doctor, short: "look for what may keep limits from working",
 			long: "Checks every server's version, role, clock, latency, eviction, memory and persistence; writes a key for a millisecond; tries the scripts of every rule, without charging; looks for overrides of no rule or that have expired, reads what processes report, asks the program whose page has the rules what it has found, and looks for keys without an expiry or of no rule. Each finding is ok, warn, bad or unknown, with a remedy. " +

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/runtime/override"
 	"github.com/rategen/rategen/runtime/rateledger"
 	"github.com/rategen/rategen/runtime/rule"
@@ -75,15 +77,16 @@ func (s *session) listLedger(ctx context.Context, _ []string) error {
 
 // restoreLedger has Redis count again what it has lost.
 func (s *session) restoreLedger(ctx context.Context, _ []string) error {
-	rules := 0
-	for _, d := range s.Rules {
-		if d.Ledger == rule.LedgerOn {
-			s.Limiter.Register(d.Rule)
-			rules++
-		}
-	}
-	if rules == 0 {
+	rules := slices.DeleteFunc(slices.Clone(s.Rules), func(d operate.Rule) bool { return d.Ledger != rule.LedgerOn })
+	if len(rules) == 0 {
 		return nothingf("no rule has ledger=on: there is nothing to restore")
+	}
+	unknown, err := s.ReadBy(ctx, rules)
+	if err != nil {
+		return err
+	}
+	for _, d := range rules {
+		s.Limiter.Register(d.Rule)
 	}
 	pool, err := s.database(ctx)
 	if err != nil {
@@ -94,11 +97,14 @@ func (s *session) restoreLedger(ctx context.Context, _ []string) error {
 	if err != nil {
 		return foreign{err}
 	}
+	if unknown != "" {
+		s.logger().Print(visible(unknown))
+	}
 	if s.dry {
-		s.printf("what Redis has lost of %d rules would be restored; nothing is changed", rules)
+		s.printf("what Redis has lost of %d rules would be restored; nothing is changed", len(rules))
 		return nil
 	}
-	if err := s.confirm(ctx, "restore what Redis has lost of %d rules", rules); err != nil {
+	if err := s.confirm(ctx, "restore what Redis has lost of %d rules", len(rules)); err != nil {
 		return err
 	}
 	restored, err := ledger.Restore(ctx)
@@ -110,8 +116,11 @@ func (s *session) restoreLedger(ctx context.Context, _ []string) error {
 		return noted
 	}
 	if s.json() {
-		return s.printJSON(map[string]int{"restored": restored})
+		return s.printJSON(struct {
+			Restored int    `json:"restored"`
+			Unknown  string `json:"not_known,omitempty"`
+		}{restored, unknown})
 	}
-	s.printf("%d counts restored", restored)
+	s.printf("%s", strings.TrimSuffix(fmt.Sprintf("%d counts restored; %s", restored, unknown), "; "))
 	return nil
 }

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/pgtest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -72,10 +74,30 @@ func TestLedger(t *testing.T) {
 	b.run("ledger", "ls").wants(t, 0, `RULE +KEYS +TOTAL +WRITTEN-AGO\nplan +2 +12 +\d+s\nsecret +1 +3 +\d+s\n`, "")
 	ok(b.client.FlushDB(t.Context()).Err())
 	b.take(t, 1, "plan", 0, "acme") // a program goes on
+	// Those that report have the rule elsewhere, or do not have it: nobody would read what is written.
+	elsewhere := func(namespace, prefix, name, why string) {
+		b.reportIn(t, namespace, "p", "orders:limits", bridge.ProcessRule{Name: name, Prefix: prefix, Terms: "100 in a year"})
+		before := b.dump(t)
+		for _, flag := range []string{"-yes", "-n"} {
+			b.run("ledger", "restore", flag).wants(t, 2, "", why)
+		}
+		if diff := cmp.Diff(before, b.dump(t)); diff != "" {
+			t.Errorf("it has written (-before +after):\n%s", diff)
+		}
+		ok(b.client.Del(t.Context(), namespace+":rate_limit:{processes}:1", namespace+":rate_limit:{processes}:alive").Err())
+	}
+	elsewhere("orders", "rate_limit:old:", "plan", `ratectl: the keys of rule plan start with "rate_limit:old:" in the processes that report, and with "rate_limit:plan:" in the listing: .*`)
+	elsewhere("orders", "rate_limit:x:", "x", `ratectl: none of the 1 processes that report in the namespace "orders" has rule plan: .*`)
+	elsewhere("shop", "rate_limit:plan:", "plan", `ratectl: no process reports in the namespace "orders", and those with rule plan do in the namespace "shop": name that with -namespace\n`)
+	const unknown = `whether a process reads them is not known: none reports in the namespace "orders"`
+	b.run("ledger", "restore", "-n", "-o", "json").wants(t, 0, "", "ratectl: "+unknown+"\n")
+	b.reportIn(t, "orders", "p", "orders:limits", bridge.ProcessRule{Name: "plan", Prefix: "rate_limit:plan:", Terms: "100 in a year"})
 	b.run("ledger", "restore", "-n").wants(t, 0, "what Redis has lost of 1 rules would be restored; nothing is changed\n", "")
 	b.run("ledger", "restore").wants(t, 4, "", ".*say -yes to restore what Redis has lost of 1 rules\n")
 	b.run("ledger", "restore", "-yes", "-m", "lost").wants(t, 0, "2 counts restored\n", "")
-	b.run("-o", "json", "ledger", "restore", "-yes").wants(t, 0, `{"restored":0}\n`, "")
+	ok(b.client.Del(t.Context(), "orders:rate_limit:{processes}:1", "orders:rate_limit:{processes}:alive").Err())
+	b.run("ledger", "restore", "-yes").wants(t, 0, "0 counts restored; "+unknown+"\n", "ratectl: "+unknown+"\n")
+	b.run("-o", "json", "ledger", "restore", "-yes").wants(t, 0, `{"restored":0,"not_known":"whether .*"}\n`, "ratectl: "+unknown+"\n")
 	b.run("usage", "plan", "acme").wants(t, 0, `LIMIT.*100 +8 +92 .*`, "")
 	b.run("usage", "plan", "other").wants(t, 0, `LIMIT.*100 +5 +95 .*`, "")
 	b.run("usage", "secret", "acme").wants(t, 0, `LIMIT.*100 +0 +100 .*`, "")

@@ -59,25 +59,31 @@ func TestFollowing(t *testing.T) {
 // report reports that a process follows a hash, as a limiter does, and has a rule.
 func (b *bench) report(t *testing.T, name, hash, terms string) {
 	t.Helper()
+	b.reportIn(t, "orders", name, hash, bridge.ProcessRule{Name: "login.user", Prefix: "rate_limit:login:", Terms: terms})
+}
+
+// reportIn is report in a namespace.
+func (b *bench) reportIn(t *testing.T, namespace, name, hash string, has bridge.ProcessRule) {
+	t.Helper()
 	says, err := override.Redis(b.client, hash).Overrides(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	text, err := json.Marshal(bridge.Process{
-		Name: name, Host: "host-" + name, Build: "v1", At: time.Now(), Overrides: "redis:" + hash, Version: says.Version(), Digest: terms,
+		Name: name, Host: "host-" + name, Build: "v1", At: time.Now(), Overrides: "redis:" + hash, Version: says.Version(), Digest: has.Terms,
 		Findings: []bridge.FindingGroup{{Code: "empty_part", Count: 7, First: []string{"login.user", "x", "y", "z"}, Text: "a part is empty", Help: "fill it", Since: time.Now()}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := json.Marshal([]bridge.ProcessRule{{Name: "login.user", Terms: terms}})
+	rules, err := json.Marshal([]bridge.ProcessRule{has})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const reports = "orders:rate_limit:{processes}:"
+	reports := namespace + ":rate_limit:{processes}:"
 	if _, err := b.client.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
 		pipe.HSet(t.Context(), reports+"1", name, text)
-		pipe.Set(t.Context(), reports+"rules:"+terms, rules, time.Minute)
+		pipe.Set(t.Context(), reports+"rules:"+has.Terms, rules, time.Minute)
 		pipe.ZAdd(t.Context(), reports+"alive", redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: name})
 		return nil
 	}); err != nil {

@@ -145,6 +145,8 @@ type KeyPermits struct {
 // A ProcessRule is a rule of a [Process].
 type ProcessRule struct {
 	Name string `json:"name"`
+	// Prefix is what its keys start with, behind the namespace.
+	Prefix string `json:"prefix"`
 	// Terms say how much it admits as it was declared, such as "5 in 10s, sliding-log".
 	Terms string `json:"terms"`
 	// Called reports whether a call has met the rule.
