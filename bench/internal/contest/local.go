@@ -62,7 +62,7 @@ func (p Plan) localCase(ctx context.Context, c Case, all []limiters.Local) (Tabl
 			}
 			callers.Run(ctx, p.MeasureLocal/4, takes[i])
 			sample := callers.Run(ctx, p.MeasureLocal, takes[i])
-			table.Rows[i].add(c, sample)
+			table.Rows[i].add(sample, 0)
 			table.Rows[i].judge(c, sample)
 		}
 	}

@@ -39,7 +39,7 @@ func (p Part) Curve() bool { return p.Only == nil && p.Cases != nil && p.Cases.S
 func (p Plan) Check() error {
 	part := p.Part
 	var names, headings []string
-	for _, l := range slices.Concat(limiters.Leased(), limiters.Rategen(), limiters.Budgets(), limiters.Peers(), limiters.ByHand()) {
+	for _, l := range slices.Concat(limiters.Leased(), limiters.Rategen(), limiters.Budgets(), limiters.Divided(), limiters.Peers(), limiters.ByHand()) {
 		names = append(names, l.Name)
 	}
 	for _, l := range limiters.Locals(limiters.Server{}) {

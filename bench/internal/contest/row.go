@@ -2,6 +2,8 @@ package contest
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/rategen/rategen/bench/internal/limiters"
 	"github.com/rategen/rategen/bench/internal/load"
@@ -11,9 +13,11 @@ import (
 type Metric uint8
 
 const (
-	Rate  Metric = iota // decisions a second
-	P50                 // seconds for a call that half of all do not exceed
-	PerOp               // seconds a decision, all callers together
+	Rate      Metric = iota // decisions a second
+	P50                     // seconds for a call that half of all do not exceed
+	P99                     // and 99 of 100
+	PerOp                   // seconds a decision, all callers together
+	ServerCPU               // seconds of Redis's processor time a decision
 	metrics
 )
 
@@ -40,23 +44,26 @@ func (r *Row) Value(m Metric) float64 {
 	return Median(r.rounds[m])
 }
 
-// Beside returns the median of the rates of the rounds, each as a multiple of that of another row
-// of the table in the same round, or 0 if one of them was not measured or does not count.
-func (r *Row) Beside(other *Row) float64 {
-	if other == nil || r.Fault != "" || other.Fault != "" || len(r.rounds[Rate]) != len(other.rounds[Rate]) {
-		return 0
+// Beside returns how a metric compares with that of another row of the table: the median of the
+// rounds, each compared with itself, and the quarters beside it. It returns zeros if one of them was
+// not measured or does not count.
+func (r *Row) Beside(other *Row, m Metric) (median, low, high float64) {
+	if other == nil || r.Fault != "" || other.Fault != "" || len(r.rounds[m]) == 0 || len(r.rounds[m]) != len(other.rounds[m]) {
+		return 0, 0, 0
 	}
-	ratios := make([]float64, len(r.rounds[Rate]))
-	for i, value := range r.rounds[Rate] {
-		ratios[i] = value / other.rounds[Rate][i]
+	ratios := make([]float64, len(r.rounds[m]))
+	for i, value := range r.rounds[m] {
+		ratios[i] = value / other.rounds[m][i]
 	}
-	return Median(ratios)
+	slices.Sort(ratios)
+	quarter := (len(ratios) - 1) / 4
+	return Median(ratios), ratios[quarter], ratios[len(ratios)-1-quarter]
 }
 
 func (r *Row) set(m Metric, value float64) { r.rounds[m] = append(r.rounds[m], value) }
 
-// add takes note of a turn.
-func (r *Row) add(c Case, sample *load.Sample) {
+// add takes note of a turn, in which Redis used so much of its processor.
+func (r *Row) add(sample *load.Sample, used time.Duration) {
 	n := float64(sample.Decisions())
 	r.calls += sample.Calls()
 	r.gaveUp += sample.Answers[load.Failed]
@@ -69,6 +76,8 @@ func (r *Row) add(c Case, sample *load.Sample) {
 	r.set(Rate, n/seconds)
 	r.set(PerOp, seconds/n)
 	r.set(P50, sample.Latency.Quantile(0.50).Seconds())
+	r.set(P99, sample.Latency.Quantile(0.99).Seconds())
+	r.set(ServerCPU, used.Seconds()/n)
 }
 
 // judge finds out if the limiter did what the case claims.

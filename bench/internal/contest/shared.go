@@ -2,11 +2,15 @@ package contest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/bench/internal/limiters"
 	"github.com/rategen/rategen/bench/internal/load"
@@ -47,7 +51,7 @@ func (p Plan) Curve(ctx context.Context, line *progress.Line, server limiters.Se
 			continue
 		}
 		line.Steps(i, len(p.Callers), heading)
-		table, err := short.sharedCase(ctx, server, c, p.Part.shared(slices.Concat(limiters.Rategen(), limiters.Budgets(), limiters.Peers(), limiters.ByHand())))
+		table, err := short.sharedCase(ctx, server, c, p.Part.shared(slices.Concat(limiters.Rategen(), limiters.Budgets(), limiters.Divided(), limiters.Peers(), limiters.ByHand())))
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", c, err)
 		}
@@ -93,9 +97,17 @@ func (p Plan) sharedCase(ctx context.Context, server limiters.Server, c Case, co
 				callers.Time = 16
 			}
 			callers.Run(ctx, p.Warm, takes[i])
+			before, err := processorTime(ctx, server.Client)
+			if err != nil {
+				return Table{}, err
+			}
 			sample := callers.Run(ctx, measure, takes[i])
+			after, err := processorTime(ctx, server.Client)
+			if err != nil {
+				return Table{}, err
+			}
 			row := &table.Rows[i]
-			row.add(c, sample)
+			row.add(sample, after-before)
 			if !contestants[i].Floor {
 				row.judge(c, sample)
 			}
@@ -146,4 +158,17 @@ func fill(ctx context.Context, keys []string, take load.Take) error {
 		return fmt.Errorf("%d of %d keys have no end of room", len(keys)-n, len(keys))
 	}
 	return nil
+}
+
+// processorTime returns how much a Redis has used since it started.
+func processorTime(ctx context.Context, client *redis.Client) (used time.Duration, err error) {
+	info := client.InfoMap(ctx, "cpu")
+	for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
+		seconds, err := strconv.ParseFloat(info.Item("CPU", name), 64)
+		if err != nil {
+			return 0, fmt.Errorf("info of Redis: %s: %w", name, errors.Join(info.Err(), err))
+		}
+		used += time.Duration(seconds * float64(time.Second))
+	}
+	return used, nil
 }

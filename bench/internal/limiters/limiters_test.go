@@ -46,6 +46,25 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// TestDivided wants calls of two tenants to charge one key.
+func TestDivided(t *testing.T) {
+	s := start(t)
+	take, err := Divided()[0].New(s, Room)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tenant := range []string{"a", "b", "a"} {
+		if answer := take(t.Context(), tenant); answer != load.Admitted {
+			t.Fatalf("answer %d", answer)
+		}
+	}
+	const others = 1 // members that are no tenants, see lua/shares.lua
+	keys, err := s.Client.Keys(t.Context(), "shares:*").Result()
+	if err != nil || len(keys) != 1 || s.Client.ZCard(t.Context(), keys[0]).Val() != 2+others {
+		t.Fatalf("keys %q, %v", keys, err)
+	}
+}
+
 // TestByHand wants what is written by hand to charge a key, and to give back what only calls that
 // run hold.
 func TestByHand(t *testing.T) {

@@ -35,6 +35,7 @@ const (
 	RategenFixed       = "rategen fixed-window"
 	RategenBucket      = "rategen token-bucket"
 	RategenConcurrency = "rategen concurrency"
+	RategenShares      = "rategen token-bucket, shares of one key"
 	RategenLease       = "rategen token-bucket lease=50ms window=1s"
 )
 
@@ -102,6 +103,16 @@ func Budgets() []Shared {
 		of(refunded, func(r *runtime.Rule) { r.Prefix = "refunded:" }),
 		of("reserve=1m, settled", func(r *runtime.Rule) { r.Prefix, r.Reserve = "reserve:", time.Minute }),
 	}
+}
+
+// Divided returns rategen's token bucket with one key for all calls, which shares divide among what
+// others have as keys.
+func Divided() []Shared {
+	return []Shared{{Name: RategenShares, Own: true, New: func(s Server, _ Limits) (load.Take, error) {
+		w := way{name: "shares", rule: runtime.Rule{Algorithm: runtime.TokenBucket, Headroom: -1, Prefix: "shares:"}}
+		a := &asker{quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), w.ruleFor(HotRoom)}
+		return a.takeShare, nil
+	}}}
 }
 
 // Leased returns rategen's limiters for one key that has all calls.
@@ -173,6 +184,11 @@ func (a *asker) takeAndReturn(ctx context.Context, key string) load.Answer {
 func (a *asker) takeAndRefund(ctx context.Context, key string) load.Answer {
 	decision, err := a.limiter.Take(ctx, a.rule.Limit(runtime.NewKey().AddString(key)))
 	a.limiter.SettleLater(ctx, decision, 0)
+	return answer(decision, err)
+}
+
+func (a *asker) takeShare(ctx context.Context, key string) load.Answer {
+	decision, err := a.limiter.Take(ctx, a.rule.Limit(nil).WithShare(runtime.NewKey().AddString(key), 1))
 	return answer(decision, err)
 }
 

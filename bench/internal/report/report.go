@@ -21,19 +21,33 @@ func Callers(w io.Writer, result *contest.Result) {
 
 // Curve writes how limiters over Redis do with ever more callers on 1,000 keys.
 func Curve(w io.Writer, tables []contest.Table) {
-	byHand := func(row *contest.Row, t *contest.Table) string {
-		ratio := row.Beside(t.Row(row.ByHand))
-		if ratio == 0 {
-			return ""
+	const hand = ", × what is written by hand, and the middle half of the rounds"
+	beside := func(m contest.Metric, other func(*contest.Row) string) func(*contest.Row, *contest.Table) string {
+		return func(row *contest.Row, t *contest.Table) string {
+			ratio, low, high := row.Beside(t.Row(other(row)), m)
+			if ratio == 0 || row.Name == other(row) {
+				return ""
+			}
+			return fmt.Sprintf("%.2f (%.2f–%.2f)", ratio, low, high)
 		}
-		return fmt.Sprintf("%.2f", ratio)
 	}
-	callers := func(c contest.Case) string { return fmt.Sprint(c.Callers) }
-	cases(w, "**decisions per second**", "callers", tables, callers, func(row *contest.Row, _ *contest.Table) string {
-		return count(row.Value(contest.Rate)) + gaveUp(row)
-	})
-	cases(w, "**decisions per second, × what is written by hand**", "callers", tables, callers, byHand)
-	cases(w, "**p50**", "callers", tables, callers, func(row *contest.Row, _ *contest.Table) string { return span(row.Value(contest.P50)) })
+	byHand := func(row *contest.Row) string { return row.ByHand }
+	bucket := func(*contest.Row) string { return limiters.RategenBucket }
+	for _, part := range []struct {
+		title string
+		cell  func(*contest.Row, *contest.Table) string
+	}{
+		{"decisions per second", func(row *contest.Row, _ *contest.Table) string {
+			return count(row.Value(contest.Rate)) + gaveUp(row)
+		}},
+		{"decisions per second" + hand, beside(contest.Rate, byHand)},
+		{"p50", func(row *contest.Row, _ *contest.Table) string { return span(row.Value(contest.P50)) }},
+		{"p99", func(row *contest.Row, _ *contest.Table) string { return span(row.Value(contest.P99)) }},
+		{"Redis's processor time a decision", func(row *contest.Row, _ *contest.Table) string { return span(row.Value(contest.ServerCPU)) }},
+		{"Redis's processor time a decision, × " + limiters.RategenBucket, beside(contest.ServerCPU, bucket)},
+	} {
+		cases(w, "**"+part.title+"**", "callers", tables, func(c contest.Case) string { return fmt.Sprint(c.Callers) }, part.cell)
+	}
 }
 
 // Write writes all else.
