@@ -211,3 +211,8 @@ func TestErrorsAreTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// half is a Scaler.
+type half struct{}
+
+func (half) Factor(rule.Load) float64 { return 0.5 }

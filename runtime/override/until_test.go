@@ -11,78 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/observe"
-	"github.com/rategen/rategen/runtime/rule"
 )
-
-// What has an end is in force until then, in a file and in a hash alike, and what
-// has none stays.
-func TestUntil(t *testing.T) {
-	t.Parallel()
-	type rules = map[string]rule.Override
-	type keys = map[string]rule.KeyOverride
-	one := rule.KeyOverride{Max: new(int64(1))}
-	start := time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)
-	fromHash, err := parseHash(map[string]string{
-		"*":         `{"enabled": false, "until": "2026-11-22T14:00:01Z"}`,
-		"r":         `{"max": 1, "until": "2026-11-22T15:00:02+01:00"}`,
-		`["r","m"]`: `{"max": 1, "until": "2026-11-22T14:00:01Z"}`,
-		`["r","k"]`: `{"max": 1, "until": "2026-11-22T14:00:03.5Z"}`,
-		`["r","l"]`: `{"max": 1}`,
-		"s":         `{"max": 1, "until": "2026-11-22T14:00:03Z"}`,
-	})
-	limittest.OK(t, err)
-	fromFile, err := parseFile("a.yaml", []byte(`
-rules:
-  r:
-    max: 1
-    until: 2026-11-22T14:00:02Z
-    keys:
-      n: {max: 1}
-      m: {max: 1, until: "2026-11-22T14:00:01Z"}
-  s: {max: 1, until: 2026-11-22T14:00:03Z}
-`))
-	limittest.OK(t, err)
-	before := fromHash.at(start)
-	for _, test := range []struct {
-		after    time.Duration
-		enabled  *bool
-		fromHash rules
-		fromFile rules
-	}{
-		{999 * time.Millisecond, new(false),
-			rules{"r": {Max: one.Max, Keys: keys{"m": one, "k": one, "l": one}}, "s": {Max: one.Max}},
-			rules{"r": {Max: one.Max, Keys: keys{"n": one, "m": one}}, "s": {Max: one.Max}}},
-		{time.Second, nil,
-			rules{"r": {Max: one.Max, Keys: keys{"k": one, "l": one}}, "s": {Max: one.Max}},
-			rules{"r": {Max: one.Max, Keys: keys{"n": one}}, "s": {Max: one.Max}}},
-		{2 * time.Second, nil, rules{"r": {Keys: keys{"k": one, "l": one}}, "s": {Max: one.Max}}, rules{"s": {Max: one.Max}}},
-		{3 * time.Second, nil, rules{"r": {Keys: keys{"k": one, "l": one}}}, rules{}},
-		{4 * time.Second, nil, rules{"r": {Keys: keys{"l": one}}}, rules{}},
-		{0, nil, rules{"r": {Keys: keys{"l": one}}}, rules{}}, // a clock that goes back brings nothing back
-	} {
-		if diff := cmp.Diff(runtime.Overrides{Enabled: test.enabled, Rules: test.fromHash}, fromHash.at(start.Add(test.after))); diff != "" {
-			t.Errorf("hash after %v (-want +got):\n%s", test.after, diff)
-		}
-		if diff := cmp.Diff(runtime.Overrides{Rules: test.fromFile}, fromFile.at(start.Add(test.after))); diff != "" {
-			t.Errorf("file after %v (-want +got):\n%s", test.after, diff)
-		}
-	}
-	if len(before.Rules["r"].Keys) != 3 || before.Rules["s"].Max == nil {
-		t.Errorf("what a limiter may be reading has changed: %+v", before)
-	}
-	for _, text := range []string{`"soon"`, `"2026-11-22"`, `7`, `"0001-01-01T00:00:00Z"`} {
-		_, err := parseHash(map[string]string{"r": `{"until": ` + text + `}`})
-		if err == nil || !strings.Contains(err.Error(), "2026-11-22T15:00:00Z") {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-}
 
 // An override ends on time though its file has gone, for every limiter that
 // follows it, and each reports the error all the same.

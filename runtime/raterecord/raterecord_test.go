@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -24,6 +25,24 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var quiet = runtime.WithLogger(slog.New(slog.DiscardHandler))
+
+var secret = raterecord.WithSecret([]byte("a secret of the team"))
+
+func newRecorder(tb testing.TB, w io.Writer, opts ...raterecord.Option) *raterecord.Recorder {
+	tb.Helper()
+	r, err := raterecord.To(w, append([]raterecord.Option{secret}, opts...)...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := r.Close(); err != nil && err != raterecord.ErrClosed {
+			tb.Error(err)
+		}
+	})
+	return r
+}
 
 var create = &runtime.Rule{Name: "orders.Create", Prefix: "orders:", Window: time.Minute, Max: 3}
 

@@ -128,14 +128,6 @@ func (c *caller) want(t *testing.T, line string) {
 	}
 }
 
-// silent wants no answer for a while, and the connection to stay.
-func (c *caller) silent(t *testing.T) {
-	t.Helper()
-	if got, err := c.answer(30 * time.Millisecond); !timedOut(err) {
-		t.Errorf("got %q, %v, want nothing", got, err)
-	}
-}
-
 func timedOut(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
@@ -145,96 +137,6 @@ func start(t *testing.T) (*echo, *faultproxy.Proxy) {
 	t.Helper()
 	e := startEcho(t)
 	return e, faultproxy.Start(t, e.Addr().String())
-}
-
-func TestPass(t *testing.T) {
-	t.Parallel()
-	_, p := start(t)
-	c := dial(t, p)
-	for _, line := range []string{"a\n", "b\n"} {
-		c.send(line)
-		c.want(t, line)
-	}
-}
-
-// TestDelay wants each reply late, and the hundredth not a hundred times.
-func TestDelay(t *testing.T) {
-	t.Parallel()
-	_, p := start(t)
-	c := dial(t, p)
-	const delay = 50 * time.Millisecond
-	p.Delay(delay)
-	begin := time.Now()
-	go func() {
-		for range 100 {
-			c.send("a\n")
-			time.Sleep(time.Millisecond) // so that they are not one chunk
-		}
-	}()
-	for range 100 {
-		c.want(t, "a\n")
-	}
-	if took := time.Since(begin); took < delay || took > 100*delay {
-		t.Errorf("100 replies, each %v late, took %v", delay, took)
-	}
-	p.Delay(time.Hour)
-	c.send("held\n")
-	c.silent(t)
-	p.Pass()
-	c.want(t, "held\n")
-}
-
-func TestStall(t *testing.T) {
-	t.Parallel()
-	e, p := start(t)
-	before := dial(t, p)
-	before.send("a\n")
-	before.want(t, "a\n")
-	p.Stall()
-	after := dial(t, p)
-	for _, c := range []*caller{before, after} {
-		c.send("held\n")
-		c.silent(t)
-	}
-	if e.heard("held\n", 0) {
-		t.Error("the server has heard of it")
-	}
-	p.Pass()
-	before.want(t, "held\n")
-	after.want(t, "held\n")
-}
-
-func TestDropReplies(t *testing.T) {
-	t.Parallel()
-	e, p := start(t)
-	c := dial(t, p)
-	p.DropReplies()
-	c.send("lost\n")
-	if !e.heard("lost\n", 10*time.Second) {
-		t.Error("the server has not heard of it")
-	}
-	c.silent(t)
-	p.Pass()
-	c.send("next\n")
-	c.want(t, "next\n")
-}
-
-func TestCutReplies(t *testing.T) {
-	t.Parallel()
-	e, p := start(t)
-	c := dial(t, p)
-	p.CutReplies()
-	c.send("lost\n")
-	if got, err := c.answer(10 * time.Second); err != io.EOF {
-		t.Errorf("got %q, %v, want EOF", got, err)
-	}
-	if !e.heard("lost\n", 0) {
-		t.Error("the server has not heard of it")
-	}
-	p.Pass()
-	c = dial(t, p)
-	c.send("next\n")
-	c.want(t, "next\n")
 }
 
 func TestReset(t *testing.T) {
@@ -281,24 +183,6 @@ func TestRefuse(t *testing.T) {
 	c := dial(t, p)
 	c.send("b\n")
 	c.want(t, "b\n")
-}
-
-// TestTargetGone wants the end of the server to be the end of the connection,
-// after what it said last.
-func TestTargetGone(t *testing.T) {
-	t.Parallel()
-	e, p := start(t)
-	c := dial(t, p)
-	c.send(bye)
-	c.want(t, bye)
-	if got, err := c.answer(10 * time.Second); err == nil || timedOut(err) {
-		t.Errorf("got %q, %v, want an end", got, err)
-	}
-	e.stop()
-	c = dial(t, p)
-	if got, err := c.answer(10 * time.Second); err == nil || timedOut(err) {
-		t.Errorf("a new connection: got %q, %v, want an end", got, err)
-	}
 }
 
 // TestClose closes a proxy in the middle of all that it can do, which is also

@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -13,75 +12,9 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
-	"github.com/redis/go-redis/v9"
 )
 
 func TestMain(m *testing.M) { limittest.Run(m) }
-
-// impatient makes a client fail within a fraction of a second.
-func impatient(o *redis.Options) {
-	o.MaxRetries = -1
-	o.DialerRetries = 1
-	o.DialTimeout = 200 * time.Millisecond
-	o.ReadTimeout = 200 * time.Millisecond
-}
-
-func TestServer(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	begin := time.Now()
-	s := Start(t)
-	t.Logf("started in %v", time.Since(begin))
-	client := s.Client(t, impatient)
-
-	if err := client.Set(ctx, "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-
-	s.Pause()
-	s.Pause()
-	if err := client.Get(ctx, "k").Err(); !isTimeout(err) {
-		t.Errorf("paused: got %v, want a timeout", err)
-	}
-	s.Resume()
-	s.Resume()
-	got, err := client.Get(ctx, "k").Result()
-	for range 50 { // on a busy machine its time may be over before it is answered
-		if !isTimeout(err) {
-			break
-		}
-		got, err = client.Get(ctx, "k").Result()
-	}
-	if got != "v" {
-		t.Errorf("resumed: got %q, %v", got, err)
-	}
-
-	s.Kill()
-	s.Kill()
-	s.Pause()
-	s.Resume()
-	if conn, err := net.Dial("tcp", s.Addr); err == nil {
-		conn.Close()
-		t.Error("killed: the port still takes connections")
-	}
-	if err := client.Ping(ctx).Err(); err == nil {
-		t.Error("killed: PING answered")
-	}
-
-	for _, before := range []func(){func() {}, s.Kill, s.Pause} {
-		before()
-		s.Restart()
-		if err := s.Client(t).Get(ctx, "k").Err(); !errors.Is(err, redis.Nil) {
-			t.Errorf("restarted: got %v, want an empty server", err)
-		}
-	}
-	s.Pause() // the cleanup has to end a paused server
-}
-
-func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
-}
 
 // recorder is a testing.TB on which failing or skipping ends only the
 // function that run was given.
@@ -118,17 +51,6 @@ func TestStartFailureShowsLog(t *testing.T) {
 	})
 	if !strings.Contains(tb.fatal, "no-such-option") {
 		t.Errorf("the failure does not show the log: %q", tb.fatal)
-	}
-}
-
-func TestPortTaken(t *testing.T) {
-	t.Parallel()
-	s := Start(t)
-	stranger := Start(t)
-	s.Kill()
-	other := &Server{Addr: stranger.Addr, tb: t, bin: s.bin, log: s.log, arg: append(s.arg, "--port", stranger.port())}
-	if _, err := other.launch(false); !errors.Is(err, errAddrInUse) {
-		t.Errorf("got %v, want %v", err, errAddrInUse)
 	}
 }
 
@@ -188,10 +110,4 @@ func TestOrphan(t *testing.T) {
 		conn.Close()
 		return errors.New(addr + " still takes connections")
 	})
-}
-
-func BenchmarkStart(b *testing.B) {
-	for b.Loop() {
-		Start(b).Kill()
-	}
 }

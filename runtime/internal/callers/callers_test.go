@@ -105,18 +105,3 @@ func TestCounter(t *testing.T) {
 		t.Errorf("%d of 99 counts are wrong", wrong)
 	}
 }
-
-func BenchmarkAdd(b *testing.B) {
-	c := NewCounter()
-	keys := make([][]byte, 1000)
-	for i := range keys {
-		keys[i] = fmt.Append(nil, "key-", i)
-	}
-	for _, of := range []int{1, len(keys)} {
-		b.Run(fmt.Sprint(of), func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				c.Add("r", keys[i%of], -1)
-			}
-		})
-	}
-}

@@ -289,20 +289,3 @@ func TestRetired(t *testing.T) {
 		b.wantTurns(true, false)
 	})
 }
-
-// BenchmarkOpen is a call while the breaker is open.
-func BenchmarkOpen(b *testing.B) {
-	cfg := quiet(b)
-	cfg.Timeout = time.Hour
-	open := newBreaker(&Router{cfg: cfg}, "")
-	for range minFailures {
-		p, _ := open.Allow(clock.Now())
-		open.Failure(p, 1)
-	}
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			open.Allow(clock.Now())
-		}
-	})
-}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
+	_ "github.com/rategen/rategen/internal/testkit/seed" // rapid begins there
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/documents"
 	"github.com/rategen/rategen/runtime/internal/goredis"
