@@ -67,12 +67,16 @@ func (o *oracle) blockedBefore(a *asked) bool {
 		return true
 	}
 	for _, c := range o.asked {
-		if c == a || c.start > a.at || !o.meet(a, c) || !errors.Is(c.err, runtime.ErrLimited) {
+		if c == a || c.start > a.at || !o.meet(a, c) || !errors.Is(c.err, runtime.ErrLimited) && !c.left() {
 			continue
+		}
+		at := c.at
+		if c.left() { // it may be refused all the same, when it comes to the store
+			at += o.answers()
 		}
 		for _, u := range c.uses {
 			others := u.Weight > 0 && !slices.ContainsFunc(a.uses, func(v use) bool { return v.Key == u.Key && v.Tenant == u.Tenant })
-			if b := o.program.Rules[u.Rule].Block; b > 0 && !others && c.at+b >= a.start-o.lateness() {
+			if b := o.program.Rules[u.Rule].Block; b > 0 && !others && at+b >= a.start-o.lateness() {
 				return true
 			}
 		}

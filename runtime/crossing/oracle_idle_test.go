@@ -41,16 +41,18 @@ func (o *oracle) idle(a *asked) {
 }
 
 // goesOn wants a call that waits to go on if there is room when a process has made some, and knows of
-// its own settlements of the same moment that came before a turn.
+// its own settlements of the same moment that came before a turn. Room that another process has made is to be
+// there all the time until the call may know.
 func (o *oracle) goesOn(a *asked, process int, made time.Duration, turn int64) {
 	u, r := a.uses[0], o.program.Rules[a.uses[0].Rule]
 	if made <= a.start {
 		return
 	}
+	known := made
 	if process != a.process {
-		made, turn = made+time.Second, 0
+		known, turn = made+time.Second, 0
 	}
-	if made >= a.at || o.before(a, made) {
+	if known >= a.at || o.before(a, known) {
 		return
 	}
 	all := o.terms(u, made, a.at)
@@ -58,12 +60,15 @@ func (o *oracle) goesOn(a *asked, process int, made time.Duration, turn int64) {
 	if slices.ContainsFunc(all, func(t terms) bool { return t != now }) {
 		return
 	}
-	then := *a
-	then.start, then.at, then.turn = made, made, turn
-	used := o.used(&then, u, r, now)
+	most := 0.0
+	for _, at := range []time.Duration{made, known} {
+		then := *a
+		then.start, then.at, then.turn = at, at, turn
+		most = max(most, o.used(&then, u, r, now))
+	}
 	free := now.off || !now.mode.Refuses()
-	if free || used+float64(u.Cost) <= float64(capacity(r, now.max)) && !o.otherTerms(u, r, now, made) {
-		o.wrong("who waits is woken when there is room", "#%d waits from %v to %v: at %v %.6g of %d are used of %v (%s)", a.number, a.start, a.at, made, used, capacity(r, now.max), u, ruleText(r))
+	if free || most+float64(u.Cost) <= float64(capacity(r, now.max)) && !o.otherTerms(u, r, now, known) {
+		o.wrong("who waits is woken when there is room", "#%d waits from %v to %v: at %v %.6g of %d are used of %v (%s)", a.number, a.start, a.at, known, most, capacity(r, now.max), u, ruleText(r))
 	}
 }
 

@@ -22,8 +22,8 @@ func (o *oracle) ledgers() {
 		l := &ledger{rule: r, tells: map[told]int64{}, still: o.still}
 		for i, e := range all {
 			now := o.clock(e.to)
-			if e.from < e.to && !l.end.After(now) && l.end.After(o.clock(e.from)) {
-				until = e.from // it may be of what was before
+			if from := o.clock(e.from); from.Before(now) && !l.end.After(now) && (r.Period == rule.NoPeriod || l.end.After(from)) {
+				until = e.from // it may be of what was before, or begin a window at any moment of a time
 				all = all[:i]
 				break
 			}
@@ -63,8 +63,11 @@ func (o *oracle) follow(l *ledger, e entry, now time.Time) bool {
 	if refused && u.Cost <= room && !e.d.Blocked && !o.blockedBeside(e) {
 		return wrong("a period refuses nobody who has room")
 	}
-	if refused && told && u.Cost <= t.max && !l.opens(u, t.max, now).Equal(now.Add(e.d.RetryAfter)) {
-		return wrong("a refusal by a period tells when there is room")
+	if refused && told && u.Cost <= t.max {
+		decided := l.opens(u, t.max, now).Add(-e.d.RetryAfter)
+		if decided.After(now) || decided.Before(o.clock(e.from).Truncate(time.Microsecond)) {
+			return wrong("a refusal by a period tells when there is room")
+		}
 	}
 	if refused && told && e.d.Remaining != max(0, room) {
 		return wrong("a decision of a period tells what is left")

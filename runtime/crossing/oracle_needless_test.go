@@ -116,7 +116,7 @@ func (o *oracle) used(a *asked, u use, r *runtime.Rule, now terms) (level float6
 	}
 	for _, c := range o.asked {
 		for j, v := range c.uses {
-			if c == a || v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) || !c.maybeCharged(j) && !o.parted(c, a) || c.start > a.at || o.gone(c, j, a.start-o.lateness()) {
+			if c == a || v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) || !c.maybeCharged(j) && !o.parted(c, a) || c.start > a.at || o.gone(c, j, a) {
 				continue
 			}
 			at, cost := min(c.at, a.at), float64(o.counts(c, j, a))
@@ -147,12 +147,16 @@ func (o *oracle) used(a *asked, u use, r *runtime.Rule, now terms) (level float6
 	return level
 }
 
-// gone reports whether a charge was forgotten for sure by a time, since its key was reset after it. What it
-// turned out to cost later counts anew.
-func (o *oracle) gone(c *asked, use int, by time.Duration) bool {
+// gone reports whether a charge was forgotten for sure before a call, since its key was reset after it. What it
+// turned out to cost later counts anew. Of a reset by another process a refusal may be remembered that came before.
+func (o *oracle) gone(c *asked, use int, a *asked) bool {
 	u := c.uses[use]
 	return slices.ContainsFunc(o.resets, func(r *happening) bool {
-		return o.program.alike(r.rule, u.Rule) && r.key == u.Key && c.over() < r.from && r.to < by
+		late := o.lateness()
+		if r.process != a.process && a.d.Source == rule.SourceRecalled {
+			late += o.remembers()
+		}
+		return o.program.alike(r.rule, u.Rule) && r.key == u.Key && c.over() < r.from && r.to < a.start-late
 	})
 }
 

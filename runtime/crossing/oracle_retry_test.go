@@ -123,8 +123,8 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 			given = given || b.at >= o.closed || len(during(o.jumps, c.start, b.at)) > 0 || len(during(o.changes[1:], c.start, b.at)) > 0 || len(during(o.faults, c.start-o.recovery(), b.at)) > 0
 		}
 		left := c != b && c.err != nil && !errors.Is(c.err, runtime.ErrLimited)
-		if left && c.start <= b.at && c.end >= since {
-			given, taken = true, true // it may have been charged, and given back
+		if left && c.start <= b.at && c.end+o.answers() >= since {
+			given, taken = true, true // it may have been charged, and given back when that is known
 		}
 		if c.start <= b.at && c.end >= since && !o.sameTerms(a, c) {
 			given = true // a bucket has drained by other terms

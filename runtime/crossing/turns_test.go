@@ -82,7 +82,7 @@ func (o *oracle) processTurns(a *asked) {
 }
 
 // idlePermits wants no permit to stand unused for long while a call waits: who is first in line asks
-// every 50 ms at least.
+// every 50 ms at least. Far away it says so only of a time in which no permit comes or goes.
 func (o *oracle) idlePermits() {
 	if !o.program.Turns || !o.exact {
 		return
@@ -97,7 +97,11 @@ func (o *oracle) idlePermits() {
 			return
 		}
 		if a.admitted() {
-			all = append(all, moment{a.at, 1}, moment{a.settled.over, -1})
+			over := a.settled.over
+			if a.call.Later {
+				over += o.lateness() // it is on its way
+			}
+			all = append(all, moment{a.at, 1}, moment{over, -1})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
@@ -112,7 +116,7 @@ func (o *oracle) idlePermits() {
 		}
 		if held += m.held; held >= o.program.Rules[0].Max {
 			since = -1
-		} else if since < 0 {
+		} else if since < 0 || !o.still { // far away a permit stands unused for a trip before each call
 			since = m.at
 		}
 	}

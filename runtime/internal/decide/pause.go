@@ -35,21 +35,28 @@ func (w *waiting) leaveStore(o *Charge, t *terms.Charge) {
 	}
 }
 
-// pass takes a call that was decided, or failed to be, out of its line, and lets the next one ask.
+// pass takes a call that was decided, or failed to be, out of its line, and lets the next one ask. A store
+// that has refused it gives a place to its process for each limit that had no room, though it may not wait for all.
 func (w *waiting) pass(failed bool) {
 	o, t := w.inLine()
+	admitted := !failed && terms.Admitted(w.Tries)
 	switch {
 	case w.place == nil:
 	case failed || o == nil || t.Shadow:
 		w.place.Pass() // it needs no room
-		w.leaveStore(o, t)
-	case !terms.Admitted(w.Tries):
+	case !admitted:
 		w.place.Leave(!t.Allowed)
-		w.leaveStore(o, t)
 	default:
 		w.place.Admitted(t.Remaining, clock.Now()+w.nextRoom(o, t))
 	}
 	w.place, w.permitPause = nil, 0
+	for i := range w.Charges {
+		c, t := &w.Charges[i], &w.Tries[i]
+		inLine, refused := c == o && (!admitted || t.Shadow), !failed && t.Param != 0 && !t.Allowed
+		if inLine || refused {
+			w.leaveStore(c, t)
+		}
+	}
 }
 
 // inLine returns the charge for whose room the call is in a line, or nil.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -138,13 +139,15 @@ func (w *waiter) tell(err error) {
 // unwanted appends a call for each charge that has to be given back because the caller has given
 // up: all of a caller whose context has ended; and of one whose time was over, and whom a policy
 // may have admitted, permits and reservations, which nobody would renew, and what limits in
-// shadow mode have counted, since the caller takes these for undecided.
+// shadow mode have counted, since the caller takes these for undecided. A place in line goes too that
+// a call has got whose context has ended, unless more calls of its process waited then.
 func (w *waiter) unwanted(calls []terms.Call) []terms.Call {
 	all := w.state.Load() == left
 	for i := range w.Calls {
 		for j := range w.Calls[i].Charges {
 			c := &w.Calls[i].Charges[j]
-			if (all || c.Lapses() || c.Shadow) && c.At != 0 && w.Calls[i].Err == nil {
+			charged, stands := c.At != 0, w.op == script.Take && c.Is(algorithm.Lends) && c.Param > 0 && !c.Allowed
+			if (charged && (all || c.Lapses() || c.Shadow) || all && stands) && w.Calls[i].Err == nil {
 				calls = append(calls, terms.Call{Charges: []terms.Charge{*c}})
 			}
 		}
