@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -46,7 +47,10 @@ func (c *Core) Export(ctx context.Context, to io.Writer, rules []Rule) error {
 	if err == nil {
 		err = e.encoder.Encode(countsLine{Keys: &lines})
 	}
-	if err = cmp.Or(err, out.Flush()); err == nil && e.keys == 0 {
+	if err = cmp.Or(err, out.Flush()); err != nil {
+		return fmt.Errorf("the export is a part, without its last line: %w", err)
+	}
+	if e.keys == 0 {
 		err = c.WrongNamespace(ctx, of)
 	}
 	if err == nil && e.foreign > 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -137,6 +138,9 @@ func (c *Core) Clear(ctx context.Context, did string, r Rule, key *runtime.Key, 
 		clear = c.Limiter.Release
 	}
 	if err := clear(ctx, c.LimitOf(r, key)); err != nil {
+		if class := runtime.ClassOf(err); class == observe.ClassTimeout || class == observe.ClassConnection {
+			err = fmt.Errorf("whether the %s was made is not known: %w", did, err)
+		}
 		return err
 	}
 	if full && c.Note(ctx, by) != nil {

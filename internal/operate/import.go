@@ -94,7 +94,7 @@ func (i *Import) Run(ctx context.Context) (lines []Imported, err error) {
 		}
 	}
 	if err != nil {
-		return lines, err
+		return lines, fmt.Errorf("only a part is imported, and perhaps more than is counted here: import it again, which keeps what is there: %w", err)
 	}
 	if i.bad > 0 {
 		err = fmt.Errorf("%d keys are not imported: their counts are none of their rules'", i.bad)
