@@ -32,7 +32,7 @@ func TestShares(t *testing.T) {
 	}
 	take(3, "quiet")
 	take(7, "loud")
-	b.run("keys", "cap").wants(t, 0, `KEY +STATE +USED.*openai +ok +\d+/40.*share loud +- +7 by weight.*share quiet +- +3 by weight.*`, "")
+	b.run("keys", "cap").wants(t, 0, `KEY +STATE +USED.*openai +ok +10/40.*share loud +- +7 by weight.*share quiet +- +3 by weight.*`, "")
 	var line keyLine
 	if err := json.Unmarshal([]byte(b.run("keys", "cap", "-o", "json").out), &line); err != nil || line.Key != "openai" || line.SharesTotal != 2 || len(line.Shares) != 2 || line.Shares[0].Name != "loud" {
 		t.Errorf("in JSON: %+v, %v", line, err)

@@ -108,10 +108,11 @@ func (c *Core) within(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, c.Timeout)
 }
 
-// LimitOf returns the limit of a rule for a key. If shares divide it, it is of one that has used nothing.
+// LimitOf returns the limit of a rule for a key. If shares divide it, it is of one that is behind all others, so
+// what it would find is what is left.
 func LimitOf(r *runtime.Rule, key *runtime.Key) runtime.Limit {
 	if r.Headroom != 0 {
-		return r.Limit(key).WithShare(nil, 1)
+		return r.Limit(key).WithShare(nil, rule.MaxWeight)
 	}
 	return r.Limit(key)
 }
