@@ -31,22 +31,17 @@
 -- Redis has refused to write several calls at once: each is written by itself.
 local apart
 --- extra terms
---- sets tenant weight
+--- sets tenant tenants weight weights
 -- Whom a call is for.
 local weight, tenant
---- extra terms (run)
---- sets extends gone lost members numbers of_key redo scores state tenant tenants top
---- sets weight weights
-local weight, tenant
-local tenants, weights = #ARGV - #KEYS, #ARGV - 2 * #KEYS
+local tenants, weights = #ARGV - #KEYS, #ARGV - 2 * #KEYS -- where those of the keys begin
+--- insert kept
+--- kept (run)
+--- sets extends gone lost members numbers of_key redo scores state top
 -- What a key holds by now while its calls follow each other, and what is still to be written.
 local of_key, state, numbers, scores, top, lost
 local members, gone, extends, redo
 --- ready
---- reads i
---- sets tenant weight
-weight, tenant = ARGV[#ARGV - 2 * #KEYS + i] + 0, ARGV[#ARGV - #KEYS + i]
---- ready (run)
 --- reads i tenants weights
 --- sets tenant weight
 weight, tenant = ARGV[weights + i] + 0, ARGV[tenants + i]
@@ -54,8 +49,8 @@ weight, tenant = ARGV[weights + i] + 0, ARGV[tenants + i]
 --- sets tenant weight
 weight, tenant = ARGV[COST + 1] + 0, ARGV[COST + 2]
 --- keep claim
---- reads limits place
-limits[#limits].weight, limits[#limits].tenant = ARGV[#ARGV - 2 * #KEYS + place] + 0, ARGV[#ARGV - #KEYS + place]
+--- reads limits place tenants weights
+limits[#limits].weight, limits[#limits].tenant = ARGV[weights + place] + 0, ARGV[tenants + place]
 --- limit claim
 --- reads limit
 --- sets tenant weight
