@@ -2,6 +2,7 @@ package crossing
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -198,7 +199,18 @@ func (c change) run(p *process) {
 	p.history.changes = append(p.history.changes, h)
 }
 
-func (forget) run(p *process) { p.begin(unscripted)() }
+func (f forget) run(p *process) {
+	if f.Amid == nil {
+		p.begin(unscripted)()
+		return
+	}
+	f.Amid.run(p)
+	p.sleep(f.Amid.Holds/2, 0)
+	p.begin(unscripted)()
+	load := call{Uses: slices.Clone(f.Amid.Uses)}
+	load.Uses[0].Key = unused
+	load.run(p.processes[(p.number+1)%len(p.processes)])
+}
 
 func (j jump) run(p *process) {
 	h := &happening{from: p.now(), by: j.By}

@@ -85,6 +85,10 @@ var defects = []defect{
 		"(c.Param > 0 || c.Cost <= c.Max-(v.end-v.count)-v.before)", "(c.Cost <= c.Max-(v.end-v.count)-v.before)", "TestMemory", "20000", "processes take turns|no permits stand unused"},
 	{"calls of a process pass others for as long as any of them waits", "internal/ledger/line.go",
 		"if n.passEnd <= now {", "if n.passEnd <= now || true {", "TestMemory", "20000", "processes take turns"},
+	{"what a server has forgotten returns behind what is taken", "internal/script/again.go",
+		"{ e.pair, settles.pair = settles, e }", "{}", "TestWire", "4000", "nobody is refused who has room"},
+	{"who leaves before an answer keeps a place in line", "internal/redis/waiter.go",
+		"|| all && stands)", "|| all && false)", "TestWire", "4000", "processes take turns|no permits stand unused"},
 }
 
 var control = flag.Bool("control", false, "put defects back, and want each to be found")

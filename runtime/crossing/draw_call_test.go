@@ -129,6 +129,19 @@ func (s *scope) drawUse(t *rapid.T, p *program, f features, declared, key, tenan
 	return u
 }
 
+// unused is a key that no calls have of which anything is to be seen.
+const unused = 8
+
+// drawForget draws that servers forget the scripts, perhaps while a call is under way that has all of a
+// limit, and then gives it back and comes again at once.
+func (s *scope) drawForget(t *rapid.T, p *program) (f forget) {
+	i := rapid.IntRange(0, len(p.Rules)-1).Draw(t, "amid a call of")
+	if r := p.Rules[i]; p.Processes > 1 && !beside(p, i) && r.Headroom == 0 && r.Max <= 40 && rapid.IntRange(0, 3).Draw(t, "amid a call") > 0 {
+		f.Amid = &call{Uses: []use{{Rule: i, Cost: r.Max}}, Next: rapid.IntRange(1, 3).Draw(t, "more"), Holds: 200 * time.Millisecond, Settle: zero, Later: true}
+	}
+	return f
+}
+
 // beside reports whether a rule in shadow mode has the same keys as the first one.
 func beside(p *program, rule int) bool {
 	return rule > 0 && p.shares(rule) && !p.Rules[rule].Mode.Refuses()

@@ -55,7 +55,7 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 		return features{Divided: true, Tenants: true, Buckets: true, Costs: f.Costs, Settling: f.Settling, Keys: f.Keys, Blocks: f.Blocks}
 	}
 	if !s.real && rapid.IntRange(0, 7).Draw(t, "turns only") == 7 {
-		return features{Turns: true, Costs: f.Costs, Leaving: f.Leaving && f.Coming, Later: f.Later}
+		return features{Turns: true, Costs: f.Costs, Leaving: f.Leaving, Later: f.Later}
 	}
 	f.Leases = f.Leases && s.leases && !f.Waits
 	f.Jumps = f.Jumps && s.jumps
@@ -259,7 +259,7 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 	}
 	st := step{Gap: s.drawGap(t, p), Process: rapid.IntRange(0, p.Processes-1).Draw(t, "process")}
 	kinds := []string{"call", "call", "call", "call", "call", "call"}
-	for kind, may := range map[string]bool{"reset": f.Resets, "change": f.Overrides, "jump": f.Jumps, "trouble": f.Faults, "hold": slices.ContainsFunc(p.Rules, holds), "scale": f.Adaptive, "register": f.Registers, "forget": f.Faults && slices.Contains(s.faults, flushed)} {
+	for kind, may := range map[string]bool{"reset": f.Resets, "change": f.Overrides, "jump": f.Jumps, "trouble": f.Faults, "hold": slices.ContainsFunc(p.Rules, holds), "scale": f.Adaptive, "register": f.Registers, "forget": slices.Contains(s.faults, flushed)} {
 		if may {
 			kinds = append(kinds, kind)
 		}
@@ -299,7 +299,7 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 	case "jump":
 		st.Do = jump{By: time.Duration(rapid.IntRange(-40, 40).Draw(t, "by")) * s.window / 20}
 	case "forget":
-		st.Do = forget{}
+		st.Do = s.drawForget(t, p)
 	case "trouble":
 		st.Do = s.drawTrouble(t, p, f)
 	}

@@ -24,7 +24,7 @@ func (o *oracle) findings() {
 		keyless := func(a *asked) bool { return slices.ContainsFunc(a.uses, func(u use) bool { return u.Key == nobody }) }
 		decided := func(a *asked) bool { return a.d.Rule != "" }
 		unsaid := p.OneClient && process > 0
-		unused := !slices.ContainsFunc(p.Steps, func(s step) bool { return s.Process == process }) && o.lived > time.Minute && (process > 0 || o.closed > time.Minute)
+		unused := len(calls) == 0 && !slices.ContainsFunc(p.Steps, func(s step) bool { return s.Process == process }) && o.lived > time.Minute && (process > 0 || o.closed > time.Minute)
 		for _, f := range all {
 			reason := false
 			switch f.Code {

@@ -122,7 +122,9 @@ type change struct {
 type jump struct{ By time.Duration }
 
 // A forget has all servers forget the scripts, which is no fault: nobody may notice.
-type forget struct{}
+type forget struct {
+	Amid *call // is under way then, and the next process loads what it needs; or nil
+}
 
 // A trouble is a fault of the store, for a time.
 type trouble struct {

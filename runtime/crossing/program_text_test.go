@@ -143,8 +143,14 @@ func (c call) String() string {
 }
 
 func (r reset) String() string { return fmt.Sprintf("reset rule %d key %d", r.Rule, r.Key) }
-func (forget) String() string  { return "all servers forget the scripts" }
-func (j jump) String() string  { return fmt.Sprintf("set the clock by %v", j.By) }
+func (f forget) String() string {
+	text := "all servers forget the scripts"
+	if f.Amid != nil {
+		text += ", amid " + f.Amid.String()
+	}
+	return text
+}
+func (j jump) String() string { return fmt.Sprintf("set the clock by %v", j.By) }
 
 func (t trouble) String() string {
 	text := fmt.Sprintf("fault for %v: %v", t.Lasts, t.Kind)

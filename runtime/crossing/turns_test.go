@@ -25,7 +25,11 @@ func (s *scope) drawTurns(t *rapid.T, p *program, f features) step {
 	}
 	c.Holds = p.Lasts * time.Duration(rapid.IntRange(5, 10).Draw(t, "holds")) / 10
 	if rarely(t, f.Leaving, "leaves") {
-		c.Cancel = max(time.Microsecond, p.Lasts*time.Duration(rapid.IntRange(0, 9).Draw(t, "leaves after"))/3)
+		after := p.Lasts * 3
+		if s.far && rapid.Bool().Draw(t, "leaves before an answer") {
+			after = p.Trip.longest()
+		}
+		c.Cancel = max(time.Microsecond, after*time.Duration(rapid.IntRange(0, 9).Draw(t, "leaves after"))/9)
 		c.Deadline = rapid.Bool().Draw(t, "deadline")
 	}
 	c.Later = rarely(t, f.Later, "later")
@@ -82,7 +86,7 @@ func (o *oracle) processTurns(a *asked) {
 }
 
 // idlePermits wants no permit to stand unused for long while a call waits: who is first in line asks
-// every 50 ms at least. Far away it says so only of a time in which no permit comes or goes.
+// every 50 ms at least. Those that came back first are taken first.
 func (o *oracle) idlePermits() {
 	if !o.program.Turns || !o.exact {
 		return
@@ -97,27 +101,23 @@ func (o *oracle) idlePermits() {
 			return
 		}
 		if a.admitted() {
-			over := a.settled.over
-			if a.call.Later {
-				over += o.lateness() // it is on its way
-			}
-			all = append(all, moment{a.at, 1}, moment{over, -1})
+			all = append(all, moment{a.at, 1}, moment{a.settled.start, -1})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
-	held, most := int64(0), 60*time.Millisecond+3*o.program.Trip.longest()
-	since := time.Duration(0) // when there came room; below 0: there is none
+	slices.SortStableFunc(all, func(a, b moment) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.held, b.held)) })
+	most := 60*time.Millisecond + 4*o.program.Trip.longest() // with that of the return
+	free := make([]time.Duration, o.program.Rules[0].Max)    // since when each permit is that is
 	for _, m := range all {
-		for _, a := range o.asked {
-			if since >= 0 && min(m.at, a.at)-max(since, a.start) > most {
-				o.wrong("no permits stand unused", "from %v to %v %d are held, while #%d waits (%s)", since, m.at, held, a.number, ruleText(o.program.Rules[0]))
-				return
+		if m.held < 0 {
+			free = append(free, m.at)
+		} else if len(free) > 0 { // else more than max are held, see permits
+			for _, a := range o.asked {
+				if m.at > a.start && min(m.at, a.at)-max(free[0], a.start) > most {
+					o.wrong("no permits stand unused", "from %v to %v, while #%d waits (%s)", free[0], m.at, a.number, ruleText(o.program.Rules[0]))
+					return
+				}
 			}
-		}
-		if held += m.held; held >= o.program.Rules[0].Max {
-			since = -1
-		} else if since < 0 || !o.still { // far away a permit stands unused for a trip before each call
-			since = m.at
+			free = free[1:]
 		}
 	}
 }
