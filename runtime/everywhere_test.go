@@ -24,16 +24,11 @@ func sharing(store runtime.Store) replicas {
 
 // everywhere is what limiters promise on every kind of store.
 var everywhere = map[string]func(*testing.T, replicas){
-	"rules without prefix": testRulesWithoutPrefix, "late refunds": testRefundAfterTheCaller, "room": testRoom, "queue and window": testQueueAndWindow,
-	"thresholds": testThresholds, "thresholds in a burst": testThresholdsInABurst,
-	"reservations of many callers": testReservationsOfManyCallers,
+	"rules without prefix": testRulesWithoutPrefix, "late refunds": testRefundAfterTheCaller,
 }
 
-// onOwnStores is what they promise on stores that no other one wraps.
-var onOwnStores = map[string]func(*testing.T, replicas){"own returns": testOwnReturns}
-
 // onServers is what they promise where processes share a Redis.
-var onServers = map[string]func(*testing.T, replicas){"leases": testLeases, "thresholds of leases": testThresholdsLeased}
+var onServers = map[string]func(*testing.T, replicas){"thresholds of leases": testThresholdsLeased}
 
 // onCluster is what else is tried on a cluster, beside others.
 var onCluster = map[string]func(*testing.T, *redistest.Cluster){"late shadows": testShadowLate, "many slots": testManySlots}
@@ -95,9 +90,6 @@ func TestEverywhere(t *testing.T) {
 		"cluster": func(t *testing.T) func() runtime.Store { return redisStore(cluster.Client(t)) },
 	} {
 		tests := maps.Clone(everywhere)
-		if kind != "wrapped" {
-			maps.Copy(tests, onOwnStores)
-		}
 		if kind == "redis" || kind == "cluster" {
 			maps.Copy(tests, onServers)
 		}

@@ -10,59 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
-
-// testLeases wants a Redis to have counted in the end what calls cost of what processes have
-// leased from it. A bucket keeps what was left of leases, until that drains.
-func testLeases(t *testing.T, replica replicas) {
-	for name, r := range leasedRules {
-		for _, storage := range []runtime.Storage{runtime.StorageZSET, runtime.StoragePacked} {
-			r.Storage = storage
-			if storage != runtime.StorageZSET && r.Algorithm != runtime.SlidingLog {
-				continue
-			}
-			t.Run(fmt.Sprint(name, " ", storage), func(t *testing.T) {
-				r := r
-				r.Name, r.Prefix = "r", fmt.Sprint(name, storage, ":")
-				r.Window, r.Lease, r.Max = 24*time.Hour, 2*time.Second, 900_000
-				limit := r.Limit(key("k"))
-				cost := int64(0)
-				for range 2 {
-					limiter := replica()
-					held := int64(0)
-					for leased := 0; leased < 200; {
-						held = max(held, bridge.LimiterOf(limiter).Leased()["r"])
-						d := taken(t, limiter, limit.WithCost(2))
-						if d.Source == rule.SourceLease {
-							leased++
-						}
-						if cost += 2; cost > 200_000 {
-							t.Fatalf("%d by leases of %d", leased, cost)
-						}
-						if leased%7 == 3 && !isBucket(&r) {
-							settled(t, limiter, d, 1)
-							cost--
-						}
-					}
-					ok(t, limiter.Close())
-					if left := bridge.LimiterOf(limiter).Leased()["r"]; held == 0 || held > 200_000 || left != 0 {
-						t.Errorf("it held %d units, and %d after Close", held, left)
-					}
-				}
-				d, err := replica().Peek(t.Context(), limit)
-				ok(t, err)
-				if used := d.Limit - d.Remaining; used != cost && !(isBucket(&r) && used > cost-100) {
-					t.Errorf("the calls cost %d, and Redis has counted %d", cost, used)
-				}
-			})
-		}
-	}
-}
 
 // Versions of a rule with a lease and without share their counts.
 func TestLeaseInRollingDeploy(t *testing.T) {

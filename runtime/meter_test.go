@@ -1,15 +1,78 @@
 package runtime_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"sync/atomic"
+	"fmt"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
+
+// Where a budget has too little to take in advance nobody is refused, and nobody hears of it.
+func TestMeterTellsOfRefusals(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		formed, recorded := 0, 0
+		limiter := inMemory(runtime.WithRefusalError(func(_ context.Context, err error) error {
+			formed++
+			return fmt.Errorf("refused: %w", err)
+		}))
+		ctx := observe.WithRefusalRecorder(t.Context(), func(observe.Refusal) { recorded++ })
+		limit := (&runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Window: time.Hour, Max: 100}).Limit(nil)
+		m, other := limiter.Meter(ctx, taken(t, limiter, limit), 0), metered(t, limiter, limit)
+		charge(t, m, 20, time.Millisecond, 1)
+		ok(t, other.Charge(78))
+		equal(t, "passed", used(t, m, time.Millisecond, 1), 2)
+		same(t, "formed and recorded", [2]int{1, 1}, [2]int{formed, recorded})
+		m.Close()
+	})
+}
+
+// A reader ends at the last byte that is paid, in few trips.
+func TestMeterReader(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{0, 1, 999, 5000, 70_000, 70_001, 200_000} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter, store := onFake()
+			limit := perDay(70_000).Limit(nil)
+			m := metered(t, limiter, limit)
+			r := m.Reader(bytes.NewReader(make([]byte, size)), func(n int) []int64 { return []int64{int64(n)} })
+			n, err := io.Copy(io.Discard, struct{ io.Reader }{r})
+			if want := min(int64(size), 70_000); n != want || (err != nil) != (size > 70_000) || err != nil && !errors.Is(err, runtime.ErrLimited) {
+				t.Errorf("%d of %d bytes, %v", n, size, err)
+			}
+			ok(t, r.Close())
+			ok(t, limiter.Close())
+			wantLeft(t, limiter, limit, 70_000-n)
+			if trips := store.trips(); trips > 120 {
+				t.Errorf("%d bytes in %d trips", size, trips)
+			}
+		})
+	}
+}
+
+// A context that ends while a message is charged in parts leaves nothing charged.
+func TestMeterInPartsEnds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		limiter, store := onFake()
+		log := perHour(10_000).Limit(nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		m, before := limiter.Meter(ctx, taken(t, limiter, log), 0), store.trips()
+		store.delay = 100 * time.Millisecond
+		time.AfterFunc(250*time.Millisecond, cancel)
+		wantError(t, "cancelled", m.Charge(2001), context.Canceled)
+		store.delay = 0
+		between(t, "trips of a call that was cancelled", store.trips()-before, 2, 5)
+		m.Close()
+		time.Sleep(time.Second)
+		wantLeft(t, limiter, log, 10_000)
+	})
+}
 
 // used charges a meter until it refuses, and returns how often it did not.
 func used(t testing.TB, m *runtime.Meter, pause time.Duration, costs ...int64) (n int64) {
@@ -34,40 +97,5 @@ func charge(t testing.TB, m *runtime.Meter, messages int, pause time.Duration, c
 	for range messages {
 		ok(t, m.Charge(costs...))
 		time.Sleep(pause)
-	}
-}
-
-// Whatever a message costs and however many calls run, they use all of a budget but what is
-// less than a message, and never more; and then nothing is held.
-func TestMeterUsesAll(t *testing.T) {
-	t.Parallel()
-	for _, algorithm := range algorithms {
-		for _, calls := range []int{1, 2, 8} {
-			for _, cost := range []int64{1, 2, 7, 100} {
-				synctest.Test(t, func(t *testing.T) {
-					limiter := inMemory()
-					limit := (&runtime.Rule{Name: "r", Algorithm: algorithm, Window: 300 * 24 * time.Hour, Max: 4000}).Limit(nil)
-					var sum atomic.Int64
-					concurrently(calls, func(int) {
-						for n := int64(1); n > 0; { // is patient
-							d, err := limiter.Take(context.Background(), limit)
-							if err != nil {
-								return
-							}
-							m := limiter.Meter(context.Background(), d, 0)
-							n = used(t, m, time.Millisecond, cost)
-							sum.Add(n * cost)
-							m.Close()
-							m.Close()
-							time.Sleep(2 * time.Second) // others have given back what they held
-						}
-					})
-					if got := sum.Load(); got > 4000 || got <= 4000-cost {
-						t.Errorf("%v, %d calls, %d a message: %d used", algorithm, calls, cost, got)
-					}
-					wantLeft(t, limiter, limit, 4000-sum.Load())
-				})
-			}
-		}
 	}
 }

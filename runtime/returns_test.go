@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,40 +34,6 @@ var repaid = map[string]struct {
 	"reservation":         {runtime.Rule{Algorithm: runtime.FixedWindow, Window: time.Hour, Max: 1000, Reserve: time.Minute}, 800, 1},
 	"period":              {runtime.Rule{Algorithm: runtime.FixedWindow, Period: rule.Day, Max: 1000}, 800, 1},
 	"period, reservation": {runtime.Rule{Algorithm: runtime.FixedWindow, Period: rule.Day, Max: 1000, Reserve: time.Minute}, 800, 1},
-}
-
-// testOwnReturns wants nobody to be refused for what this process has given back before, however
-// many call.
-func testOwnReturns(t *testing.T, replica replicas) {
-	for name, test := range repaid {
-		for _, callers := range []int{1, 2, 8, 64} {
-			if test.rule.Algorithm == runtime.TokenBucket && callers > 1 {
-				continue // what is given back beside others is rounded down to a millionth of a call
-			}
-			t.Run(fmt.Sprint(name, "/", callers), func(t *testing.T) {
-				limiter, rule, ctx := replica(), test.rule, t.Context()
-				rule.Name, rule.Prefix = "r", t.Name()+":"
-				rule.Max *= int64(callers)
-				var refused atomic.Int64
-				concurrently(callers, func(int) {
-					for i := range max(10, 200/callers) {
-						d, err := limiter.Take(ctx, rule.Limit(nil).WithCost(test.cost))
-						if err != nil {
-							refused.Add(1)
-							continue
-						}
-						if i%20 == 0 {
-							time.Sleep(3 * time.Millisecond) // the return goes by itself
-						}
-						// What an excess leaves is below the max: 200 calls of 1.
-						limiter.SettleLater(ctx, d, test.end)
-					}
-				})
-				equal(t, "refused", refused.Load(), 0)
-				ok(t, limiter.Close())
-			})
-		}
-	}
 }
 
 // testOwnReturnsForgotten has servers forget their scripts between each return and the next call,

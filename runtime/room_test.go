@@ -28,29 +28,6 @@ func roomRules() (rules []*runtime.Rule) {
 	return rules
 }
 
-// testRoom has calls wait for room that comes early, in their process and in another one.
-func testRoom(t *testing.T, replica replicas) {
-	rules := roomRules()
-	concurrently(len(rules), func(i int) {
-		a, b := replica(), replica()
-		limit := rules[i].Limit(key(fmt.Sprint(i)))
-		for _, maker := range []*runtime.Limiter{a, b} {
-			first, end := taken(t, maker, limit.WithCost(10)), make(chan runtime.Decision)
-			for range 3 {
-				go func() { end <- taken(t, a, limit) }()
-			}
-			eventually(t, "three calls wait", func() bool { return a.Lines() == 4 })
-			maker.SettleLater(t.Context(), first, 0)
-			took := elapsed(func() {
-				for range 3 {
-					settled(t, a, <-end, 0)
-				}
-			})
-			between(t, fmt.Sprint(rules[i].Algorithm, ": waited for room"), took, 0, 20*time.Second)
-		}
-	})
-}
-
 // A call whose Wait is the RetryAfter that was just told waits, whatever time passes between.
 func TestWaitExactlyAsTold(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rategen/rategen/internal/bridge"
@@ -15,48 +14,6 @@ import (
 // shares is the share of a tenant, and its weight.
 func shareOf(l runtime.Limit, tenant string, weight int64) runtime.Limit {
 	return l.WithShare(runtime.NewKey().AddString(tenant), weight)
-}
-
-// TestShares has tenants who ask for more or less than their share of a limit, by turns, for twenty
-// windows, and wants nothing to idle, nobody to starve and the others to get as much as their weight says.
-func TestShares(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rule := &runtime.Rule{Name: "shares", Window: time.Second, Max: 500, Burst: 100, Algorithm: runtime.TokenBucket, Headroom: -1}
-		l := runtime.New(runtime.NewMemoryStore(), quiet)
-		tenants := []struct {
-			name        string
-			every       time.Duration // between its calls
-			weight      int64
-			least, most int64 // admitted in a window
-		}{
-			{"loud", time.Millisecond, 1, 112, 122},
-			{"busy", 5 * time.Millisecond, 1, 112, 122},
-			{"double", 2 * time.Millisecond, 2, 224, 244},
-			{"quiet", 25 * time.Millisecond, 1, 40, 40},
-		}
-		const first, last = 3, 20 // windows that count
-		admitted := make([]int64, len(tenants))
-		begin := time.Now()
-		for time.Since(begin) < last*time.Second {
-			passed := time.Since(begin)
-			for i, tenant := range tenants {
-				if passed%tenant.every == 0 {
-					_, err := l.Take(t.Context(), shareOf(rule.Limit(nil), tenant.name, tenant.weight))
-					if err == nil && passed >= first*time.Second {
-						admitted[i]++
-					}
-				}
-			}
-			time.Sleep(time.Millisecond)
-		}
-		total := int64(0)
-		for i, tenant := range tenants {
-			between(t, tenant.name+": admitted in a window", admitted[i]/(last-first), tenant.least, tenant.most)
-			total += admitted[i]
-		}
-		between(t, "all of them", total, 495*(last-first), 500*(last-first)+100)
-	})
 }
 
 // TestShareNames has shares of every length, each of which is one of its own and leaves the key as it is.

@@ -62,56 +62,6 @@ func budget(name string) *runtime.Rule {
 	return &runtime.Rule{Name: name, Prefix: name + ":", Period: rule.Year, Anchor: 100*int(time.Now().AddDate(0, 6, 0).Month()) + 1, Max: 100, Algorithm: runtime.FixedWindow}
 }
 
-// testThresholds wants each share told once by any number of limiters at any cost, from
-// however many calls at a time.
-func testThresholds(t *testing.T, replica replicas) {
-	for _, limiters := range []int{1, 2, 8} {
-		for cost := int64(1); cost <= 101; cost += 1 + cost/3 {
-			r := budget(fmt.Sprintf("%d-%d", limiters, cost))
-			switch cost % 3 { // each way in which a period is counted
-			case 0:
-				r.Reserve = time.Minute
-			case 1:
-				r.Debt = rule.DebtCarry
-			}
-			heard := newThresholds(limiters, replica)
-			concurrently(8, func(i int) {
-				passing(t, heard.limiters[i%limiters], r.Limit(key("k")).WithCost(cost), int(100/cost/8+2))
-			})
-			var want []string
-			for _, percent := range []int64{80, 100} {
-				if cost <= 100 && 100/cost*cost >= percent {
-					want = append(want, fmt.Sprintf("%s k %d%% of 100", r.Name, percent))
-				}
-			}
-			heard.wants(t, want...)
-		}
-	}
-}
-
-// testThresholdsInABurst wants all of many keys told that pass both shares at the same time.
-func testThresholdsInABurst(t *testing.T, replica replicas) {
-	const keys = 1000
-	heard := newThresholds(2, replica)
-	rules := []*runtime.Rule{budget("burst"), budget("burst of reservations")}
-	rules[1].Reserve = time.Hour
-	var want []string
-	for _, rule := range rules {
-		for i := range keys {
-			want = append(want, fmt.Sprintf("%s %d 80%% of 100", rule.Name, i), fmt.Sprintf("%s %d 100%% of 100", rule.Name, i))
-		}
-	}
-	concurrently(64, func(i int) {
-		for n := i; n < 2*keys; n += 64 {
-			limit := rules[n%2].Limit(key(fmt.Sprint(n / 2))).WithCost(100)
-			if _, err := heard.limiters[i%2].Take(context.Background(), limit); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	heard.wants(t, want...)
-}
-
 // TestThresholdsOfLateAnswers wants shares told of a charge whose caller has given up.
 func TestThresholdsOfLateAnswers(t *testing.T) {
 	t.Parallel()
