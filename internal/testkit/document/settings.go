@@ -15,6 +15,8 @@ func Set(r *rule.Rule, name, value string) (is bool, err error) {
 	switch strings.ToLower(name) {
 	case "name":
 		r.Name = value
+	case "source":
+		r.Source = value
 	case "prefix":
 		r.Prefix = value
 	case "message":

@@ -36,7 +36,7 @@ import (
 //	store fails, store answers, store is late TIME, store is late TIME back, store loses renewals, store loses answers
 //	switch on, switch off         of all limits
 //	load FACTOR                   is what scalers of rules that are adaptive say from then on
-//	register NAME …               registers rules; change NAME FIELD=VALUE … changes one that is in use
+//	register NAME …               registers rules, and tells why it panics; change NAME FIELD=VALUE … changes one in use
 //	events KIND, log, findings, permits, leased, rules, enabled; trips to the store
 //	advance TIME, close           ends the limiter
 //
@@ -217,9 +217,7 @@ func (p *program) do(l *process, text string) string {
 	case "store":
 		p.store.begin(p, words)
 	case "register":
-		for _, name := range words {
-			l.Register(p.rules[name])
-		}
+		return p.register(l, words)
 	case "switch":
 		l.on.Store(words[0] == "on")
 	case "advance":

@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"fmt"
 	"maps"
 	"net/url"
 	"strconv"
@@ -18,6 +19,19 @@ func (p *program) declare(words []string) {
 	r := &runtime.Rule{Name: words[0], Window: time.Hour, Max: 10}
 	p.set(r, words[1:])
 	p.rules[words[0]] = r
+}
+
+// register registers rules, and returns what that panics with, without its consequence and the remedy.
+func (p *program) register(l *process, names []string) (text string) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			text, _, _ = strings.Cut(fmt.Sprint(reason), ": they would")
+		}
+	}()
+	for _, name := range names {
+		l.Register(p.rules[name])
+	}
+	return ""
 }
 
 // set sets fields of a rule.
