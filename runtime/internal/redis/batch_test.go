@@ -47,6 +47,44 @@ func TestMixed(t *testing.T) {
 	}
 }
 
+// TestGathered has calls of tenants of two keys come in turn, with others between them, and wants those of a key to
+// stand together as far as no other call would be passed, and each caller to find its own.
+func TestGathered(t *testing.T) {
+	b := batches.New().(*batch)
+	arrives := func(key, tenant string) {
+		w := waiting(script.Take, key, 1)
+		c := &w.Calls[0].Charges[0]
+		if tenant != "" {
+			c.Algorithm, c.Param, c.Tenant, c.Weight = algorithm.DividedTokens, 10, []byte(tenant), 1
+		}
+		b.waiters = append(b.waiters, w)
+	}
+	for _, name := range []string{"b1", "a1", "b2", "a2", "b1", "c", "b3", "a3", "a1", "c", "b1", "b4", "a4", "b5"} {
+		arrives(name[:1], name[1:])
+	}
+	b.load()
+	g := b.groups[0]
+	var got []string
+	for i := range g.calls {
+		c := &g.calls[i].Charges[0]
+		got = append(got, string(c.Key)+string(c.Tenant))
+	}
+	if want := []string{"a1", "a2", "b1", "b2", "c", "a3", "a4", "b3", "b4", "b5"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for i, w := range b.waiters {
+		c := &w.Calls[0].Charges[0]
+		if name := string(c.Key) + string(c.Tenant); name != got[g.origin[i].call] {
+			t.Errorf("%s finds what %s does", name, got[g.origin[i].call])
+		}
+	}
+	for i, name := range got {
+		if want := map[string]int64{"b1": 3, "a1": 2, "c": 2}[name]; g.times[i] != max(1, want) {
+			t.Errorf("%s stands for %d", name, g.times[i])
+		}
+	}
+}
+
 // TestFull fills batches with waiters of one cost and wants no batch to be more work than
 // it may be, but for one with a single waiter.
 func TestFull(t *testing.T) {

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"github.com/rategen/rategen/internal/algorithm"
@@ -28,6 +29,7 @@ type group struct {
 	times    []int64          // for how many callers each of calls stands
 	outcomes []script.Outcome // of each of calls
 	origin   []place          // of each caller's call, in order: its place in calls
+	divided  bool             // some of calls are of keys that shares divide
 
 	executions []*script.Execution
 	spare      []*script.Execution
@@ -43,7 +45,7 @@ type place struct {
 func (g *group) clear() {
 	clear(g.waiters)
 	clear(g.calls)
-	g.waiters, g.calls, g.times, g.origin = g.waiters[:0], g.calls[:0], g.times[:0], g.origin[:0]
+	g.waiters, g.calls, g.times, g.origin, g.divided = g.waiters[:0], g.calls[:0], g.times[:0], g.origin[:0], false
 	for _, e := range g.executions {
 		e.Clear()
 	}
@@ -102,6 +104,41 @@ func (g *group) append(call terms.Call) {
 	g.origin = append(g.origin, place{len(g.calls), 0})
 	g.calls = append(g.calls, call)
 	g.times = append(g.times, 1)
+	g.divided = g.divided || call.Charges[0].Weight != 0
+}
+
+// gather puts calls on a key that shares divide next to each other, so that the script reads and writes it
+// once for all, where nothing but such calls stands between them. Those on a key stay in their order.
+func (g *group) gather() {
+	key := func(i int) []byte {
+		if c := g.calls[i].Charges; len(c) == 1 && c[0].Weight != 0 {
+			return c[0].Key
+		}
+		return nil
+	}
+	var from []int // where the calls have been
+	for begin, end := 0, 0; begin < len(g.calls); begin = max(begin+1, end) {
+		mixed := false
+		for end = begin; end < len(g.calls) && key(end) != nil; end++ {
+			mixed = mixed || !bytes.Equal(key(begin), key(end))
+		}
+		if mixed {
+			for i := len(from); i < len(g.calls); i++ {
+				from = append(from, i)
+			}
+			slices.SortStableFunc(from[begin:end], func(i, j int) int { return bytes.Compare(key(i), key(j)) })
+		}
+	}
+	if from == nil {
+		return
+	}
+	calls, times, to := slices.Clone(g.calls), slices.Clone(g.times), make([]int, len(from))
+	for i, was := range from {
+		g.calls[i], g.times[i], to[was] = calls[was], times[was], i
+	}
+	for i := range g.origin {
+		g.origin[i].call = to[g.origin[i].call]
+	}
 }
 
 // equal reports whether a call can be one charge to Redis with a charge.
@@ -117,6 +154,9 @@ func equal(call *terms.Call, c *terms.Charge) bool {
 
 // fill prepares one script for all calls, for a server whose clock shows now.
 func (g *group) fill(now int64) {
+	if g.divided && g.op == script.Take {
+		g.gather()
+	}
 	for len(g.outcomes) < len(g.calls) {
 		g.outcomes = append(g.outcomes, script.Outcome{})
 	}
