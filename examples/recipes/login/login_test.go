@@ -5,44 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/examples/recipes/internal/replica"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
-type question struct {
-	User, Password, Address string
-	Tries                   int
-	Others                  bool // every try is for another user
-	Unlock                  bool // first
-}
-
-type answer struct {
-	Checked  int // passwords
-	In       int // log-ins
-	Rules    map[string]int
-	Blocked  int
-	Longest  time.Duration // until the next try
-	Shortest time.Duration
-	Strange  string
-
-	User, Address int64 // what is left of both limits
-}
+var errAway = errors.New("database is away")
 
 // passwords are accounts that count how often they are asked. One of them is in a
 // database that is away.
-type passwords struct{ checked int }
+type passwords struct{ checked atomic.Int64 }
 
 func (p *passwords) LogIn(_ context.Context, user, password string) (string, error) {
-	p.checked++
+	p.checked.Add(1)
 	if account(user) == "away" {
-		return "", errors.New("database is away")
+		return "", errAway
 	}
 	if password != "right" {
 		return "", ErrWrong
@@ -50,148 +33,120 @@ func (p *passwords) LogIn(_ context.Context, user, password string) (string, err
 	return "token", nil
 }
 
-func serve(client *redis.Client) (func(question) answer, *runtime.Limiter) {
-	limiter := replica.Limiter(client)
-	plain := &passwords{}
-	service := NewRateLimitedAccounts(plain, limiter)
-	return func(q question) answer {
-		ctx := ratehttp.WithClientIP(context.Background(), netip.MustParseAddr(q.Address))
-		a, before := answer{Rules: map[string]int{}}, plain.checked
-		if q.Unlock {
-			if err := Unlock(ctx, limiter, q.User); err != nil {
-				a.Strange = err.Error()
-			}
-		}
-		for i := range q.Tries {
-			user := q.User
-			if q.Others {
-				user = fmt.Sprint(user, i)
-			}
-			_, err := service.LogIn(ctx, user, q.Password)
-			if limited := (*runtime.LimitedError)(nil); errors.As(err, &limited) {
-				a.Rules[limited.Rule]++
-				if limited.Blocked {
-					a.Blocked++
-				}
-				a.Longest = max(a.Longest, limited.RetryAfter)
-				if a.Shortest == 0 || limited.RetryAfter < a.Shortest {
-					a.Shortest = limited.RetryAfter
-				}
-			} else if err == nil {
-				a.In++
-			} else if !errors.Is(err, ErrWrong) {
-				a.Strange = err.Error()
-			}
-		}
-		a.Checked = plain.checked - before
-		a.User = left(ctx, limiter, accountsLogInLimit.Limit(runtime.NewKey().AddString(account(q.User))))
-		a.Address = left(ctx, limiter, accountsLogInLimit2.Limit(runtime.NewKey().AddString(ratehttp.ClientIP(ctx))))
-		return a
-	}, limiter
+// A site is two replicas.
+type site struct {
+	*testing.T
+	plain    passwords
+	limiters [2]*runtime.Limiter
+	replicas []Accounts
 }
 
-func left(ctx context.Context, limiter *runtime.Limiter, limit runtime.Limit) int64 {
-	d, err := limiter.Peek(ctx, limit)
-	if err != nil && !errors.Is(err, runtime.ErrLimited) {
-		return -1
+func newSite(t *testing.T) *site {
+	s := &site{T: t, limiters: replica.Limiters(t, redistest.Start(t))}
+	for _, limiter := range s.limiters {
+		s.replicas = append(s.replicas, NewRateLimitedAccounts(&s.plain, limiter))
 	}
-	return d.Remaining
+	return s
 }
 
-func TestMain(m *testing.M) { replica.Main(m, serve) }
+func from(address string) context.Context {
+	return ratehttp.WithClientIP(context.Background(), netip.MustParseAddr(address))
+}
+
+// left returns what is left of both limits.
+func (s *site) left(user, address string) (ofUser, ofAddress int64) {
+	ofUser = limittest.Left(s, s.limiters[0], accountsLogInLimit.Limit(runtime.NewKey().AddString(account(user))))
+	return ofUser, limittest.Left(s, s.limiters[0], accountsLogInLimit2.Limit(runtime.NewKey().AddString(ratehttp.ClientIP(from(address)))))
+}
+
+// blocked has both replicas guess, and wants a rule to refuse all but so many tries of each.
+func (s *site) blocked(rule string, tries, want int, user func(replica Accounts, try int) string, address string) {
+	s.Helper()
+	refused := 0
+	for _, n := range replica.All(s.replicas, func(r Accounts) (n int) {
+		for i := range tries {
+			_, err := r.LogIn(from(address), user(r, i), "guess")
+			var limited *runtime.LimitedError
+			if errors.As(err, &limited) {
+				if n++; limited.Rule != rule || !limited.Blocked || limited.RetryAfter > time.Hour || limited.RetryAfter < 30*time.Minute {
+					s.Errorf("%+v, want a block by %s", limited, rule)
+				}
+			} else if !errors.Is(err, ErrWrong) {
+				s.Error(err)
+			}
+		}
+		return n
+	}) {
+		refused += n
+	}
+	if checked := int(s.plain.checked.Load()); checked != want || refused != 2*tries-want {
+		s.Errorf("%d passwords looked at, %d tries blocked, want %d and %d", checked, refused, want, 2*tries-want)
+	}
+}
 
 // Of all that is tried on two replicas five passwords of a user are looked at. Then
 // the user is blocked, and nothing more is charged to the address, until somebody
 // unlocks the user.
 func TestUser(t *testing.T) {
-	processes := replica.Start[question, answer](t, redistest.Start(t).Addr, 2)
-	checked, blocked := 0, 0
-	for _, a := range replica.All(processes, question{User: "ann", Password: "guess", Address: "203.0.113.7", Tries: 40}) {
-		checked += a.Checked
-		blocked += a.Blocked
-		if a.Rules["login.user"] != 40-a.Checked || a.Longest > time.Hour || a.Shortest < 30*time.Minute {
-			t.Errorf("refusals: %+v", a)
-		}
-	}
-	if checked != 5 || blocked != 75 {
-		t.Errorf("%d passwords looked at, %d tries blocked, want 5 and 75", checked, blocked)
-	}
+	s := newSite(t)
+	s.blocked("login.user", 40, 5, func(Accounts, int) string { return "ann" }, "203.0.113.7")
 	for i, spelling := range []string{"ann", " ANN"} {
-		a := processes[i].Ask(question{User: spelling, Password: "right", Address: "198.51.100.1", Tries: 1})
-		if a.In != 0 || a.Blocked != 1 {
-			t.Errorf("%q with the right password: %+v, want a block", spelling, a)
-		}
-		if a := processes[i].Ask(question{User: "ann", Address: "203.0.113.7"}); a.Address != 45 {
-			t.Errorf("%d left to the address, want 45", a.Address)
+		if _, err := s.replicas[i].LogIn(from("198.51.100.1"), spelling, "right"); !errors.Is(err, runtime.ErrLimited) {
+			t.Errorf("%q with the right password: %v, want a block", spelling, err)
 		}
 	}
-	right := question{User: "ann", Password: "right", Address: "198.51.100.1", Tries: 1}
-	if a := processes[0].Ask(question{User: "Ann", Address: right.Address, Unlock: true}); a.Strange != "" || a.User != 5 {
-		t.Errorf("unlocked: %+v, want 5 tries left", a)
+	if _, address := s.left("ann", "203.0.113.7"); address != 45 {
+		t.Errorf("%d left to the address, want 45", address)
 	}
-	for i, p := range processes { // the other replica remembers the block for a moment
-		for deadline := time.Now().Add(time.Minute); p.Ask(right).In == 0; {
-			if time.Now().After(deadline) {
-				t.Fatalf("replica %d does not let the user in", i)
-			}
-		}
+	limittest.OK(t, Unlock(t.Context(), s.limiters[0], "Ann"))
+	if user, _ := s.left("ann", "203.0.113.7"); user != 5 {
+		t.Errorf("unlocked: %d tries left, want 5", user)
+	}
+	for _, r := range s.replicas { // the other replica remembers the block for a moment
+		limittest.Eventually(t, "the user is let in", func() bool {
+			_, err := r.LogIn(from("198.51.100.1"), "ann", "right")
+			return err == nil
+		})
 	}
 }
 
 // An address that tries many users is blocked, and those users are not.
 func TestAddress(t *testing.T) {
-	processes := replica.Start[question, answer](t, redistest.Start(t).Addr, 2)
-	checked, blocked := 0, 0
-	for i, p := range processes {
-		p.Send(question{User: fmt.Sprintf("user%d-", i), Password: "guess", Address: "2001:db8::1", Tries: 60, Others: true})
-	}
-	for _, p := range processes {
-		a := p.Receive()
-		checked += a.Checked
-		blocked += a.Blocked
-		if a.Rules["login.address"] != 60-a.Checked {
-			t.Errorf("refusals: %+v", a)
-		}
-	}
-	if checked != 50 || blocked != 70 {
-		t.Errorf("%d passwords looked at, %d tries blocked, want 50 and 70", checked, blocked)
-	}
-	for _, p := range processes {
-		if a := p.Ask(question{User: "user0-", Password: "right", Address: "2001:db8:0:100::1", Tries: 1, Others: true}); a.In != 1 {
-			t.Errorf("from elsewhere: %+v, want a log-in", a)
+	s := newSite(t)
+	s.blocked("login.address", 60, 50, func(r Accounts, i int) string { return fmt.Sprintf("user%t-%d", r == s.replicas[0], i) }, "2001:db8::1")
+	for _, r := range s.replicas {
+		if _, err := r.LogIn(from("2001:db8:0:100::1"), "usertrue-0", "right"); err != nil {
+			t.Errorf("from elsewhere: %v, want a log-in", err)
 		}
 	}
 }
 
 // What is no wrong password is given back, on whatever replica it was.
 func TestOnlyFailuresCount(t *testing.T) {
-	processes := replica.Start[question, answer](t, redistest.Start(t).Addr, 2)
+	s := newSite(t)
 	const address = "203.0.113.7"
 	settled := func(user string, want int64) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; {
-			a := processes[0].Ask(question{User: user, Address: address})
-			if a.User == want && a.Address == 50-(5-want) {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %d left, and %d to the address, want %d and %d", user, a.User, a.Address, want, 50-(5-want))
-			}
+		limittest.Eventually(t, "what is no failure is given back", func() bool {
+			ofUser, ofAddress := s.left(user, address)
+			return ofUser == want && ofAddress == 50-(5-want)
+		})
+	}
+	in := func(r Accounts, user, password string, want error) {
+		t.Helper()
+		if _, err := r.LogIn(from(address), user, password); !errors.Is(err, want) {
+			t.Fatalf("%s: %v, want %v", user, err, want)
 		}
 	}
 	for i := range 12 {
-		if a := processes[i%2].Ask(question{User: "bea", Password: "right", Address: address, Tries: 1}); a.In != 1 {
-			t.Fatalf("log-in %d: %+v", i, a)
-		}
+		in(s.replicas[i%2], "bea", "right", nil)
 		settled("bea", 5)
-		if a := processes[i%2].Ask(question{User: "away", Password: "right", Address: address, Tries: 1}); a.Strange != "database is away" {
-			t.Fatalf("log-in %d without the database: %+v", i, a)
-		}
+		in(s.replicas[i%2], "away", "right", errAway)
 		settled("away", 5)
 	}
-	processes[0].Ask(question{User: "bea", Password: "wrong", Address: address, Tries: 4})
-	if a := processes[1].Ask(question{User: "bea", Password: "right", Address: address, Tries: 1}); a.In != 1 {
-		t.Fatalf("after four failures: %+v", a)
+	for range 4 {
+		in(s.replicas[0], "bea", "wrong", ErrWrong)
 	}
+	in(s.replicas[1], "bea", "right", nil)
 	settled("bea", 1) // a log-in forgives nothing
 }

@@ -6,106 +6,79 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/examples/recipes/internal/replica"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
-// A question makes calls of a customer, one after the other.
-type question struct {
-	Customer Customer
-	Calls    int
-	Fail     bool  // of the search itself
-	Left     int64 // of the month, after that
-}
-
-type answer struct {
-	Found   int
-	Refused map[string]int // by rule
-	Strange string
-}
-
 // An index finds nothing, or fails.
-type index struct{ fails *bool }
+type index struct{ fails *atomic.Bool }
 
 func (i index) Find(context.Context, Customer, string) ([]string, error) {
-	if *i.fails {
+	if i.fails.Load() {
 		return nil, errors.New("the index is down")
 	}
 	return nil, nil
 }
 
-func serve(client *redis.Client) (func(question) answer, *runtime.Limiter) {
-	limiter := replica.Limiter(client, replica.Windows(replica.Year, "plan.second"))
-	fails := false
-	search := NewRateLimitedSearch(index{&fails}, limiter)
-	return func(q question) answer {
-		a := answer{Refused: map[string]int{}}
-		fails = q.Fail
-		for range q.Calls {
-			_, err := search.Find(context.Background(), q.Customer, "x")
-			var limited *runtime.LimitedError
-			if err == nil {
-				a.Found++
-			} else if errors.As(err, &limited) {
-				a.Refused[limited.Rule]++
-			} else if !q.Fail {
-				a.Strange = err.Error()
-			}
-		}
-		for q.Fail && left(limiter, q.Customer) < q.Left { // refunds take a millisecond
-			time.Sleep(time.Millisecond)
-		}
-		return a
-	}, limiter
-}
-
-// left returns what a customer has left of its month.
-func left(limiter *runtime.Limiter, c Customer) int64 {
-	key := runtime.NewKey().AddString(c.ID)
-	d, _ := limiter.Peek(context.Background(), searchFindLimit2.Limit(key).WithMax(c.Monthly).WithPeriod(c.Zone, int64(c.BillingDay)))
-	return d.Remaining
-}
-
-func TestMain(m *testing.M) { replica.Main(m, serve) }
-
 // What a customer sends too fast, or the index fails to answer, is nothing of its month, over
 // all replicas.
 func TestPlan(t *testing.T) {
-	server := redistest.Start(t)
-	replicas := replica.Start[question, answer](t, server.Addr, 2)
+	var fails atomic.Bool
+	var replicas []Search
+	limiters := replica.Limiters(t, redistest.Start(t), replica.Year("plan.second"))
+	for _, limiter := range limiters {
+		replicas = append(replicas, NewRateLimitedSearch(index{&fails}, limiter))
+	}
 	ann := Customer{ID: "ann", Monthly: 8, PerSecond: 5, Zone: "Asia/Kolkata", BillingDay: 31}
-	found, fast := 0, 0
-	for _, a := range replica.All(replicas, question{Customer: ann, Calls: 10}) {
-		found, fast = found+a.Found, fast+a.Refused["plan.second"]
-		if a.Strange != "" {
-			t.Error(a.Strange)
+	// finds has both replicas make ten calls, of which so many are refused by a rule, and the others find.
+	finds := func(want int, rule string) {
+		t.Helper()
+		found := 0
+		for _, n := range replica.All(replicas, func(s Search) (n int) {
+			for range 10 {
+				_, err := s.Find(t.Context(), ann, "x")
+				var limited *runtime.LimitedError
+				if err == nil {
+					n++
+				} else if !errors.As(err, &limited) || limited.Rule != rule {
+					t.Errorf("%v, want a refusal by %s", err, rule)
+				}
+			}
+			return n
+		}) {
+			found += n
+		}
+		if found != want {
+			t.Errorf("%d found, want %d and the others refused by %s", found, want, rule)
 		}
 	}
-	if found != 5 || fast != 15 {
-		t.Errorf("%d found and %d refused, want 5 and 15", found, fast)
-	}
+	finds(5, "plan.second")
 	ann.PerSecond = 100 // a second later, or a larger plan
-	replicas[0].Ask(question{Customer: ann, Calls: 2, Fail: true, Left: 3})
-	found, month := 0, 0
-	for _, a := range replica.All(replicas, question{Customer: ann, Calls: 10}) {
-		found, month = found+a.Found, month+a.Refused["plan.month"]
+	fails.Store(true)
+	for range 2 {
+		if _, err := replicas[0].Find(t.Context(), ann, "x"); err == nil || errors.Is(err, runtime.ErrLimited) {
+			t.Error(err)
+		}
 	}
-	if found != 3 || month != 17 {
-		t.Errorf("%d found and %d refused, want what was left of the month, 3, and 17", found, month)
-	}
+	fails.Store(false)
+	limittest.Eventually(t, "what failed is refunded", func() bool {
+		month := searchFindLimit2.Limit(runtime.NewKey().AddString(ann.ID)).WithMax(ann.Monthly).WithPeriod(ann.Zone, int64(ann.BillingDay))
+		return limittest.Left(t, limiters[0], month) == 3
+	})
+	finds(3, "plan.month")
 }
 
 // A month ends on the billing day of each customer, where that lives.
 func TestBillingDay(t *testing.T) {
 	now := time.Date(2027, time.February, 27, 17, 0, 0, 0, time.UTC)
 	limiter := runtime.New(runtime.NewMemoryStore(runtime.WithClock(func() time.Time { return now })), runtime.WithLogger(slog.New(slog.DiscardHandler)))
-	search := NewRateLimitedSearch(index{new(bool)}, limiter)
+	search := NewRateLimitedSearch(index{new(atomic.Bool)}, limiter)
 	for _, c := range []struct {
 		zone string
 		day  int
@@ -145,7 +118,7 @@ func TestBillingDay(t *testing.T) {
 func TestBill(t *testing.T) {
 	now := time.Date(2027, time.January, 31, 12, 0, 0, 0, time.UTC)
 	limiter := runtime.New(runtime.NewMemoryStore(runtime.WithClock(func() time.Time { return now })), runtime.WithLogger(slog.New(slog.DiscardHandler)))
-	search := NewRateLimitedSearch(index{new(bool)}, limiter)
+	search := NewRateLimitedSearch(index{new(atomic.Bool)}, limiter)
 	ann := Customer{ID: "ann", Monthly: 8, PerSecond: 100, Zone: "Asia/Kolkata", BillingDay: 31}
 	for _, used := range []int{5, 0, 8, 1} {
 		for range used {

@@ -10,101 +10,77 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/examples/recipes/internal/replica"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
 
-type question struct {
-	User  string
-	Calls int
-}
-
-type answer struct {
-	Refused                 int
-	Admitted, ShadowRefused int64 // what Count has counted, of these calls
-	Strange                 string
-}
-
 type search struct{}
 
 func (search) Find(context.Context, string, string) ([]string, error) { return nil, nil }
-
-func serve(client *redis.Client) (func(question) answer, *runtime.Limiter) {
-	calls := new(expvar.Map).Init()
-	counted := func(verdict string) int64 {
-		n, _ := calls.Get("search.user." + verdict).(*expvar.Int)
-		if n == nil {
-			return 0
-		}
-		return n.Value()
-	}
-	limiter := replica.Limiter(client, runtime.WithObserver(Count(calls)),
-		runtime.WithOverrides(override.Redis(client, "limits"), 10*time.Millisecond))
-	service := NewRateLimitedSearch(search{}, limiter)
-	return func(q question) (a answer) {
-		calls.Init()
-		for range q.Calls {
-			if _, err := service.Find(context.Background(), q.User, "all"); errors.Is(err, runtime.ErrLimited) {
-				a.Refused++
-			} else if err != nil {
-				a.Strange = err.Error()
-			}
-		}
-		a.Admitted, a.ShadowRefused = counted("admitted"), counted("shadow_refused")
-		return a
-	}, limiter
-}
-
-func TestMain(m *testing.M) { replica.Main(m, serve) }
 
 // In the shadow nobody is refused and the counts tell who would be. Overrides
 // enforce the limit for one user, and for all, and take that back.
 func TestShadow(t *testing.T) {
 	server := redistest.Start(t)
-	client := server.Client(t)
-	processes := replica.Start[question, answer](t, server.Addr, 2)
-	together := func(user string) (sum answer) {
-		t.Helper()
-		for _, a := range replica.All(processes, question{user, 20}) {
-			sum.Refused += a.Refused
-			sum.Admitted += a.Admitted
-			sum.ShadowRefused += a.ShadowRefused
-			sum.Strange += a.Strange
+	calls := new(expvar.Map)
+	var replicas []Search
+	for _, limiter := range replica.Limiters(t, server,
+		func(*redis.Client) runtime.Option { return runtime.WithObserver(Count(calls)) },
+		func(client *redis.Client) runtime.Option {
+			return runtime.WithOverrides(override.Redis(client, "limits"), 10*time.Millisecond)
+		}) {
+		replicas = append(replicas, NewRateLimitedSearch(search{}, limiter))
+	}
+	refused := func(s Search, user string, calls int) (refused int) {
+		for range calls {
+			if _, err := s.Find(t.Context(), user, "all"); errors.Is(err, runtime.ErrLimited) {
+				refused++
+			} else if err != nil {
+				t.Error(err)
+			}
 		}
-		return sum
+		return refused
+	}
+	// together has a user make 40 calls, of which so many are refused in earnest.
+	together := func(what, user string, want int) {
+		t.Helper()
+		calls.Init()
+		both := replica.All(replicas, func(s Search) int { return refused(s, user, 20) })
+		counted := func(verdict string) string {
+			if n := calls.Get("search.user." + verdict); n != nil {
+				return n.String()
+			}
+			return "0"
+		}
+		shadow := "35"
+		if want > 0 {
+			shadow = "0"
+		}
+		if both[0]+both[1] != want || counted("admitted") != "5" || counted("shadow_refused") != shadow {
+			t.Errorf("%s: %d refused, and counted are %v", what, both[0]+both[1], calls)
+		}
 	}
 	// follow returns when every replica refuses, or no longer refuses, calls.
 	follow := func(refuses bool) {
 		t.Helper()
-		deadline := time.Now().Add(time.Minute)
-		for _, p := range processes {
-			for (p.Ask(question{"probe", 6}).Refused > 0) != refuses {
-				if time.Now().After(deadline) {
-					t.Fatal("the override does not come into force")
-				}
-			}
+		for _, s := range replicas {
+			limittest.Eventually(t, "the override is in force", func() bool { return refused(s, "probe", 6) > 0 == refuses })
 		}
 	}
-	if got, want := together("ann"), (answer{Admitted: 5, ShadowRefused: 35}); got != want {
-		t.Errorf("in the shadow: %+v, want %+v", got, want)
-	}
+	client := server.Client(t)
+	together("in the shadow", "ann", 0)
 	const early = `["search.user", "probe"]`
 	client.HSet(t.Context(), "limits", early, `{"mode": "enforce"}`)
 	follow(true)
-	if got, want := together("dan"), (answer{Admitted: 5, ShadowRefused: 35}); got != want {
-		t.Errorf("enforced for another: %+v, want %+v", got, want)
-	}
+	together("enforced for another", "dan", 0)
 	client.HDel(t.Context(), "limits", early)
 	follow(false)
 	client.HSet(t.Context(), "limits", "search.user", `{"mode": "enforce"}`)
 	follow(true)
-	if got, want := together("bea"), (answer{Admitted: 5, Refused: 35}); got != want {
-		t.Errorf("enforced: %+v, want %+v", got, want)
-	}
+	together("enforced", "bea", 35)
 	client.HDel(t.Context(), "limits", "search.user")
 	follow(false)
-	if got, want := together("cid"), (answer{Admitted: 5, ShadowRefused: 35}); got != want {
-		t.Errorf("in the shadow again: %+v, want %+v", got, want)
-	}
+	together("in the shadow again", "cid", 0)
 }
