@@ -5,10 +5,16 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/rategen/rategen/examples/recipes/internal/replica"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 )
 
 // A worker counts what runs, and ends a job when the test says so.
@@ -40,7 +46,16 @@ func (w *worker) count(job Job, n int) {
 // none is lost.
 func TestJobs(t *testing.T) {
 	w := &worker{running: map[string]int{}, most: map[string]int{}, started: make(chan string, 14), end: make(chan struct{}, 14)}
-	limiters := replica.Limiters(t, redistest.Start(t))
+	var waiting atomic.Int64
+	limiters := replica.Limiters(t, redistest.Start(t), func(*redis.Client) runtime.Option {
+		return limittest.Observing(observe.Observer{Wait: func(_ context.Context, ev observe.WaitEvent) {
+			if ev.Waiting {
+				waiting.Add(1)
+			} else {
+				waiting.Add(-1)
+			}
+		}})
+	})
 	var jobs sync.WaitGroup
 	queue := func(tenant string, n int) {
 		for i, limiter := range limiters {
@@ -63,6 +78,7 @@ func TestJobs(t *testing.T) {
 	if id := <-w.started; !strings.HasPrefix(id, "globex") {
 		t.Errorf("%s runs, want one of globex", id)
 	}
+	limittest.Eventually(t, "the other ten wait", func() bool { return waiting.Load() == 10 })
 	for range 14 {
 		w.end <- struct{}{}
 	}
