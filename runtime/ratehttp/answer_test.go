@@ -83,7 +83,7 @@ func drop(t *testing.T, w http.ResponseWriter) {
 	for name, write := range map[string]func() (int64, error){
 		"Write":       func() (int64, error) { n, err := w.Write([]byte("secret")); return int64(n), err },
 		"WriteString": func() (int64, error) { n, err := io.WriteString(w, "secret"); return int64(n), err },
-		"ReadFrom":    func() (int64, error) { return io.Copy(w, strings.NewReader("secret")) },
+		"ReadFrom":    func() (int64, error) { return io.Copy(w, struct{ io.Reader }{strings.NewReader("secret")}) },
 		"Flush":       func() (int64, error) { return 6, http.NewResponseController(w).Flush() },
 	} {
 		if n, err := write(); n != 6 || err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -148,31 +147,6 @@ func TestReadFromFailsAtOnce(t *testing.T) {
 		if resp.StatusCode != want || refundStatus != want {
 			t.Errorf("%s: the client got %d and Refund %d, not %d", name, resp.StatusCode, refundStatus, want)
 		}
-	}
-}
-
-// A hijacked connection is the handler's, and nothing is written to it.
-func TestHijack(t *testing.T) {
-	limiter := newLimiter()
-	const answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
-	server := httptest.NewServer(ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		take(t, limiter, r)
-		conn, _, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close()
-		_, _ = conn.Write([]byte(answer))
-		ratehttp.Deny(w, r, runtime.ErrLimited) // too late
-	})))
-	defer server.Close()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	limittest.OK(t, err)
-	defer conn.Close()
-	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	if got, err := io.ReadAll(conn); err != nil || string(got) != answer {
-		t.Errorf("%q %v", got, err)
 	}
 }
 

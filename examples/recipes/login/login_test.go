@@ -68,7 +68,8 @@ func (s *site) blocked(rule string, tries, want int, user func(replica Accounts,
 			_, err := r.LogIn(from(address), user(r, i), "guess")
 			var limited *runtime.LimitedError
 			if errors.As(err, &limited) {
-				if n++; limited.Rule != rule || !limited.Blocked || limited.RetryAfter > time.Hour || limited.RetryAfter < 30*time.Minute {
+				n++
+				if limited.Rule != rule || !limited.Blocked || limited.RetryAfter > time.Hour || limited.RetryAfter < 30*time.Minute {
 					s.Errorf("%+v, want a block by %s", limited, rule)
 				}
 			} else if !errors.Is(err, ErrWrong) {
