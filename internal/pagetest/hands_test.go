@@ -65,6 +65,15 @@ func TestAddress(t *testing.T) {
 	b.wait("that it is closed", `!location.hash.includes("open=")`)
 	eval[any](b, `location.hash = "key=Create"`)
 	b.wait("the rules that have a text in their names", text("#lookup-result")+`.includes("Rules with Create") && `+text("#lookup-result")+`.includes("`+create.Name+`")`)
+	long := strings.Repeat("x", 80)
+	limittest.OK(t, p.client.HSet(t.Context(), "limits", `["`+create.Name+`","`+long+`y"]`, `{"max":3}`).Err())
+	b.resize(390, 844)
+	eval[any](b, `location.hash = "key=`+long+`"`)
+	b.wait("keys that have a text in them", text("#lookup-result")+`.includes("Other keys with xxx")`)
+	if eval[bool](b, "document.documentElement.scrollWidth > document.documentElement.clientWidth") {
+		t.Error("a long text makes the page wider than the window")
+	}
+	b.resize(1280, 900)
 	eval[any](b, `location.hash = "show=changed"`)
 	b.wait("rules that are changed", `document.getElementById("show").value === "changed" && document.getElementById("filter").value === ""`)
 
