@@ -211,7 +211,7 @@ func (s *session) explained(err error) error {
 	case operate.Replied(err, "READONLY"):
 		return fmt.Errorf("redis at %s is a replica: name its master with -redis, or the Sentinels with -sentinel: %w", s.redis, err)
 	case operate.RefusesWrites(err) != "":
-		return fmt.Errorf("redis refuses this write: %s: %w", operate.RefusesWrites(err), err)
+		return fmt.Errorf("redis refuses this: %s: %w", operate.RefusesWrites(err), err)
 	case errors.Is(err, context.DeadlineExceeded), runtime.ClassOf(err) == observe.ClassTimeout:
 		return fmt.Errorf("redis at %s gave no answer within %v, see -timeout: %w", s.redis, s.Timeout, err)
 	case operate.Replied(err, "MOVED") || operate.Replied(err, "CROSSSLOT"):

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +104,19 @@ func TestRefusedWrites(t *testing.T) {
 			func() error { return client.ConfigSet(t.Context(), "maxmemory", "1mb").Err() },
 			func() error { return client.ConfigSet(t.Context(), "maxmemory", "0").Err() }, "raise maxmemory",
 		},
+		"no snapshot": {
+			func() error {
+				is := client.ConfigGet(t.Context(), "d*").Val() // a directory stands where the snapshot is to be
+				if err := cmp.Or(os.MkdirAll(filepath.Join(is["dir"], is["dbfilename"], "x"), 0o755), client.ConfigSet(t.Context(), "save", "1 1").Err(), client.BgSave(t.Context()).Err()); err != nil {
+					return err
+				}
+				for client.Set(t.Context(), "x", 1, 0).Err() == nil { // until the snapshot has failed
+					time.Sleep(10 * time.Millisecond)
+				}
+				return nil
+			},
+			func() error { return client.ConfigSet(t.Context(), "stop-writes-on-bgsave-error", "no").Err() }, "cannot save a snapshot",
+		},
 		"no replicas": {
 			func() error { return client.ConfigSet(t.Context(), "min-replicas-to-write", "3").Err() },
 			func() error { return client.ConfigSet(t.Context(), "min-replicas-to-write", "0").Err() }, "min-replicas-to-write lower",
@@ -118,9 +133,10 @@ func TestRefusedWrites(t *testing.T) {
 		if a.code != 1 || !strings.Contains(a.out, "it refuses every write") || !strings.Contains(a.out, test.remedy) {
 			t.Errorf("%s: exit code %d\n%s%s", name, a.code, a.out, a.err)
 		}
-		a = b.run("block", "login.user", "eve")
-		if a.code != 1 || !strings.Contains(a.err, test.remedy) {
-			t.Errorf("%s: exit code %d, %s", name, a.code, a.err)
+		for _, line := range []string{"block login.user eve", "find acme", "find nobody", "inspect login.user acme"} {
+			if a = b.run(strings.Fields(line)...); a.code != 1 || !strings.Contains(a.err, test.remedy) {
+				t.Errorf("%s, %s: exit code %d, %s", name, line, a.code, a.err)
+			}
 		}
 		if name == "full" {
 			b.run("reset", "login.user", "acme", "-yes").wants(t, 0, "acme of rule login.user is reset;.*", "ratectl: it is in no history, since Redis is full\n")

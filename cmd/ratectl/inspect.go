@@ -38,6 +38,7 @@ func (s *session) inspect(ctx context.Context, args []string) error {
 		return err
 	}
 	s.Compare(ctx)
+	doubt := s.Doubt(ctx)
 	s.sayDiffering(d.Name)
 	i := inspected{Namespace: s.Namespace, RedisKey: bridge.LimiterOf(s.Limiter).RedisKey(s.LimitOf(d, key)), Declared: d.Place}
 	if i.State, err = s.State(ctx, d, key); err != nil {
@@ -74,7 +75,7 @@ func (s *session) inspect(ctx context.Context, args []string) error {
 		unknown = nothingf("nobody knows this key: nothing is counted for it, and no override is for it")
 	}
 	if s.json() {
-		return cmp.Or(s.printJSON(i), unknown)
+		return cmp.Or(s.printJSON(i), doubt, unknown)
 	}
 	rows := i.rows(d)
 	for _, h := range i.Holders {
@@ -92,7 +93,7 @@ func (s *session) inspect(ctx context.Context, args []string) error {
 	for _, o := range i.Overrides {
 		rows = append(rows, []string{"override", o.String()})
 	}
-	return cmp.Or(s.printTable("", rows), unknown)
+	return cmp.Or(s.printTable("", rows), doubt, unknown)
 }
 
 // rows says all but the overrides.

@@ -117,6 +117,10 @@ func (d *doctor) examineOverrides(ctx context.Context) {
 		return
 	}
 	entries, err := d.Overrides(ctx)
+	if remedy := RefusesWrites(InFull(err)); remedy != "" { // reads too, while it is loading
+		d.say("overrides", "unknown", "", remedy, "%v", InFull(err))
+		return
+	}
 	if err != nil {
 		d.say("overrides", "bad", "", "ratectl override rm takes away what is broken; see ratectl history", "%v", d.explained(err))
 		return

@@ -33,15 +33,11 @@ func (d *doctor) examine(ctx context.Context, server *redis.Client) {
 	say("latency", stateIf("warn", worst > slowAnswer), "run programs near Redis; runtime.WithTimeout bounds what a call waits", "the slowest of %d answers took %v", probes, worst.Round(10*time.Microsecond))
 	say("clock", stateIf("warn", apart > serverApart), "synchronise the clocks by NTP: windows of the calendar and -until are by both", "%v from the clock here", apart.Round(time.Millisecond))
 
-	text, err := server.Info(ctx).Result()
+	d.examineWrites(ctx, server, say)
+	info, err := infoOf(ctx, server)
 	if err != nil {
 		say("server", "unknown", "give the user the right +info", "%v", err)
 		return
-	}
-	info := make(map[string]string)
-	for line := range strings.Lines(text) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		info[name] = value
 	}
 	number := func(name string) int64 {
 		n, _ := strconv.ParseInt(info[name], 10, 64)
@@ -61,7 +57,6 @@ func (d *doctor) examine(ctx context.Context, server *redis.Client) {
 		evicts += fmt.Sprintf(": it may take counts, blocks and what processes report, though no overrides, which never expire; %s keys were evicted so far", info["evicted_keys"])
 	}
 	say("eviction", stateIf("bad", evicts != policy), "give limits a Redis with maxmemory-policy noeviction: an evicted key admits its caller anew", "%s", evicts)
-	d.tryWrite(ctx, server, say)
 	used := number("used_memory")
 	say("memory", stateIf("warn", most > 0 && float64(used) > fullMemory*float64(most)), "see ratectl memory, and docs/operating.md: Redis is full", "%d bytes of %s", used, cmp.Or(strings.TrimPrefix(info["maxmemory"], "0"), "no bound"))
 	if info["rdb_last_bgsave_status"] == "err" {
@@ -85,15 +80,46 @@ func AddrOf(ctx context.Context, server *redis.Client) string {
 	return info.LAddr
 }
 
-// tryWrite writes a key of its own to a server, and says whether that takes it.
-func (d *doctor) tryWrite(ctx context.Context, server *redis.Client, say func(check, state, remedy, format string, args ...any)) {
-	var err error
+// infoOf returns what a server says of itself, by names.
+func infoOf(ctx context.Context, server *redis.Client) (map[string]string, error) {
+	text, err := server.Info(ctx).Result()
+	info := make(map[string]string)
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		info[name] = value
+	}
+	return info, err
+}
+
+// tryWrite writes a key of its own to a server, which lives for a millisecond.
+func (c *Core) tryWrite(ctx context.Context, server *redis.Client) (err error) {
 	for i := range maxSlotTries { // a node of a cluster takes the keys of its slots
-		err = server.Set(ctx, fmt.Sprintf("%sratectl doctor:%d", d.prefix(), i), "", time.Millisecond).Err()
+		err = server.Set(ctx, fmt.Sprintf("%sratectl doctor:%d", c.prefix(), i), "", time.Millisecond).Err()
 		if !Replied(err, "MOVED") && !Replied(err, "ASK") {
 			break
 		}
 	}
+	return err
+}
+
+// Doubt returns an error if a server refuses writes: what is counted does not say what becomes of calls then. It
+// warns of one that has evicted keys.
+func (c *Core) Doubt(ctx context.Context) error {
+	return c.Masters(ctx, func(ctx context.Context, server *redis.Client) error {
+		info, _ := infoOf(ctx, server) // not every user may ask
+		if evicted := info["evicted_keys"]; strings.Trim(evicted, "0") != "" && info["maxmemory_policy"] != "noeviction" {
+			c.warnf("%s has evicted %s keys, counts, blocks or overrides perhaps: see ratectl doctor", AddrOf(ctx, server), evicted)
+		}
+		if err := c.tryWrite(ctx, server); RefusesWrites(err) != "" {
+			return fmt.Errorf("%s refuses every write, so that failure policies decide calls, whatever is counted: %w", AddrOf(ctx, server), err)
+		}
+		return nil
+	})
+}
+
+// examineWrites says whether a server takes writes.
+func (d *doctor) examineWrites(ctx context.Context, server *redis.Client, say func(check, state, remedy, format string, args ...any)) {
+	err := d.tryWrite(ctx, server)
 	remedy := RefusesWrites(err)
 	switch {
 	case err == nil:
@@ -124,7 +150,7 @@ const probes = 5
 // answers returns how long the slowest of some answers took, and by how much the
 // server's clock differs from ours at least.
 func answers(ctx context.Context, c *redis.Client) (worst, apart time.Duration, err error) {
-	if err := c.Ping(ctx).Err(); err != nil { // it connects
+	if err := c.Time(ctx).Err(); err != nil { // it connects; PING is refused where snapshots fail
 		return 0, 0, err
 	}
 	for i := range probes {
