@@ -54,6 +54,10 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 	if !s.real && rapid.IntRange(0, 7).Draw(t, "divided only") == 7 {
 		return features{Divided: true, Tenants: true, Buckets: true, Costs: f.Costs, Settling: f.Settling, Keys: f.Keys, Blocks: f.Blocks}
 	}
+	if !s.real && !s.far && rapid.IntRange(0, 7).Draw(t, "room only") == 7 {
+		// Calls that wait for room, and what makes some.
+		return features{Waits: true, Resets: f.Resets, Overrides: f.Overrides, Settling: true, Later: f.Later, Buckets: f.Buckets, Costs: f.Costs, Nexts: f.Nexts, Leaving: f.Leaving}
+	}
 	if !s.real && rapid.IntRange(0, 7).Draw(t, "turns only") == 7 {
 		return features{Turns: true, Costs: f.Costs, Leaving: f.Leaving, Later: f.Later}
 	}

@@ -158,13 +158,17 @@ func (o *oracle) carries(a *asked) bool {
 	return slices.ContainsFunc(a.uses, func(u use) bool { return o.program.Rules[u.Rule].Debt == rule.DebtCarry })
 }
 
-// sameTerms reports whether two calls bring the same max for the keys that they share, and no
-// other rule.
+// sameTerms reports whether two calls bring the same max and window for the keys that they share.
 func (o *oracle) sameTerms(a, b *asked) bool {
 	for _, u := range a.uses {
 		for _, v := range b.uses {
-			if u.Rule == v.Rule && u.Max != v.Max || u.Rule != v.Rule && o.program.alike(u.Rule, v.Rule) && o.program.Rules[u.Rule].Max != o.program.Rules[v.Rule].Max {
-				return false
+			if u.Key != v.Key || !o.program.alike(u.Rule, v.Rule) {
+				continue
+			}
+			for _, t := range append(o.terms(u, a.start, a.at), o.terms(v, b.start, b.at)...) {
+				if first := o.terms(u, a.start, a.at)[0]; t.max != first.max || t.window != first.window {
+					return false
+				}
 			}
 		}
 	}

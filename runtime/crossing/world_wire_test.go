@@ -3,6 +3,7 @@ package crossing
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type wire struct {
 	server  *farServer
 	trip    trip
 	hasty   bool
+	forgot  atomic.Bool    // the server has, in this program, all scripts
 	trips   sync.WaitGroup // that are under way
 	closing []func() error
 }
@@ -104,6 +106,7 @@ func (w *wire) begin(f fault) (end func()) {
 		w.server.Outside(func() { w.server.client.FlushDB(context.Background()) })
 	}
 	if f == killed || f == unscripted {
+		w.forgot.Store(true)
 		w.server.Outside(func() { w.server.Forget() })
 	}
 	return w.bubble.begin(f)
@@ -171,8 +174,13 @@ func (c *farClient) Execute(ctx context.Context, scripts []*rediswire.Script) {
 		sent[i] = redisclock.NewSent(s)
 	}
 	err := error(rediswire.Reply("NOSCRIPT No matching script."))
-	if server.Known(sent) {
-		err = c.ask(ctx, func(now int64) { server.Execute(now, sent) })
+	unknown, known := server.Unknown(sent), sent
+	for _, f := range unknown {
+		f.Err = err
+		known = slices.DeleteFunc(slices.Clone(known), func(o *redisclock.Sent) bool { return o == f })
+	}
+	if len(unknown) == 0 || len(known) > 0 && c.wire.forgot.Load() {
+		err = c.ask(ctx, func(now int64) { server.Execute(now, known) })
 	} // else it is known at once: a program takes as long whichever ran before
 	for i, s := range scripts {
 		s.Numbers, s.Err = nil, err

@@ -68,17 +68,24 @@ func (s *Sent) keys() []string {
 }
 
 // Known reports whether the server has all scripts, or they bring their texts.
-func (s *Server) Known(scripts []*Sent) bool {
-	known, brought := true, map[string]bool{} // by texts ahead of others
+func (s *Server) Known(scripts []*Sent) bool { return len(s.Unknown(scripts)) == 0 }
+
+// Unknown returns the scripts that the server does not have, and that no text comes with.
+func (s *Server) Unknown(scripts []*Sent) (unknown []*Sent) {
+	brought := map[string]bool{} // by texts ahead of others
 	for _, f := range scripts {
 		script := f.texts[1]
 		if f.texts[0] == "eval" {
 			brought[hashOf(script)] = true
 		} else if !brought[script] {
-			s.Outside(func() { known = known && s.hashes[script] != "" })
+			s.Outside(func() {
+				if s.hashes[script] == "" {
+					unknown = append(unknown, f)
+				}
+			})
 		}
 	}
-	return known
+	return unknown
 }
 
 // Forget has the server forget all scripts.
