@@ -58,7 +58,7 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 		// Calls that wait for room, and what makes some.
 		return features{Waits: true, Resets: f.Resets, Overrides: f.Overrides, Settling: true, Later: f.Later, Buckets: f.Buckets, Costs: f.Costs, Nexts: f.Nexts, Leaving: f.Leaving}
 	}
-	if !s.real && rapid.IntRange(0, 7).Draw(t, "turns only") == 7 {
+	if turns := rapid.IntRange(0, 7).Draw(t, "turns only"); !s.real && turns == 7 || s.far && turns == 6 {
 		return features{Turns: true, Costs: f.Costs, Leaving: f.Leaving, Later: f.Later}
 	}
 	f.Leases = f.Leases && s.leases && !f.Waits

@@ -47,7 +47,7 @@ func (o *oracle) retry(a *asked) {
 		if len(during(o.faults, a.start, b.at)) > 0 {
 			// A process remembers that Redis has refused a call, and goes by it while
 			// Redis does not answer. Nobody remembers what a queue refuses.
-			passed := b.admitted() || errors.Is(b.err, runtime.ErrUnavailable)
+			passed := b.admitted() || errors.Is(b.err, runtime.ErrUnavailable) && !errors.Is(b.err, runtime.ErrClosed) // which ends a wait
 			if passed && o.remembers() > 2*o.answers() && !queue && a.process == b.process && b.at < over && b.d.Source != rule.SourceProcess {
 				if given, _ := o.touched(a, b); !given {
 					o.wrong("a refusal holds while Redis does not answer", "#%d was told %v at %v, and #%d at %v: %v by %v", a.number, a.d.RetryAfter, a.at, b.number, b.at, kind(b.err), b.d.Source)

@@ -24,7 +24,7 @@ func (s *scope) drawTurns(t *rapid.T, p *program, f features) step {
 		c.Uses[0].Cost = min(p.Rules[0].Max, rapid.SampledFrom([]int64{1, 1, 2, 3, 5, 40}).Draw(t, "cost"))
 	}
 	c.Holds = p.Lasts * time.Duration(rapid.IntRange(5, 10).Draw(t, "holds")) / 10
-	if rarely(t, f.Leaving, "leaves") {
+	if f.Leaving && rapid.Bool().Draw(t, "leaves") {
 		after := p.Lasts * 3
 		if s.far && rapid.Bool().Draw(t, "leaves before an answer") {
 			after = p.Trip.longest()
