@@ -151,11 +151,8 @@ func (l lent) Tenants(ctx context.Context, limit Limit, most int) ([]bridge.Tena
 	if l.redis != nil {
 		return server.Tenants(ctx, l.redis.client, key, most)
 	}
-	var all []bridge.Tenant
-	total := memory.states.Tenants(memory.states.Time(clock.Now()), []byte(key), most, func(name string, used float64, rest time.Duration) {
-		all = append(all, bridge.Tenant{Name: name, Used: used, Rest: rest})
-	})
-	return all, total, nil
+	ranks, blocks, now, zero, total := memory.states.Tenants(memory.states.Time(clock.Now()), []byte(key), most)
+	return server.TenantsOf(ranks, blocks, now, zero), total, nil
 }
 
 func (l lent) RedisKey(limit Limit) string {

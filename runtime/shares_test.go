@@ -35,14 +35,15 @@ func TestTenantsAreListed(t *testing.T) {
 	t.Parallel()
 	for name, l := range map[string]*runtime.Limiter{"redis": onRedis(redistest.Start(t).Client(t)), "memory": inMemory()} {
 		t.Run(name, func(t *testing.T) {
-			rule := &runtime.Rule{Name: "listed", Window: time.Hour, Max: 10, Algorithm: runtime.TokenBucket, Headroom: 2, Block: time.Minute}
+			rule := &runtime.Rule{Name: "listed", Window: time.Hour, Max: 10, Algorithm: runtime.TokenBucket, Headroom: 2, Block: time.Minute, Hold: true}
 			for range 7 {
 				taken(t, l, shareOf(rule.Limit(nil), "a:b", 2))
 			}
 			taken(t, l, shareOf(rule.Limit(nil).WithCost(2), "c", 1))
 			refused(t, l, shareOf(rule.Limit(nil), "a:b", 2))
 			refused(t, l, shareOf(rule.Limit(nil).WithCost(3), "d", 1))
-			tenants, total, err := bridge.LimiterOf(l).Tenants(t.Context(), rule.Limit(nil), 2)
+			ok(t, l.Hold(t.Context(), shareOf(rule.Limit(nil), "c", 1), 2*time.Minute)) // everybody, who is no tenant
+			tenants, total, err := bridge.LimiterOf(l).Tenants(t.Context(), rule.Limit(nil), 3)
 			ok(t, err)
 			equal(t, "tenants that have used something", total, 2)
 			var names []string

@@ -3,7 +3,6 @@ package memstate
 import (
 	"math"
 	"strconv"
-	"time"
 
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -22,8 +21,8 @@ type tenants struct {
 	blocks              ranking // by minus their end
 }
 
-// everybody is the tenant of a hold, see shares.lua.
-var everybody = []byte{5}
+// everybody is the tenant of a hold.
+var everybody = []byte(terms.Everybody)
 
 // A standing is how a tenant stands beside others when it calls.
 type standing struct {
@@ -146,34 +145,27 @@ func (d *divided) write(k *standing, used float64, c *terms.Charge) {
 	}
 }
 
-// Tenants calls add with up to most tenants of a key that have used something, those who have used most first,
-// and up to most others that are blocked, and returns how many have used something.
-func (m *Map) Tenants(clock int64, key []byte, most int, add func(name string, used float64, rest time.Duration)) (total int64) {
+// Tenants returns up to most tenants of a key by their scores, the highest first, and as many blocked ones by
+// minus the ends of their blocks, the latest first; the time and the score of one event then; and how many have a score.
+func (m *Map) Tenants(clock int64, key []byte, most int) (ranks, blocks []terms.Rank, now int64, zero float64, total int64) {
 	s, hash := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.find(hash, key, clock)
 	if e == nil || e.extra == nil || e.extra.tenants == nil {
-		return 0
+		return nil, nil, clock, 0, 0
 	}
-	t, left := e.extra.tenants, most
-	zero := float64(t.base) + float64(max(clock, e.time)-t.start)/float64(max(1, t.window))
+	t := e.extra.tenants
 	t.scores.root.down(func(r *ranked) bool {
-		end, _ := t.blocks.score([]byte(r.name))
-		add(r.name, math.Exp(r.score-zero), terms.Micros(max(0, -int64(end)-clock)))
-		left--
-		return left > 0
+		ranks = append(ranks, terms.Rank{Name: r.name, Score: r.score})
+		return len(ranks) < most
 	})
-	left = most
-	t.blocks.root.down(func(r *ranked) bool {
-		rest := -int64(r.score) - clock
-		if _, listed := t.scores.score([]byte(r.name)); rest > 0 && !listed && r.name != string(everybody) {
-			add(r.name, 0, terms.Micros(rest))
-			left--
-		}
-		return left > 0
+	t.blocks.root.up(func(r *ranked) bool {
+		blocks = append(blocks, terms.Rank{Name: r.name, Score: r.score})
+		return len(blocks) < most
 	})
-	return int64(t.scores.count())
+	zero = float64(t.base) + float64(max(clock, e.time)-t.start)/float64(max(1, t.window))
+	return ranks, blocks, clock, zero, int64(t.scores.count())
 }
 
 // lives returns until when blocks keep the key.

@@ -50,6 +50,11 @@ func (r *ranked) down(each func(*ranked) bool) bool {
 	return r == nil || r.right.down(each) && each(r) && r.left.down(each)
 }
 
+// up is down from the lowest score on.
+func (r *ranked) up(each func(*ranked) bool) bool {
+	return r == nil || r.left.up(each) && each(r) && r.right.up(each)
+}
+
 // set sets the score of a tenant.
 func (r *ranking) set(name []byte, score float64) {
 	t := r.byName[string(name)]

@@ -216,9 +216,6 @@ func (r *request) arrange(limits, size int) {
 	}
 }
 
-// everybody is the tenant of a hold, which no caller can be: it is for all of them.
-const everybody = "\x05"
-
 // tenancy notes for whom the call of the last key is. It is in a run with the one before only if that has the
 // same key.
 func (r *request) tenancy(op Operation, c *terms.Charge) {
@@ -228,7 +225,7 @@ func (r *request) tenancy(op Operation, c *terms.Charge) {
 	}
 	tenant := wireBytes(c.Tenant)
 	if op == Hold {
-		tenant = wireBytes(everybody)
+		tenant = wireBytes(terms.Everybody)
 	}
 	r.pad(n - 1)
 	r.tenancies = append(r.tenancies, tenancy{max(1, c.Weight), tenant})

@@ -96,6 +96,15 @@ type Charge struct {
 	Rechecks bool
 }
 
+// Everybody is the tenant of a hold, which no caller can be: it is for all of them.
+const Everybody = "\x05"
+
+// A Rank is a tenant's score, see shares.lua.
+type Rank struct {
+	Name  string
+	Score float64
+}
+
 // A Tenancy says for whom a bucket that is divided is charged. It is no part of Terms, of which there are few.
 type Tenancy struct {
 	Tenant []byte
