@@ -31,7 +31,7 @@ func testProcesses(t *testing.T, client redis.UniversalClient, _ []*redistest.Se
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
 	open := func(namespace string, opts ...runtime.Option) *runtime.Limiter {
 		l := runtime.New(store, append(opts, runtime.WithNamespace(namespace), new(lines).Logger())...)
-		l.Register(&runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 5}, &runtime.Rule{Name: "d", Period: rule.Day, Max: 9, Algorithm: runtime.FixedWindow})
+		l.Register(&runtime.Rule{Name: "r", Prefix: "r:", Window: 10 * time.Second, Max: 5}, &runtime.Rule{Name: "d", Prefix: "d:", Period: rule.Day, Max: 9, Algorithm: runtime.FixedWindow})
 		return l
 	}
 	follower := open("shop", runtime.WithOverrides(override.Redis(client, "limits"), time.Hour))
