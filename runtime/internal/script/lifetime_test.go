@@ -15,7 +15,6 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
-	"github.com/rategen/rategen/runtime/rawstore"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -149,29 +148,6 @@ func TestExpiry(t *testing.T) {
 			expires("healed by a refused call")
 			between(t, "healed to expire when its events have left, in", lives(), 2*time.Second, longest)
 		})
-	}
-}
-
-// A key lives for as long as any of its permits, whatever windows they have: a
-// charge or a renewal by a shorter window does not let it go sooner.
-func TestPermitExpiry(t *testing.T) {
-	client := ownRedis(t)
-	store := newStore(client)
-	longer, shorter := storetest.Ways()["permits"], storetest.Ways()["permits"]
-	longer.Window, shorter.Window, longer.Max, shorter.Max = time.Hour, time.Second, 9, 9
-	lives := func(least, most time.Duration) {
-		t.Helper()
-		between(t, "lives for", client.PTTL(t.Context(), "k").Val(), least, most)
-	}
-	calls := single(shorter, "k", 1)
-	for _, do := range []storetest.Operation{take, renew} {
-		ok(t, do(rawstore.Wrap(store), t.Context(), calls))
-		lives(1, 2*time.Second)
-	}
-	must(t, store, take, single(longer, "k", 1))
-	for _, do := range []storetest.Operation{take, renew} {
-		ok(t, do(rawstore.Wrap(store), t.Context(), calls))
-		lives(time.Hour-time.Minute, time.Hour+time.Second)
 	}
 }
 

@@ -133,23 +133,6 @@ func TestIdleSlices(t *testing.T) {
 	})
 }
 
-// TestCounterEdge lets one of two buckets leave, to the microsecond.
-func TestCounterEdge(t *testing.T) {
-	t.Parallel()
-	eachLog(t, storetest.WaysOf(time.Second, 100), isCounter, func(t *testing.T, log *log, rule *runtime.Rule) {
-		log.take(rule, 60, 40)
-		log.subject.Advance(300 * time.Millisecond)
-		log.take(rule, 40, 0)
-		leaves := log.decide(take, rule, 1).RetryAfter
-		log.subject.Advance(leaves - time.Microsecond)
-		if r := log.peek(rule, 1); r.Allowed {
-			t.Errorf("a microsecond before it leaves: %+v", r)
-		}
-		log.subject.Advance(time.Microsecond)
-		log.take(rule, 1, 59)
-	})
-}
-
 // store stores events, a microsecond after each other, as the script does.
 func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, begin int64, events int) {
 	t.Helper()
