@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,45 +14,48 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/record"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/raterecord"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
 // recorded returns the record of what do does with a limiter.
-func recorded(t *testing.T, do func(*runtime.Limiter)) *bytes.Reader {
+func recorded(t *testing.T, do func(*runtime.Limiter), opts ...runtime.Option) *bytes.Reader {
+	return recordedBy(t, nil, do, opts...)
+}
+
+// recordedBy is recorded, by a recorder with options.
+func recordedBy(t *testing.T, by []raterecord.Option, do func(*runtime.Limiter), opts ...runtime.Option) *bytes.Reader {
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
-		r, err := raterecord.To(&out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(r.Observer()),
-			runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		r, err := raterecord.To(&out, by...)
+		limittest.OK(t, err)
+		l := runtime.New(runtime.NewMemoryStore(), append(opts, runtime.WithObserver(r.Observer()), limittest.Quiet)...)
 		do(l)
 		_ = l.Close()
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, r.Close())
 	})
 	return bytes.NewReader(out.Bytes())
+}
+
+// opened returns the records of a file.
+func opened(t *testing.T, file io.ReaderAt) *Records {
+	t.Helper()
+	records, err := Open(file)
+	limittest.OK(t, err)
+	return records
 }
 
 // changed replays by rules that a function changes.
 func changed(t *testing.T, file io.ReaderAt, change func(*runtime.Rule)) *Rule {
 	t.Helper()
-	records, err := Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := records.Run(func(s record.RuleState, _ int64) (*runtime.Rule, int64, bool) {
+	result, err := opened(t, file).Run(func(s record.RuleState, _ int64) (*runtime.Rule, int64, bool) {
 		r := *s.Rule
 		change(&r)
 		return &r, r.Max, true
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	if result.Unequal > 0 || len(result.Rules) != 1 {
 		t.Fatalf("%+v", result)
 	}
@@ -105,20 +107,14 @@ func TestQueueBesideOthers(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 		})
-		records, err := Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		result, err := records.Run(func(s record.RuleState, max int64) (*runtime.Rule, int64, bool) {
+		result, err := opened(t, file).Run(func(s record.RuleState, max int64) (*runtime.Rule, int64, bool) {
 			slower := *s.Rule
 			if slower.Name == "queue" {
 				slower.Max, max = 5, 5
 			}
 			return &slower, max, true
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		if result.Calls != 20 || result.Equal != 1 || result.Unequal != 0 || !strings.Contains(result.Notes[1], "19 calls waited in a queue beside other limits") {
 			t.Errorf("%v: %d calls, %d equal, %d unequal, %q", other.Algorithm, result.Calls, result.Equal, result.Unequal, result.Notes)
 		}
@@ -163,11 +159,7 @@ func TestPermits(t *testing.T) {
 func TestUnknownDuration(t *testing.T) {
 	rule := &runtime.Rule{Name: "rate", Window: time.Minute, Max: 5}
 	file := recorded(t, func(l *runtime.Limiter) { _, _ = l.Take(t.Context(), rule.Limit(nil)) })
-	records, err := Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = records.Run(func(s record.RuleState, max int64) (*runtime.Rule, int64, bool) {
+	_, err := opened(t, file).Run(func(s record.RuleState, max int64) (*runtime.Rule, int64, bool) {
 		permits := *s.Rule
 		permits.Algorithm = runtime.Concurrency
 		return &permits, max, true
@@ -208,10 +200,7 @@ func TestParts(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 	})
-	records, err := Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := opened(t, file)
 	for name, events := range map[string]int{"alone": 500, "a": 1500, "c": 1500} {
 		plan := NewPlan()
 		plan.Sets[name], plan.Max[name] = append(plan.Sets[name], func(r *runtime.Rule) { r.Max = 2 }), true
@@ -220,13 +209,9 @@ func TestParts(t *testing.T) {
 			t.Fatalf("%s: %d events, %v", name, len(part.kept), err)
 		}
 		whole, err := records.Run(plan.Change)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		of, err := part.Run(plan.Change)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		for _, r := range of.Rules {
 			i := slices.IndexFunc(whole.Rules, func(w *Rule) bool { return w.Name == r.Name })
 			if w := whole.Rules[i]; w.Before != r.Before || w.After != r.After || r.Name == name && r.After.Refused == 0 {
@@ -245,14 +230,8 @@ func TestNotes(t *testing.T) {
 	r := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
 	var says atomic.Pointer[runtime.Overrides]
 	says.Store(new(runtime.Overrides))
-	var out bytes.Buffer
-	synctest.Test(t, func(t *testing.T) {
-		recorder, err := raterecord.To(&out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(recorder.Observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-			runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return *says.Load(), nil }), time.Second))
+	source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return *says.Load(), nil })
+	file := recorded(t, func(l *runtime.Limiter) {
 		for i := range 100 {
 			if i == 90 {
 				says.Store(&runtime.Overrides{Rules: map[string]rule.Override{"r": {Max: new(int64(1))}}})
@@ -262,18 +241,11 @@ func TestNotes(t *testing.T) {
 			}
 			time.Sleep(3 * time.Second)
 		}
-		_, _ = l.Close(), recorder.Close()
-	})
-	records, err := Open(bytes.NewReader(out.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, runtime.WithOverrides(source, time.Second))
 	plan := NewPlan()
 	plan.Sets["r"], plan.Max["r"] = append(plan.Sets["r"], func(r *runtime.Rule) { r.Max = 1000 }), true
-	result, err := records.Run(plan.Change)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result, err := opened(t, file).Run(plan.Change)
+	limittest.OK(t, err)
 	notes := strings.Join(result.Notes, "\n")
 	if of := result.Rules[0]; !strings.HasPrefix(of.Was, "5 per") || !strings.Contains(notes, "Of 100 calls of r 9 had other terms for a time: 1 per 1m0s") || !strings.Contains(notes, "nobody knows their real cost") ||
 		strings.Contains(notes, "A clock was set back") {
@@ -285,24 +257,17 @@ func TestNotes(t *testing.T) {
 func TestClockSteps(t *testing.T) {
 	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
 	for back, want := range map[time.Duration]int{0: 0, 50 * time.Millisecond: 0, time.Hour: 1} {
-		var out bytes.Buffer
-		synctest.Test(t, func(t *testing.T) {
-			var behind atomic.Int64
-			recorder, err := raterecord.To(&out, raterecord.WithClock(func() time.Time { return time.Now().Add(-time.Duration(behind.Load())).Round(0) }))
-			if err != nil {
-				t.Fatal(err)
-			}
-			l := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(recorder.Observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		var behind atomic.Int64
+		clock := raterecord.WithClock(func() time.Time { return time.Now().Add(-time.Duration(behind.Load())).Round(0) })
+		records := opened(t, recordedBy(t, []raterecord.Option{clock}, func(l *runtime.Limiter) {
 			for range 3 {
 				_, _ = l.Take(t.Context(), rule.Limit(nil))
 				time.Sleep(10 * time.Second)
 				behind.Store(int64(back))
 			}
-			_, _ = l.Close(), recorder.Close()
-		})
-		records, err := Open(bytes.NewReader(out.Bytes()))
-		if err != nil || records.files.Damage.Steps != want {
-			t.Errorf("%v back: %+v, %v", back, records.files.Damage, err)
+		}))
+		if records.files.Damage.Steps != want {
+			t.Errorf("%v back: %+v", back, records.files.Damage)
 		}
 	}
 }
@@ -316,10 +281,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	})
-	records, err := Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := opened(t, file)
 	same := func(s record.RuleState, max int64) (*runtime.Rule, int64, bool) { return s.Rule, max, true }
 	if _, err := records.Run(same); err != nil {
 		t.Error(err)
@@ -366,9 +328,7 @@ func TestDivided(t *testing.T) {
 		t.Errorf("undivided: %d tenants newly refused, want the quiet one", undivided.NewlyHit)
 	}
 	records, err := Open(calls(&whole))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	_, err = records.Run(func(record.RuleState, int64) (*runtime.Rule, int64, bool) { return &divided, divided.Max, true })
 	if err == nil || !strings.Contains(err.Error(), "of which share") {
 		t.Errorf("newly divided: %v", err)
