@@ -88,7 +88,7 @@ func busy(t *testing.T, s *redistest.Server, admin *redis.Client) {
 }
 
 // loading makes the server load for longer than the calls take.
-func loading(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.RestartLoading(12 * time.Second) }
+func loading(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.RestartLoading(24 * time.Second) }
 
 func replica(t *testing.T, s *redistest.Server, admin *redis.Client) {
 	s.Follow(t, redistest.Start(t))
@@ -116,9 +116,9 @@ func testErrorClass(t *testing.T, test classCase) {
 		test.cause(t, server, server.Client(t))
 	}
 	// A store asks a server that may soon decide again and again, ever more
-	// seldom. Of four seconds two are left for the last time, which even a
-	// busy machine has an answer in.
-	timeout, patience := 4*time.Second, 20*time.Second
+	// seldom. Of eight seconds four are left for the last time: beside four
+	// busy programs two were too few.
+	timeout, patience := 8*time.Second, 20*time.Second
 	if test.want == observe.ClassTimeout {
 		timeout, patience = 500*time.Millisecond, 0
 	}
@@ -181,8 +181,8 @@ func TestErrorClassesOfCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	client := cluster.Client(t)
 	testNothingPrivateOfCluster(t, cluster)
-	// It asks again and again, ever more seldom, and has two seconds for the last.
-	store := runtime.NewRedisStore(client, runtime.WithTimeout(4*time.Second))
+	// It asks again and again, ever more seldom, and has four seconds for the last.
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(8*time.Second))
 	limiter := runtime.New(store, quiet, closed)
 	rule := &runtime.Rule{Name: "r", Prefix: "{moving}:", Window: time.Hour, Max: 100}
 	other := &runtime.Rule{Name: "o", Prefix: "{moving}:", Window: time.Hour, Max: 100, Algorithm: runtime.TokenBucket}
