@@ -10,6 +10,7 @@ import (
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
+//go:generate go run github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2 -config oapi.yaml orders.yaml
 //go:generate go tool rategen
 
 // Orders is the interface that is generated, with a limit.
