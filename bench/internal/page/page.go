@@ -3,27 +3,9 @@ package page
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 )
-
-// Main measures until that ends or the program is interrupted, and writes the text, see [Write]. The
-// program of that name ends with exit code 1 if either fails.
-func Main(name, file string, measure func(context.Context) ([]byte, error)) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	text, err := measure(ctx)
-	stop()
-	if err == nil {
-		err = Write(file, text)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, name+":", err)
-		os.Exit(1)
-	}
-}
 
 // Write inserts a text into a file, or prints it if the file's name is empty.
 func Write(file string, text []byte) error {

@@ -9,7 +9,8 @@
 // source files and what was generated for them. Either all of it compiles with the
 // runtime of the second and its tests pass, or the build fails at the line with
 // IsAtLeastVersion, which tells users what to do. Anything else is an error: code that
-// compiles and limits otherwise, or that fails where nobody sees why.
+// compiles and limits otherwise, or that fails where nobody sees why. apidiff, which .ci/compat
+// runs too, sees the API alone.
 package main
 
 import (

@@ -1,5 +1,6 @@
 // Package docs reads the pages of the documentation, for tests that they say
-// what is true: links lead somewhere, Go code compiles, commands exist.
+// what is true: links lead somewhere, Go code compiles, commands exist. It would find a page that
+// shows an option which is gone, or a figure that was measured anew.
 package docs
 
 import (

@@ -1,4 +1,6 @@
-// Package release tests how releases are made.
+// Package release tests how releases are made. It would find a nested module that is released with a
+// replace directive, by which go install fails, or that requires no version: nobody could see that
+// before the tags are pushed.
 package release
 
 import (

@@ -27,9 +27,6 @@ import (
 
 var update = flag.Bool("update", false, "accept the answers of documents")
 
-// Updating reports whether answers are accepted.
-func Updating() bool { return *update }
-
 // A Scenario is one of a document.
 type Scenario struct {
 	Name  string
