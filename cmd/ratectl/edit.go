@@ -52,15 +52,14 @@ func (s *session) edit(ctx context.Context, e override.Edit, share float64) erro
 	if err != nil {
 		return err
 	}
+	e.Who, e.Why, e.Try = s.author(), s.why, s.dry
 	edits, several, err := s.Edits(ctx, operate.Edit{Edit: e, Scale: share})
 	if err != nil {
 		return err
 	}
-	e.Who, e.Why, e.Try = s.author(), s.why, s.dry
 	if several {
 		return s.several(ctx, editor, e, edits)
 	}
-	edits[0].Who, edits[0].Why = e.Who, e.Why
 	e = edits[0]
 	following, err := s.Following(ctx)
 	if err != nil {

@@ -9,35 +9,6 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// A Target is what an override is for: a rule, keys or shares of a rule, or all limits. It
-// is what a field of the hash names.
-type Target struct {
-	Rule    string // its name, or [All]
-	Pattern string // of keys or shares
-	Keys    bool   // it is for keys of the rule, and not for the rule
-	Shares  bool   // it is for shares of the rule
-}
-
-// list returns under which field of its rule the target may stand, or nothing.
-func (t Target) list() string {
-	if t.Keys {
-		return "keys"
-	}
-	if t.Shares {
-		return "shares"
-	}
-	return ""
-}
-
-// targetIn returns the target that is keys or shares of a rule, by the field that has them.
-func targetIn(rule, list, pattern string) Target {
-	return Target{rule, pattern, list == "keys", list == "shares"}
-}
-
-// All is the Rule of the [Target] that is for all limits. No rule that has this
-// name can be overridden in a hash.
-const All = "*"
-
 // Values are the fields of an override. Block and Allow are fields beside the others:
 // they cover them while they are in force, and leave them as they are.
 type Values struct {

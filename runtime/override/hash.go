@@ -1,13 +1,10 @@
 package override
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/rule"
@@ -84,8 +81,6 @@ func (p *hashParser) change(known, value string) (Change, error) {
 	return c, err
 }
 
-var errField = errors.New(`a field that starts with [ is a list in JSON: write ["rule", "key"], ["rule", "share", "tenant"], or ["rule"] for a rule whose name starts so`)
-
 // inField returns an error with the field that it is in, or the number of the field
 // when all are in order, if its name is private.
 func inField(field string, number, fields int, err error) error {
@@ -93,32 +88,4 @@ func inField(field string, number, fields int, err error) error {
 		return private.Errorf("field %.80q (%d of %d in order): %w", name, number, fields, err)
 	}
 	return private.Errorf("field %.80q: %w", field, err)
-}
-
-// named returns the name of a field for an error. That of a key's is private.
-func named(field string) any {
-	if strings.HasPrefix(field, "[") {
-		return private.Text(field)
-	}
-	return field
-}
-
-// targetOf returns what a field is for.
-func targetOf(field string) (Target, error) {
-	if !strings.HasPrefix(field, "[") {
-		return Target{Rule: field}, nil
-	}
-	var parts []*string // nil: null
-	if !utf8.ValidString(field) || json.Unmarshal([]byte(field), &parts) != nil ||
-		len(parts) < 1 || len(parts) > 3 || slices.Contains(parts, nil) || len(parts) == 3 && *parts[1] != "share" {
-		return Target{}, errField
-	}
-	if *parts[0] == All {
-		return Target{}, errors.New("the rule is *: name one, since * is for all limits and has no keys")
-	}
-	if len(parts) == 1 {
-		return Target{Rule: *parts[0]}, nil
-	}
-	last := len(parts) - 1
-	return Target{*parts[0], *parts[last], last == 1, last == 2}, nil
 }

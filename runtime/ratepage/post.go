@@ -207,17 +207,12 @@ func (a *Action) note() string {
 		return fmt.Sprintf("change %d was undone", a.Change)
 	}
 	var says []string
-	if a.Max != nil {
-		says = append(says, fmt.Sprintf("max %d", *a.Max))
-	}
-	if a.Burst != nil {
-		says = append(says, fmt.Sprintf("burst %d", *a.Burst))
-	}
-	if a.Weight != nil {
-		says = append(says, fmt.Sprintf("weight %d", *a.Weight))
-	}
-	if a.Window != nil {
-		says = append(says, "window "+shortDuration(*a.Window))
+	for _, n := range a.numbers() {
+		text := n.Value.String()
+		if n.Value.Kind() == slog.KindDuration {
+			text = shortDuration(n.Value.Duration())
+		}
+		says = append(says, n.Key+" "+text)
 	}
 	if len(says) > 0 {
 		note += ": " + strings.Join(says, ", ")
@@ -228,6 +223,22 @@ func (a *Action) note() string {
 		note += ", without an expiry"
 	}
 	return note
+}
+
+// numbers returns what the action sets, as a line of the log has it.
+func (a *Action) numbers() (all []slog.Attr) {
+	for _, said := range []struct {
+		name string
+		n    *int64
+	}{{"max", a.Max}, {"burst", a.Burst}, {"weight", a.Weight}} {
+		if said.n != nil {
+			all = append(all, slog.Int64(said.name, *said.n))
+		}
+	}
+	if a.Window != nil {
+		all = append(all, slog.Duration("window", *a.Window))
+	}
+	return all
 }
 
 // log writes who asked for what. The line has a hash of the key in place of the key:
@@ -245,18 +256,7 @@ func (a *actions) log(r *http.Request, level slog.Level, msg string, act Action,
 		sum := sha256.Sum256([]byte(act.Key))
 		attrs = append(attrs, slog.String("key_sha256", hex.EncodeToString(sum[:8])))
 	}
-	if act.Max != nil {
-		attrs = append(attrs, slog.Int64("max", *act.Max))
-	}
-	if act.Burst != nil {
-		attrs = append(attrs, slog.Int64("burst", *act.Burst))
-	}
-	if act.Weight != nil {
-		attrs = append(attrs, slog.Int64("weight", *act.Weight))
-	}
-	if act.Window != nil {
-		attrs = append(attrs, slog.Duration("window", *act.Window))
-	}
+	attrs = append(attrs, act.numbers()...)
 	if act.For > 0 {
 		attrs = append(attrs, slog.Duration("for", act.For))
 	}
