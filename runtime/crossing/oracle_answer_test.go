@@ -104,7 +104,7 @@ func (o *oracle) recovery() time.Duration {
 // settlement holds a settlement against its promises.
 func (o *oracle) settlement(a *asked) {
 	s := a.settled
-	if !s.tried || o.program.Hasty || len(during(o.faults, s.start-o.recovery(), min(s.end, o.ended))) > 0 {
+	if !s.tried || o.program.Hasty || len(during(o.faults, s.start-o.recovery(), min(s.end, o.ended)))+len(during(o.busy, s.start, s.end)) > 0 {
 		return
 	}
 	if s.err != nil && !(s.mistake && s.mistaken == nil) {

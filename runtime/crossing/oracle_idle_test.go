@@ -72,10 +72,10 @@ func (o *oracle) goesOn(a *asked, process int, made time.Duration, turn int64) {
 	}
 }
 
-// before reports whether a call that waits for a key of another one at a time may be before it in the
-// line of its process.
+// before reports whether a call of the same process that waits for a key of another one at a time may be
+// before that in line. What those behind it and those of other processes come to be charged counts as used.
 func (o *oracle) before(a *asked, at time.Duration) bool {
 	return slices.ContainsFunc(o.asked, func(b *asked) bool {
-		return b != a && b.start <= at && b.at >= at && o.waits(b) && o.meet(a, b)
+		return b.process == a.process && b.number < a.number && b.start <= at && b.at >= at && o.waits(b) && o.meet(a, b)
 	})
 }

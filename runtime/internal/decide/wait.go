@@ -81,6 +81,9 @@ func (c *Tried) join(w lack) bool {
 	due, room := now+w.pause, now+t.RetryAfter
 	if c.lends(w) {
 		room = 0
+		if c.cameBack(w) {
+			due = now
+		}
 	}
 	c.place = c.engine.Lines.Join(c.place, o.Key, o.Max, t.Cost, due, room)
 	if c.place == nil {
@@ -89,6 +92,13 @@ func (c *Tried) join(w lack) bool {
 	}
 	c.waitEnd = max(w.waitEnd, room)
 	return true
+}
+
+// cameBack reports whether permits of this process have come back since a call asked for some, of which
+// nobody could tell it: it was not in line yet. A store in this process, for which calls have claims, has answered
+// before.
+func (c *Tried) cameBack(w lack) bool {
+	return len(c.claims) == 0 && c.engine.Permits.Count(c.Charges[w.charge].Key) < c.Tries[w.charge].More
 }
 
 // awaitRoom waits in the line that the call has joined. It leaves the line if the context ends, or if
