@@ -31,7 +31,7 @@ func testProcesses(t *testing.T, client redis.UniversalClient, _ []*redistest.Se
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
 	open := func(namespace string, opts ...runtime.Option) *runtime.Limiter {
 		l := runtime.New(store, append(opts, runtime.WithNamespace(namespace), new(lines).Logger())...)
-		l.Register(&runtime.Rule{Name: "r", Prefix: "r:", Window: 10 * time.Second, Max: 5}, &runtime.Rule{Name: "d", Prefix: "d:", Period: rule.Day, Max: 9, Algorithm: runtime.FixedWindow})
+		l.Register(&runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 5}, &runtime.Rule{Name: "d", Period: rule.Day, Max: 9, Algorithm: runtime.FixedWindow})
 		return l
 	}
 	follower := open("shop", runtime.WithOverrides(override.Redis(client, "limits"), time.Hour))
@@ -51,7 +51,7 @@ func testProcesses(t *testing.T, client redis.UniversalClient, _ []*redistest.Se
 		t.Fatalf("found %+v", found)
 	}
 	for _, p := range found {
-		same(t, "rules", []bridge.ProcessRule{{Name: "d", Prefix: "d:", Terms: "9 in a day, fixed-window"}, {Name: "r", Prefix: "r:", Terms: "5 in 10s, sliding-log"}}, p.Rules)
+		same(t, "rules", []bridge.ProcessRule{{Name: "d", Prefix: "rate_limit:d:", Terms: "9 in a day, fixed-window"}, {Name: "r", Prefix: "rate_limit:r:", Terms: "5 in 10s, sliding-log"}}, p.Rules)
 	}
 	if n := client.Exists(t.Context(), "shop:rate_limit:{processes}:rules:"+found[0].Digest).Val(); n != 1 || found[0].Digest != found[1].Digest {
 		t.Errorf("the rules of both are kept %d times: %+v", n, found)

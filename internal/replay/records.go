@@ -8,7 +8,7 @@ import (
 
 	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/record"
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // maxKept is how many events of some rules are kept in memory, to be replayed again and again.
@@ -64,7 +64,7 @@ func partsOf(f *record.Files, s *record.Survey) []uint32 {
 		}
 	}
 	for i, state := range f.Names.Rules {
-		for _, as := range []string{"name " + state.Declared.Name, "prefix " + prefixOf(state.Rule)} {
+		for _, as := range []string{"name " + state.Declared.Name, "prefix " + spec.Prefix(state.Rule.Prefix, state.Rule.Name)} {
 			if other, is := first[as]; is && parts[other] != parts[i] {
 				join(other, uint32(i))
 			} else if !is {
@@ -78,14 +78,6 @@ func partsOf(f *record.Files, s *record.Survey) []uint32 {
 		}
 	}
 	return parts
-}
-
-// prefixOf returns what the keys of a rule start with.
-func prefixOf(r *runtime.Rule) string {
-	if r.Prefix == "" {
-		return "rate_limit:" + r.Name
-	}
-	return r.Prefix
 }
 
 // Select returns records of the calls that a rule limits, and of the calls on which those may depend. It

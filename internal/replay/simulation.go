@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/record"
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rawstore"
@@ -119,7 +120,7 @@ func (sim *simulation) newTerms(rule uint32, max int64) (terms, error) {
 	var t terms
 	var now int64
 	if t.rule, now, t.on = sim.change(s, max); t.on {
-		prefix := prefixOf(s.Rule)
+		prefix := spec.Prefix(s.Rule.Prefix, s.Rule.Name)
 		group, known := sim.groups[prefix]
 		if !known {
 			group = uint32(len(sim.groups))

@@ -25,6 +25,15 @@ func AppendEscaped[T string | []byte](dst []byte, part T) []byte {
 	return dst
 }
 
+// Prefix returns what the keys of a rule start with behind its namespace: its own prefix, or what it has
+// by its name.
+func Prefix(own, name string) string {
+	if own != "" || name == "" {
+		return own
+	}
+	return string(append(AppendEscaped([]byte("rate_limit:"), name), ':'))
+}
+
 // HiddenKey returns what stands for a key where keys are hidden: a keyed hash, which nobody can
 // compute who has not the secret. It is no key.
 func HiddenKey(secret []byte, key string) string {

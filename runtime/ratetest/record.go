@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/observe"
@@ -133,10 +134,7 @@ func period(d time.Duration) string {
 // prefix of its rule, and without the tag of its algorithm, which has small letters
 // after the %.
 func partsOf(r *runtime.Rule, key string) string {
-	prefix := r.Prefix
-	if prefix == "" {
-		prefix = "rate_limit:" + runtime.NewKey().AddString(r.Name).String() + ":"
-	}
+	prefix := spec.Prefix(r.Prefix, r.Name)
 	if i := strings.Index(key, prefix); i >= 0 {
 		key = key[i+len(prefix):]
 	}

@@ -151,18 +151,12 @@ func (n Numbers) Longest(most int64) time.Duration {
 	return time.Duration(min(d, float64(century)))
 }
 
-// defaultPrefix starts the keys of rules that have no prefix.
-const defaultPrefix = "rate_limit:"
-
 // Start returns what the keys of a rule start with, which has a prefix or a name.
 func Start(namespace string, r *rule.Rule) string {
 	if namespace != "" {
 		namespace += ":"
 	}
-	if r.Prefix != "" || r.Name == "" {
-		return namespace + r.Prefix
-	}
-	return string(append(spec.AppendEscaped([]byte(namespace+defaultPrefix), r.Name), ':'))
+	return namespace + spec.Prefix(r.Prefix, r.Name)
 }
 
 // Tag ends the Redis keys of the rule. The buckets of a layered counter line up only with

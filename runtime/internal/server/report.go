@@ -38,7 +38,7 @@ func (r *Reporter) Report() {
 	r.place = make(map[string]int, len(rules))
 	for i, s := range rules {
 		r.place[s.Rule.Name] = i
-		shared[i] = bridge.ProcessRule{Name: s.Rule.Name, Prefix: s.Rule.Prefix, Terms: termsOf(s.Rule)}
+		shared[i] = bridge.ProcessRule{Name: s.Rule.Name, Prefix: spec.Prefix(s.Rule.Prefix, s.Rule.Name), Terms: termsOf(s.Rule)}
 		if s.Called {
 			p.Called[i/8] |= 1 << (i % 8)
 		}
