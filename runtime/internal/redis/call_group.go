@@ -104,7 +104,7 @@ func (g *group) append(call terms.Call) {
 	g.origin = append(g.origin, place{len(g.calls), 0})
 	g.calls = append(g.calls, call)
 	g.times = append(g.times, 1)
-	g.divided = g.divided || call.Charges[0].Weight != 0
+	g.divided = g.divided || len(call.Charges) == 1 && call.Charges[0].Weight != 0
 }
 
 // gather puts calls on a key that shares divide next to each other, so that the script reads and writes it
