@@ -88,7 +88,7 @@ var defects = []defect{
 	{"what a server has forgotten returns behind what is taken", "internal/script/again.go",
 		"{ e.pair, settles.pair = settles, e }", "{}", "TestWire", "4000", "nobody is refused who has room"},
 	{"who leaves before an answer keeps a place in line", "internal/redis/waiter.go",
-		"|| all && stands)", "|| all && false)", "TestWire", "4000", "processes take turns|no permits stand unused"},
+		"|| all && stands)", "|| all && stands && false)", "TestWire", "4000", "processes take turns|no permits stand unused"},
 	{"permits that come back while a call asks for some wake it no more", "internal/decide/wait.go",
 		"return len(c.claims) == 0 &&", "return len(c.claims) < 0 &&", "TestWire", "4000", "processes take turns|no permits stand unused"},
 }
