@@ -38,8 +38,9 @@ local tenants, weights = #ARGV - #KEYS, #ARGV - 2 * #KEYS -- where those of the 
 --- insert kept
 --- kept (run)
 --- sets extends gone lost members numbers of_key redo scores state top
--- What a key holds by now while its calls follow each other, and what is still to be written.
+-- The key whose calls are decided, and its state after the calls so far.
 local of_key, state, numbers, scores, top, lost
+-- The changes that are not written yet.
 local members, gone, extends, redo
 --- ready
 --- reads i tenants weights
@@ -287,7 +288,7 @@ end
 --- reads apart arg bytes extends last members numbers of_key place redo replies scores
 --- reads tenants top used
 --- sets apart arg last lost members n of_key place state
--- What calls have changed is written before one of another key, of other terms, or of a new tenant.
+-- The changes are written before a call of another key, of other terms, or of a new tenant.
 if of_key then
   local same = KEYS[place] == of_key and ARGV[place > last and arg + 4 or arg] + 0 == used and top
   if members and (apart or not same or not scores[ARGV[tenants + place]]) then

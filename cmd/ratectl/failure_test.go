@@ -6,12 +6,10 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -253,45 +251,7 @@ func inFront(t *testing.T, server string, config *tls.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return relayed(t, listener, server, func(replies []byte) []byte { return replies })
-}
-
-// between changes what a server replies, and returns where.
-func between(t *testing.T, server string, change func([]byte) []byte) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return relayed(t, listener, server, change)
-}
-
-func relayed(t *testing.T, listener net.Listener, server string, change func([]byte) []byte) string {
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			outer, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			inner, err := net.Dial("tcp", server)
-			if err != nil {
-				outer.Close()
-				continue
-			}
-			all.Go(func() { _, _ = io.Copy(inner, outer); inner.Close() })
-			all.Go(func() {
-				defer outer.Close()
-				for replies := make([]byte, 64<<10); ; {
-					n, err := inner.Read(replies)
-					if _, failed := outer.Write(change(replies[:n])); err != nil || failed != nil {
-						return
-					}
-				}
-			})
-		}
-	})
-	t.Cleanup(func() { listener.Close(); all.Wait() })
-	return listener.Addr().String()
+	return relayed(t, listener, server, unchanged, unchanged)
 }
 
 // A full is a disk without room.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,38 +20,19 @@ import (
 // whether it has.
 func stallAfter(t *testing.T, addr string, requests int64, executes bool) (at string, stalled func() bool) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	limittest.OK(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
 	var asked atomic.Int64
-	go func() {
-		for {
-			from, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			to, err := net.Dial("tcp", addr)
-			if err != nil {
-				_ = from.Close()
-				continue
-			}
-			carry := func(to io.WriteCloser, from io.Reader, passes func() bool) {
-				defer to.Close()
-				for buffer := make([]byte, 1<<16); ; {
-					n, err := from.Read(buffer)
-					if err != nil {
-						return
-					}
-					if passes() {
-						_, _ = to.Write(buffer[:n])
-					}
-				}
-			}
-			go carry(to, from, func() bool { n := asked.Add(1); return n <= requests || executes && n == requests+1 })
-			go carry(from, to, func() bool { return asked.Load() <= requests })
+	at = between(t, addr, func(sent []byte) []byte {
+		if n := asked.Add(1); n <= requests || executes && n == requests+1 {
+			return sent
 		}
-	}()
-	return listener.Addr().String(), func() bool { return asked.Load() > requests }
+		return nil
+	}, func(replied []byte) []byte {
+		if asked.Load() <= requests {
+			return replied
+		}
+		return nil
+	})
+	return at, func() bool { return asked.Load() > requests }
 }
 
 // loginKey returns the Redis key of a user who logs in.

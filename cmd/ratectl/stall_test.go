@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"io"
-	"net"
 	"testing"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
@@ -12,39 +10,12 @@ import (
 // stallAt returns the address of a Redis that says nothing any more to who sends it a word.
 func stallAt(t *testing.T, addr, word string) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			from, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			to, err := net.Dial("tcp", addr)
-			if err != nil {
-				_ = from.Close()
-				continue
-			}
-			go func() { _, _ = io.Copy(from, to) }()
-			go func() {
-				defer to.Close()
-				for buffer := make([]byte, 1<<16); ; {
-					n, err := from.Read(buffer)
-					if err != nil {
-						_ = from.Close()
-						return
-					}
-					if !bytes.Contains(bytes.ToLower(buffer[:n]), []byte(word)) {
-						_, _ = to.Write(buffer[:n])
-					}
-				}
-			}()
+	return between(t, addr, func(sent []byte) []byte {
+		if bytes.Contains(bytes.ToLower(sent), []byte(word)) {
+			return nil
 		}
-	}()
-	return listener.Addr().String()
+		return sent
+	}, unchanged)
 }
 
 // TestStalls has Redis fall silent in the middle of commands: what they print is said to be a part, or what is not known is

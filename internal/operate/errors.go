@@ -33,18 +33,18 @@ func InFull(err error) error {
 		if !is || brief.Full() == nil {
 			return err
 		}
-		err = fuller{brief.Full(), strings.Replace(err.Error(), brief.Error(), brief.Full().Error(), 1)}
+		err = fullError{brief.Full(), strings.Replace(err.Error(), brief.Error(), brief.Full().Error(), 1)}
 	}
 }
 
-// A fuller is an error as it is told in full, with what stands around it.
-type fuller struct {
+// A fullError is an error as it is told in full, with what stands around it.
+type fullError struct {
 	error
 	text string
 }
 
-func (f fuller) Error() string { return f.text }
-func (f fuller) Unwrap() error { return f.error }
+func (f fullError) Error() string { return f.text }
+func (f fullError) Unwrap() error { return f.error }
 
 // Replied reports whether an error is one that Redis has replied, and begins with a word.
 func Replied(err error, word string) bool {

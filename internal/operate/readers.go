@@ -20,14 +20,14 @@ func (c *Core) ReadBy(ctx context.Context, rules []Rule) (unknown string, err er
 	if len(processes) == 0 {
 		return c.readElsewhere(ctx, rules)
 	}
-	some := slices.ContainsFunc(processes, func(p bridge.Process) bool { return len(p.Rules) == bridge.MaxReported })
+	cut := slices.ContainsFunc(processes, func(p bridge.Process) bool { return len(p.Rules) == bridge.MaxReported })
 	for _, r := range rules {
 		reads, prefixes := prefixesOf(processes, r)
 		switch {
 		case reads:
 		case len(prefixes) > 0:
 			return "", Wrongf("the keys of rule %s start with %q in the processes that report, and with %q in the listing: nobody would read them; name the listing of these processes with -rules", r.Name, prefixes[0], spec.Prefix(r.Prefix, r.Name))
-		case !some:
+		case !cut:
 			return "", Wrongf("none of the %d processes that report in %s has rule %s: nobody would read its keys; see -rules and -namespace", len(processes), Namespaces(c.Namespace), r.Name)
 		default:
 			unknown = fmt.Sprintf("whether a process has rule %s is not known: one reports no more than %d", r.Name, bridge.MaxReported)
