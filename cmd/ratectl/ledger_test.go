@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/pgtest"
@@ -90,6 +91,10 @@ func TestLedger(t *testing.T) {
 	elsewhere("orders", "rate_limit:x:", "x", `ratectl: none of the 1 processes that report in the namespace "orders" has rule plan: .*`)
 	elsewhere("shop", "rate_limit:plan:", "plan", `ratectl: no process reports in the namespace "orders", and those with rule plan do in the namespace "shop": name that with -namespace\n`)
 	const unknown = `whether a process reads them is not known: none reports in the namespace "orders"`
+	// One that was killed still has its report, and reads nothing any more.
+	b.reportIn(t, "orders", "p", "orders:limits", bridge.ProcessRule{Name: "plan", Prefix: "rate_limit:plan:", Terms: "100 in a year"})
+	ok(b.client.ZAdd(t.Context(), "orders:rate_limit:{processes}:alive", redis.Z{Score: float64(time.Now().Add(-time.Minute).Unix()), Member: "p"}).Err())
+	b.run("ledger", "restore", "-n").wants(t, 0, ".*", "ratectl: "+unknown+"\n")
 	b.run("ledger", "restore", "-n", "-o", "json").wants(t, 0, "", "ratectl: "+unknown+"\n")
 	b.reportIn(t, "orders", "p", "orders:limits", bridge.ProcessRule{Name: "plan", Prefix: "rate_limit:plan:", Terms: "100 in a year"})
 	b.run("ledger", "restore", "-n").wants(t, 0, "what Redis has lost of 1 rules would be restored; nothing is changed\n", "")

@@ -13,7 +13,7 @@ import (
 // ReadBy returns an error if it is known that no process reads the keys of one of some rules: those that report
 // have the rule under another prefix, not at all, or in another namespace. What is not known it returns in words.
 func (c *Core) ReadBy(ctx context.Context, rules []Rule) (unknown string, err error) {
-	processes, err := c.Processes(ctx)
+	processes, err := c.living(ctx, c.Namespace)
 	if err != nil {
 		return "", err
 	}
@@ -34,6 +34,14 @@ func (c *Core) ReadBy(ctx context.Context, rules []Rule) (unknown string, err er
 		}
 	}
 	return unknown, nil
+}
+
+// living returns what processes of a namespace report that give signs of life: the others read nothing any more.
+func (c *Core) living(ctx context.Context, namespace string) ([]bridge.Process, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	all, err := bridge.StoreOf(c.Store).Processes(ctx, namespace)
+	return slices.DeleteFunc(all, func(p bridge.Process) bool { return p.Silent }), err
 }
 
 // prefixesOf reports whether a process has a rule as it is listed, and under which other prefixes some have it.
@@ -61,7 +69,7 @@ func (c *Core) readElsewhere(ctx context.Context, rules []Rule) (unknown string,
 		return "", err
 	}
 	for _, name := range names {
-		processes, err := bridge.StoreOf(c.Store).Processes(ctx, name)
+		processes, err := c.living(ctx, name)
 		if err != nil {
 			return "", err
 		}

@@ -83,7 +83,7 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 		}
 		return nil
 	}
-	if err := c.addTenancy(&charge, limit); err != nil {
+	if err := e.addTenancy(c, &charge, limit); err != nil {
 		if p.Terms.Shadow && c.Operation != Peek {
 			e.leaveOut(ctx, c, p, err)
 			return nil
@@ -101,7 +101,7 @@ func (e *Engine) add(ctx context.Context, c *Call, limit *rule.Limit, index uint
 }
 
 // addTenancy fills in for whom a limit is charged that is divided.
-func (c *Call) addTenancy(o *Charge, limit *rule.Limit) error {
+func (e *Engine) addTenancy(c *Call, o *Charge, limit *rule.Limit) error {
 	name, weight := rule.Engine.PartsOf(limit).Tenant()
 	divided := limit.Rule.Headroom != 0
 	if divided && weight != 0 {
@@ -114,6 +114,9 @@ func (c *Call) addTenancy(o *Charge, limit *rule.Limit) error {
 	case weight == 0:
 		return rule.Engine.Invalid(limit.Rule, errors.New("the rule has a Headroom, and the limit is of no share: say by WithShare whose it is"))
 	case weight > rule.MaxWeight:
+		if !c.silent() {
+			e.Events.Log.Find(report.NoWeight, limit.Rule.Name, "")
+		}
 		return rule.Engine.Invalid(limit.Rule, fmt.Errorf("the weight of a share is not between 1 and %d", rule.MaxWeight))
 	case o.Plan.Divided():
 		o.Tenancy = c.tenancy(name, weight)

@@ -148,6 +148,8 @@ var (
 	UnnamedLimit = finding(slog.LevelWarn, "limit_unnamed",
 		"a peer may set a limit by rateclient's Most, and a hundred answers in a row have named none with the window of the rule: the rule's max holds",
 		"give the rule the window that the peer names, or leave Least and Most out")
+	NoWeight = fading("share_weight", "the weight of a share is not between 1 and 1,000,000: its calls are errors",
+		"see what weight= is for these calls: that of an empty plan is 0, for instance")
 	AllRefunded = finding(slog.LevelWarn, "all_refunded",
 		"each of the first thousand calls was given back: the limit has kept none",
 		"see when refund= is true, and what settle= returns")
