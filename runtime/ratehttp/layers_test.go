@@ -11,10 +11,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -197,107 +195,5 @@ func TestHijackPastLayers(t *testing.T) {
 	server.Close()
 	if status := <-refund; status != http.StatusSwitchingProtocols {
 		t.Errorf("Refund got %d", status)
-	}
-}
-
-// A framework that writes 429 by itself tells when to come back: what answers 429 has it of a
-// refusal that is known, and keeps one that it has said.
-func TestStatusOfFramework(t *testing.T) {
-	capped := func() *runtime.Limiter {
-		return newLimiter(runtime.WithProcessCap(&runtime.Rule{Name: "cap", Window: time.Minute, Max: 0}))
-	}
-	outgoing := &runtime.Rule{Name: "peer", Window: time.Minute, Max: 1, Outgoing: true}
-	for name, c := range map[string]struct {
-		limiter *runtime.Limiter
-		rule    *runtime.Rule
-		status  int
-		own     string
-		want    string
-	}{
-		"refused":            {newLimiter(), full, 429, "", "60"},
-		"with a time of its": {newLimiter(), full, 429, "7", "7"},
-		"no use to wait":     {newLimiter(), nobody, 429, "", ""},
-		"another status":     {newLimiter(), full, 503, "", "60"},
-		"outgoing":           {newLimiter(), outgoing, 429, "", "60"},
-		"not refused":        {newLimiter(), hourly, 429, "", ""},
-		"cap of the process": {capped(), hourly, 429, "", ""},
-		"not decided":        {runtime.New(failing(), runtime.WithLogger(silent), runtime.WithFailurePolicy(runtime.FailClosed)), full, 429, "", ""},
-	} {
-		for way, around := range map[string]func(http.Handler) http.Handler{
-			"fields": ratehttp.Middleware(), "no fields": ratehttp.Middleware(ratehttp.WithoutFields()),
-			"timeout": func(h http.Handler) http.Handler {
-				return ratehttp.Middleware()(http.TimeoutHandler(h, time.Minute, ""))
-			},
-			"limit": ratehttp.RequestLimit{Limiter: newLimiter(), Rule: hourly}.Wrap,
-		} {
-			synctest.Test(t, func(t *testing.T) {
-				key := runtime.NewKey().AddString(way)
-				resp := answerOf(around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					_, _ = c.limiter.Take(r.Context(), c.rule.Limit(key))
-					_, _ = c.limiter.Take(r.Context(), c.rule.Limit(key))
-					if c.own != "" {
-						w.Header().Set("Retry-After", c.own)
-					}
-					w.WriteHeader(c.status)
-				})))
-				if got := resp.Header.Get("Retry-After"); got != c.want || len(resp.Header.Values("Retry-After")) > 1 {
-					t.Errorf("%s, %s: Retry-After %q, want %q", name, way, got, c.want)
-				}
-			})
-		}
-	}
-}
-
-// Of the older fields a client gets those of the stricter server, whole.
-func TestLegacyFieldsOfUpstream(t *testing.T) {
-	rule := &runtime.Rule{Name: "legacy", Window: time.Minute, Max: 5, Algorithm: runtime.FixedWindow}
-	for _, c := range []struct {
-		status      int
-		left, reset string // of the upstream
-		refused     bool   // by us
-		upstream    bool   // is told
-	}{
-		{200, "", "", false, false},
-		{200, "3", "9", false, true},
-		{200, "3, 3;w=60", "9", false, true},
-		{200, "5", "9", false, false},
-		{200, "4", "9", false, false},
-		{200, "4", "90", false, true},
-		{200, "4", "99999999999", false, true},
-		{200, "4", "99999999999000", false, true},
-		{200, "4", "946684859", false, false}, // the test begins at 946684800, and our window ends at 946684860
-		{200, "4", "946684861", false, true},
-		{200, "4", "tomorrow", false, false},
-		{200, "many", "9", false, false},
-		{200, "0", "9", false, true},
-		{429, "0", "9", false, true},
-		{429, "many", "", false, true},
-		{429, "9", "9", false, true},
-		{429, "0", "9", true, false},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			limiter := newLimiter()
-			resp := answerOf(ratehttp.Middleware(ratehttp.WithLegacyFields())(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if _, err := limiter.Take(r.Context(), rule.Limit(nil)); err != nil {
-					t.Error(err)
-				}
-				if c.left != "" {
-					w.Header().Set("X-RateLimit-Limit", "100")
-					w.Header().Set("X-RateLimit-Remaining", c.left)
-					w.Header().Set("X-RateLimit-Reset", c.reset)
-				}
-				if c.refused {
-					_, err := limiter.Take(r.Context(), rule.Limit(nil).WithCost(5))
-					ratehttp.Deny(w, r, err)
-					return
-				}
-				w.WriteHeader(c.status)
-			})))
-			h := resp.Header
-			got := []string{h.Get("X-RateLimit-Limit"), h.Get("X-RateLimit-Remaining"), h.Get("X-RateLimit-Reset")}
-			if told := slices.Equal(got, []string{"100", c.left, c.reset}); told != c.upstream || !told && got[0] != "5" || len(h.Values("X-RateLimit-Remaining")) > 1 {
-				t.Errorf("%+v: %q", c, got)
-			}
-		})
 	}
 }

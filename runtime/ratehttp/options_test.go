@@ -13,58 +13,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
-
-func TestWithoutFields(t *testing.T) {
-	h := ratehttp.Middleware(ratehttp.WithoutFields())(taking(newLimiter(), full.Limit(nil)))
-	answerOf(h)
-	resp := answerOf(h)
-	if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "60" || len(parse(t, resp.Header, "RateLimit")) != 0 || len(parse(t, resp.Header, "RateLimit-Policy")) != 0 {
-		t.Error(resp.StatusCode, resp.Header)
-	}
-}
-
-// RateLimit is written by the draft that is asked for.
-func TestWithDraft(t *testing.T) {
-	for draft, want := range map[ratefield.Draft]string{ratefield.Draft11: `"Orders.Place";r=0;t=60`, ratefield.DraftProposed: `"Orders.Place";a=0;w=60`} {
-		h := ratehttp.Middleware(ratehttp.WithDraft(draft))(taking(newLimiter(), full.Limit(nil)))
-		answerOf(h)
-		limittest.Equal(t, "RateLimit", answerOf(h).Header.Get("RateLimit"), want)
-	}
-}
-
-// The older fields are about the limit that is closest to its end.
-func TestWithLegacyFields(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := ratehttp.Middleware(ratehttp.WithLegacyFields(), ratehttp.WithPolicy("hidden", ratefield.Policy{Audience: ratefield.Internal}))(taking(newLimiter(),
-			(&runtime.Rule{Name: "hidden", Window: time.Hour, Max: 2}).Limit(nil),
-			(&runtime.Rule{Name: "wide", Window: time.Hour, Max: 100}).Limit(nil),
-			(&runtime.Rule{Name: "close", Window: 90 * time.Second, Max: 2}).Limit(nil)))
-		start := time.Now()
-		for i, left := range []string{"1", "0", "0"} {
-			got := answerOf(h).Header
-			want := http.Header{"X-Ratelimit-Limit": {"2"}, "X-Ratelimit-Remaining": {left}, "X-Ratelimit-Reset": {strconv.FormatInt(start.Unix()+90, 10)}}
-			for name := range want {
-				if diff := cmp.Diff(want[name], got[name]); diff != "" {
-					t.Errorf("request %d, %s (-want +got):\n%s", i, name, diff)
-				}
-			}
-		}
-	})
-}
-
-// No client is told that it may make more calls a second than the cap.
-func TestWithMaxRate(t *testing.T) {
-	for rate, want := range map[int]int64{1: 60, 2: 120, 100: 5999} {
-		rule := &runtime.Rule{Name: "x", Window: time.Minute, Max: 6000}
-		resp := answerOf(ratehttp.Middleware(ratehttp.WithMaxRate(rate))(taking(newLimiter(), rule.Limit(nil))))
-		if items := parse(t, resp.Header, "RateLimit"); len(items) != 1 || items[0].Params["r"] != want || items[0].Params["t"] != int64(60) {
-			t.Errorf("at most %d a second: %v", rate, items)
-		}
-	}
-}
 
 // What is left is never spread over less time than the policy spreads its quota over,
 // for all rules and whatever is left of them.

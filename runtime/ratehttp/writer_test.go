@@ -173,37 +173,6 @@ func TestHandlerPanics(t *testing.T) {
 	}
 }
 
-// A redirection says nothing of a limit that is used up, so that clients follow it.
-func TestRedirectOfLastCall(t *testing.T) {
-	for status, want := range map[int]int{301: 0, 302: 0, 307: 0, 308: 0, 304: 1, 200: 1, 404: 1} {
-		limiter := newLimiter()
-		resp := answerOf(ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if _, err := limiter.Take(r.Context(), another.Limit(nil)); err != nil {
-				t.Error(err)
-			}
-			w.WriteHeader(status)
-		})))
-		if items := parse(t, resp.Header, "RateLimit"); len(items) != want || len(parse(t, resp.Header, "RateLimit-Policy")) != 1 {
-			t.Errorf("%d: %v", status, items)
-		}
-	}
-}
-
-// Fields that are there already are those of another server, and stay.
-func TestFieldsOfOthersStay(t *testing.T) {
-	limiter := newLimiter()
-	resp := answerOf(ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		take(t, limiter, r)
-		w.Header().Set("RateLimit", `"upstream";r=1;t=2`)
-		w.Header().Set("RateLimit-Policy", `"upstream";q=1;w=2`)
-	})))
-	for _, field := range []string{"RateLimit", "RateLimit-Policy"} {
-		if items := parse(t, resp.Header, field); len(items) != 2 || items[0].Name != "upstream" || items[1].Name != "hourly" {
-			t.Errorf("%s: %v", field, items)
-		}
-	}
-}
-
 // A client that has gone gets no answer, and nothing breaks.
 func TestClientThatHasGone(t *testing.T) {
 	limiter := newLimiter()

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,4 +41,15 @@ func Repeated(text string) (string, int) {
 		return rest, times
 	}
 	return text, 1
+}
+
+var manifold = regexp.MustCompile(`\{(\d+)x([^}]*)\}`)
+
+// Expand returns a text in which {9xTEXT} stands for a text nine times, and ␀ for a byte 0.
+func Expand(text string) string {
+	return manifold.ReplaceAllStringFunc(strings.ReplaceAll(text, "␀", "\x00"), func(found string) string {
+		m := manifold.FindStringSubmatch(found)
+		n, _ := strconv.Atoi(m[1])
+		return strings.Repeat(m[2], n)
+	})
 }

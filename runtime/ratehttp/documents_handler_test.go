@@ -1,0 +1,150 @@
+package ratehttp_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rategen/rategen/internal/testkit/document"
+	"github.com/rategen/rategen/internal/testkit/limittest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/ratehttp"
+)
+
+// handle does what a handler is to do: take LIMITS, take apart LIMITS in no request and take within LIMITS in one with a
+// recorder of its own, each RULE for 20 keys, away LIMITS where there is no store, upstream LEFT RESET, which sets the older
+// fields, answer, which ends it after a refusal, deny, deny ERROR, set NAME: VALUE, status N, error N,
+// status of the query, write TEXT, flush, wait TIME, panic, abort, recover, which does what follows below a middleware that contains
+// panics, and bare, which does it with a writer of its own.
+func (p *site) handle(w http.ResponseWriter, r *http.Request, steps []string) {
+	var refused error
+	for i, step := range steps {
+		verb, rest, _ := strings.Cut(step, " ")
+		n, _ := strconv.Atoi(rest)
+		switch verb {
+		case "":
+		case "take":
+			ctx := r.Context()
+			if text, is := strings.CutPrefix(rest, "apart "); is {
+				ctx, rest = context.Background(), text
+			} else if text, is := strings.CutPrefix(rest, "within "); is {
+				ctx, rest = observe.WithRefusalRecorder(ctx, func(observe.Refusal) {}), text
+			}
+			if _, err := p.limiter.Take(ctx, p.limits(rest)...); err != nil {
+				refused = err
+			}
+		case "each":
+			for i := range 20 {
+				_, _ = p.limiter.Take(r.Context(), p.rules[rest].Limit(runtime.NewKey().AddInt(int64(i))))
+			}
+		case "away":
+			away := runtime.New(failing(), runtime.WithLogger(silent))
+			_, _ = away.Take(r.Context(), p.limits(rest)...)
+			_ = away.Close()
+		case "upstream":
+			words := append(strings.Fields(rest), "")
+			for i, value := range []string{"100", strings.ReplaceAll(words[0], "_", " "), words[1]} {
+				w.Header().Set([]string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}[i], value)
+			}
+		case "held":
+			if d, _ := document.Duration(strings.TrimPrefix(rest, "held=")); d > 0 {
+				time.Sleep(d)
+			}
+		case "answer":
+			if refused != nil {
+				ratehttp.Error(w, r, refused)
+				return
+			}
+		case "deny":
+			if rest != "" {
+				refused = denied[rest]
+			}
+			ratehttp.Deny(w, r, refused)
+			return
+		case "set":
+			name, value, _ := strings.Cut(rest, ": ")
+			w.Header().Add(name, value)
+		case "status":
+			if rest == "of the query" {
+				n, _ = strconv.Atoi(r.URL.Query().Get("status"))
+			}
+			if n > 0 {
+				w.WriteHeader(n)
+			}
+		case "error":
+			w.Header().Set("Content-Length", "7")
+			http.Error(w, "secret", n)
+		case "write":
+			_, _ = io.WriteString(w, rest)
+		case "flush":
+			w.(http.Flusher).Flush()
+		case "wait":
+			d, err := document.Duration(rest)
+			limittest.OK(p, err)
+			time.Sleep(d)
+		case "panic":
+			panic(refused)
+		case "abort":
+			panic(http.ErrAbortHandler)
+		case "recover":
+			recovering(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.handle(w, r, steps[i+1:]) })).ServeHTTP(w, r)
+			return
+		case "bare":
+			w = struct{ http.ResponseWriter }{w}
+		case "client":
+			p.client = ratehttp.ClientIP(r.Context())
+		default:
+			p.Fatalf("no handler does %q", step)
+		}
+	}
+}
+
+// denied are errors, none of them that of a limit of the scenario.
+var denied = map[string]error{
+	"nothing": nil, "cancelled": context.Canceled, "late": context.DeadlineExceeded, "secret": errSecret,
+	"200": statusError(200), "402": statusError(402), "403": statusError(403), "0": statusError(0), "429": statusError(429), "503": statusError(503), "599": statusError(599),
+	"unavailable": runtime.ErrUnavailable, "limited": runtime.ErrLimited, "invalid": runtime.ErrInvalidLimit,
+}
+
+// told tells what the client gets. Secrets and parts of fields that no parser reads are errors.
+func (p *site) told(resp *http.Response) string {
+	text := strconv.Itoa(resp.StatusCode)
+	body := bodyOf(p, resp)
+	parse(p, resp.Header, "RateLimit")
+	parse(p, resp.Header, "RateLimit-Policy")
+	if retry := resp.Header.Values("Retry-After"); len(retry) > 0 {
+		text += ", retry " + strings.Join(retry, " and ")
+	}
+	var doc map[string]any
+	_ = json.Unmarshal([]byte(body), &doc)
+	if status := doc["status"]; status != nil && (status != float64(resp.StatusCode) || strings.Contains(body, "secret") ||
+		resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("Content-Type") != "application/problem+json") {
+		p.Errorf("a refusal is %v %s", resp.Header, body)
+	}
+	for _, name := range p.shows {
+		value := strings.Join(resp.Header.Values(name), " and ")
+		switch name {
+		case "client":
+			value = p.client
+		case "detail":
+			value, _ = doc["detail"].(string)
+		case "body":
+			value = strings.TrimSpace(body)
+		case "document":
+			delete(doc, "status")
+			if doc != nil {
+				sorted, _ := json.Marshal(doc)
+				value = strings.ReplaceAll(string(sorted), types, "#")
+			}
+		}
+		if value != "" {
+			text += ", " + name + " " + value
+		}
+	}
+	return text
+}
