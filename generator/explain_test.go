@@ -20,7 +20,7 @@ import (
 func TestExplainedKey(t *testing.T) {
 	dir := t.TempDir()
 	scratch.Write(t, filepath.Join(dir, "go.mod"), "module example.com/m\n\ngo 1.26.0\n")
-	t.Setenv("GOFLAGS", "")
+	t.Setenv("GOFLAGS", scratch.Flags())
 	t.Setenv("GOWORK", "off")
 	rules := map[string]runtime.Rule{
 		"":               {},

@@ -25,7 +25,7 @@ func FuzzPatterns(f *testing.F) {
 		f.Add(pattern)
 	}
 	f.Fuzz(func(t *testing.T, pattern string) {
-		t.Setenv("GOFLAGS", "")
+		t.Setenv("GOFLAGS", scratch.Flags())
 		t.Setenv("GOWORK", "off")
 		dir := t.TempDir()
 		source := func(pkg string) string {

@@ -17,7 +17,7 @@ import (
 // TestRecord changes, one at a time, everything that generated files depend on:
 // a record must not outlive any of it.
 func TestRecord(t *testing.T) {
-	t.Setenv("GOFLAGS", "")
+	t.Setenv("GOFLAGS", scratch.Flags())
 	t.Setenv("GOWORK", "")
 	t.Setenv("GOENV", filepath.Join(t.TempDir(), "env"))
 	files := map[string]string{

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rategen/rategen/internal/testkit/scratch"
 )
 
 // The command works as go vet's tool, in a package whose generated file is not
@@ -14,7 +16,7 @@ func TestVetTool(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command")
 	}
-	t.Setenv("GOFLAGS", "")
+	t.Setenv("GOFLAGS", scratch.Flags())
 	t.Setenv("GOWORK", "off")
 	dir := t.TempDir()
 	tool := filepath.Join(dir, "rategen-vet.exe")

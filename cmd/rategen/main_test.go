@@ -21,7 +21,7 @@ var module = map[string]string{
 // Tests leave the user's cache and settings alone.
 func TestMain(m *testing.M) {
 	os.Setenv("RATEGEN_CACHE", "off")
-	os.Setenv("GOFLAGS", "")
+	os.Setenv("GOFLAGS", scratch.Flags())
 	os.Setenv("GOWORK", "off")
 	os.Exit(m.Run())
 }

@@ -146,7 +146,7 @@ func drop(t *testing.T, pkgs []*pkg, starts map[string][]int, wrong generator.Di
 func run(dir, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS="+scratch.Flags("-mod=mod"), "GOWORK=off")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

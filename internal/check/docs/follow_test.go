@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/internal/check/docs"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/limittest"
+	"github.com/rategen/rategen/internal/testkit/scratch"
 )
 
 // varying is what differs from run to run in what the tutorial shows.
@@ -60,7 +61,7 @@ func TestTutorial(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 	cmd.Dir = dir
 	// TestGoCode vets the code: go test would look at the standard library with its own checks.
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod -vet=off", "GOWORK=off", "REDIS_ADDR=")
+	cmd.Env = append(os.Environ(), "GOFLAGS="+scratch.Flags("-mod=mod", "-vet=off"), "GOWORK=off", "REDIS_ADDR=")
 	log, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log)

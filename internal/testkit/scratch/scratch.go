@@ -39,6 +39,15 @@ func Requirements(mod, root string) string {
 	return text.String()
 }
 
+// Flags returns a value of GOFLAGS with which a test does not depend on somebody's flags, but compiles
+// paths as they ask for: otherwise everything would be compiled twice.
+func Flags(flags ...string) string {
+	if strings.Contains(os.Getenv("GOFLAGS"), "-trimpath") {
+		flags = append(flags, "-trimpath")
+	}
+	return strings.Join(flags, " ")
+}
+
 // Write writes a file and the directories above it.
 func Write(t *testing.T, path, content string) {
 	t.Helper()
