@@ -13,8 +13,9 @@ type CallEvent struct {
 	Limits []CallLimit
 	// Waited is how long the call had waited for its turn before its last try, see [rule.Rule.Wait].
 	Waited time.Duration
-	// Latency is that of each [DecisionEvent] of the call.
-	Latency time.Duration
+	// Decided is about when that was, by the clock of the process and with a monotonic reading: halfway
+	// through the latency of the [DecisionEvent].
+	Decided time.Time
 }
 
 // A CallLimit is what was asked about one limit of a call, and what was decided.

@@ -14,11 +14,10 @@ func (r *Recorder) call(ctx context.Context, ev observe.CallEvent) {
 	if n == 0 {
 		return
 	}
-	// Redis decides a call about halfway through its latency, which in memory is next to nothing. The
-	// label comes first, since a function of the program must not hold a place in the queue.
-	at, label := r.now(), ""
-	if !r.virtual { // such a clock stands still meanwhile
-		at = at.Add(-ev.Latency / 2)
+	// These come first, since functions of the program must not hold a place in the queue.
+	at, label := ev.Decided, ""
+	if r.virtual {
+		at = r.now()
 	}
 	if r.label != nil {
 		label = r.callLabel(ctx)
@@ -30,7 +29,7 @@ func (r *Recorder) call(ctx context.Context, ev observe.CallEvent) {
 	for set, p := chosen, position; set != 0; set, p = set&(set-1), p+1 {
 		l, s := &ev.Limits[bits.TrailingZeros32(set)], r.queue.at(p)
 		s.settles, s.limits, s.partial = false, uint8(n), n < len(ev.Limits)
-		s.time, s.waited, s.label = at.UnixMicro(), ev.Waited.Microseconds(), label
+		s.at, s.waited, s.label = at.Sub(r.began), ev.Waited.Microseconds(), label
 		s.verdict, s.source = l.Verdict, l.Source
 		s.rule, s.base, s.zone, s.anchor = l.Rule, l.Declared, l.Zone, l.Anchor
 		s.cost, s.max, s.wait, s.charged = l.Cost, l.Max, l.Wait.Microseconds(), l.Charged
@@ -47,14 +46,14 @@ func (r *Recorder) settlement(_ context.Context, ev observe.SettlementEvent) {
 	if n == 0 {
 		return
 	}
-	at := r.now().UnixMicro()
+	at := r.now().Sub(r.began)
 	position, ok := r.queue.claim(n)
 	if !ok {
 		return
 	}
 	for set, p := chosen, position; set != 0; set, p = set&(set-1), p+1 {
 		l, s := &ev.Limits[bits.TrailingZeros32(set)], r.queue.at(p)
-		s.settles, s.limits, s.time = true, uint8(n), at
+		s.settles, s.limits, s.at = true, uint8(n), at
 		s.rule, s.base, s.zone, s.anchor = l.Rule, l.Declared, l.Zone, l.Anchor
 		s.cost, s.max, s.settled, s.charged = l.Cost, l.Max, l.Settled, l.Charged
 		s.name(l.Key, l.Share, l.Weight)
@@ -66,8 +65,12 @@ func (r *Recorder) settlement(_ context.Context, ev observe.SettlementEvent) {
 
 // chosen returns which limits of an event are of callers that are recorded, as bits, and how many.
 func (r *Recorder) chosen(limits int, key func(int) []byte) (n int, set uint32) {
-	for i := range min(limits, rule.MaxLimits) {
-		if k := key(i); r.share == 1 || len(k) == 0 || r.names.chooses(k) {
+	limits = min(limits, rule.MaxLimits)
+	if r.share == 1 {
+		return limits, 1<<limits - 1
+	}
+	for i := range limits {
+		if k := key(i); len(k) == 0 || r.names.chooses(k) {
 			set |= 1 << i
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"math/bits"
 	"sync/atomic"
+	"time"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -16,27 +17,27 @@ const maxKey = 200
 
 // A slot is one limit of an event in the queue.
 type slot struct {
-	turn    atomic.Uint64 // whose it is: see queue
+	turn    atomic.Uint64 // see queue
 	settles bool
 	partial bool
 	limits  uint8 // of the event, at its first one
 	verdict observe.Verdict
 	source  rule.Source
 	keyLen  uint8
-	share   uint8 // how many bytes behind the key are the name of its share
-	weight  int64 // of that, or 0: there is none
-	anchor  int
-	time    int64 // microseconds
-	waited  int64
-	label   string
+	share   uint8         // how many bytes behind the key are the name of its share
+	at      time.Duration // since the recorder began
 	rule    *runtime.Rule
 	base    *runtime.Rule // as it was declared
-	zone    string
 	cost    int64
 	max     int64
-	settled int64
-	wait    int64
 	charged int64
+	waited  int64
+	wait    int64
+	settled int64
+	weight  int64 // of the share, or 0: there is none
+	anchor  int
+	zone    string
+	label   string
 	key     [maxKey + sha256.Size]byte
 }
 
@@ -54,27 +55,25 @@ func (s *slot) name(key, share []byte, weight int64) {
 }
 
 // A queue hands events to the writer. Nobody waits: where there is no room an event is dropped. A
-// slot is free for position p if its turn is p, and has the event of p if its turn is p+1.
+// slot has the event of position p if its turn is p+1.
 type queue struct {
 	slots   []slot
 	mask    uint64
-	tail    atomic.Uint64 // the next position to fill
-	_       [56]byte      // apart, since the others write tail all the time
-	head    uint64        // the next one to empty: the writer's
-	asleep  bool          // likewise: no time to write is set
+	emptied atomic.Uint64 // head as it was lately
 	dropped atomic.Uint64
 	closed  atomic.Bool
 	idle    atomic.Bool // the writer waits for the first event
 	wake    chan struct{}
+	_       [64]byte      // what stands above seldom changes
+	tail    atomic.Uint64 // the next position to fill: callers write it all the time
+	_       [64]byte
+	head    uint64 // the next one to empty: the writer's
+	asleep  bool   // likewise: no time to write is set
 }
 
 func newQueue(n int) *queue {
 	size := uint64(1) << bits.Len(uint(max(n, 2*rule.MaxLimits)-1))
-	q := &queue{slots: make([]slot, size), mask: size - 1, wake: make(chan struct{}, 1)}
-	for i := range q.slots {
-		q.slots[i].turn.Store(uint64(i))
-	}
-	return q
+	return &queue{slots: make([]slot, size), mask: size - 1, wake: make(chan struct{}, 1)}
 }
 
 func (q *queue) at(position uint64) *slot { return &q.slots[position&q.mask] }
@@ -83,16 +82,14 @@ func (q *queue) at(position uint64) *slot { return &q.slots[position&q.mask] }
 func (q *queue) claim(n int) (position uint64, ok bool) {
 	for !q.closed.Load() {
 		position = q.tail.Load()
-		last := position + uint64(n) - 1
-		turn := q.at(last).turn.Load()
-		if turn == last { // those before it are free, too: the writer frees them in order
-			if q.tail.CompareAndSwap(position, position+uint64(n)) {
-				return position, true
-			}
-		} else if turn < last {
+		next := position + uint64(n)
+		if next > q.emptied.Load()+uint64(len(q.slots)) {
 			q.dropped.Add(1)
 			q.signal()
 			return 0, false
+		}
+		if q.tail.CompareAndSwap(position, next) {
+			return position, true
 		}
 	}
 	return 0, false
@@ -133,13 +130,18 @@ func (q *queue) ready(n int) bool {
 	return true
 }
 
-// pass frees the slot that next has returned.
+// pass empties the slot that next has returned. Some later it is free, at the latest by free.
 func (q *queue) pass() {
 	s := q.at(q.head)
 	s.rule, s.base, s.label, s.zone = nil, nil, "", ""
-	s.turn.Store(q.head + q.mask + 1)
 	q.head++
+	if q.head&(q.mask>>3) == 0 {
+		q.free()
+	}
 }
+
+// free has all slots filled again that were passed.
+func (q *queue) free() { q.emptied.Store(q.head) }
 
 // sleep has the next event wake the writer up, and reports false if there is one.
 func (q *queue) sleep() bool {

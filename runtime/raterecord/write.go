@@ -73,23 +73,27 @@ func (w *writer) run() {
 	}
 }
 
-// drain writes the events that are in the queue.
+// drain writes the events that are in the queue. Their times are those of the clock as it is set by
+// now.
 func (w *writer) drain() {
+	now := w.now()
+	began := now.UnixNano() - int64(now.Sub(w.began))
+	defer w.queue.free()
 	for s := w.queue.next(); s != nil; s = w.queue.next() {
 		n := int(s.limits)
 		if !w.queue.ready(n) {
 			return // they are being filled
 		}
-		w.event(s, n)
+		w.event(s, n, began)
 		if w.blocks.Full() {
 			w.flush()
 		}
 	}
 }
 
-// event adds an event whose limits are in n slots.
-func (w *writer) event(first *slot, n int) {
-	ev := record.Event{Settles: first.settles, Time: first.time, Waited: first.waited, Label: first.label,
+// event adds an event of a recorder that began at a time in nanoseconds. Its limits are in n slots.
+func (w *writer) event(first *slot, n int, began int64) {
+	ev := record.Event{Settles: first.settles, Time: (began + int64(first.at)) / 1000, Waited: first.waited, Label: first.label,
 		Partial: first.partial && !first.settles}
 	w.limits = w.limits[:0]
 	for range n {

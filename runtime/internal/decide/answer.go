@@ -27,7 +27,7 @@ type Answer struct {
 // Tell tells everybody of a decided call who wants to know. Its charges may be on the stack of its
 // caller: nothing of them is kept.
 func (e *Engine) Tell(ctx context.Context, charges []Charge, tries []terms.Charge, a Answer) {
-	if e.Events.Decisions || recording.Anyone.Load() {
+	if e.Events.Decisions || e.Events.Calls || recording.Anyone.Load() {
 		e.tellDecided(ctx, charges, tries, a, 0)
 	}
 	mine := a.Source == rule.SourceProcess // by its cap, which has no callers
@@ -84,15 +84,25 @@ func (e *Engine) TellUnsatisfiable(ctx context.Context, c *Call, err error) {
 func (e *Engine) tellDecided(ctx context.Context, charges []Charge, tries []terms.Charge, a Answer, all observe.Verdict) {
 	recorders := recording.Functions[func(observe.DecisionEvent)](ctx)
 	refusals := recording.Functions[*recording.Refusals[observe.Refusal]](ctx)
-	if recorders == nil && refusals == nil && !e.Events.Decisions {
+	decisions := recorders != nil || e.Events.Decisions
+	if refusals == nil && !decisions && !e.Events.Calls {
 		return
 	}
 	admitted, latency := terms.Admitted(tries), clock.Now()-a.Arrived
-	var note *callNote
 	if e.Events.Calls && len(charges) > 0 {
-		note = callNotes.Get().(*callNote)
+		note := callNotes.Get().(*callNote)
+		for i := range charges {
+			note.add(&charges[i], &tries[i], verdict(&tries[i], admitted, all))
+		}
+		at := clock.Time(a.Arrived + latency/2)
+		for _, o := range e.Events.Observers {
+			if o.Call != nil {
+				e.notifyCall(ctx, o, note.decided, a.Waited, at)
+			}
+		}
+		note.free()
 	}
-	for i := range charges {
+	for i := 0; decisions && i < len(charges); i++ {
 		c, t := &charges[i], &tries[i]
 		p := c.DecidingPlan(t)
 		window, _ := p.Numbers.Present()
@@ -103,9 +113,6 @@ func (e *Engine) tellDecided(ctx context.Context, charges []Charge, tries []term
 			Blocked: t.Blocked, EmptyPart: c.EmptyPart, InvalidKey: c.InvalidKey, Outgoing: p.Rule.Outgoing,
 			Overridden: p.Rule != p.Declared, Latency: latency,
 		}
-		if note != nil {
-			note.add(c, t, p, ev.Verdict)
-		}
 		e.tellDecision(ctx, recorders, c, t.At, &ev)
 	}
 	if admitted && all == 0 {
@@ -114,13 +121,6 @@ func (e *Engine) tellDecided(ctx context.Context, charges []Charge, tries []term
 				r.Func.Standing.Lift(recording.CallerOf(charges[i].Key))
 			}
 		}
-	}
-	if note != nil {
-		note.call.Waited, note.call.Latency = a.Waited, latency
-		for _, o := range e.Events.Observers {
-			report.NotifyWith(e.Events, ctx, o.Call, note.call)
-		}
-		note.free()
 	}
 }
 
@@ -153,6 +153,11 @@ func (e *Engine) tellDecision(ctx context.Context, recorders *recording.List[fun
 			e.notifyDecision(ctx, o, ev)
 		}
 	}
+}
+
+func (e *Engine) notifyCall(ctx context.Context, o *observe.Observer, limits []observe.CallLimit, waited time.Duration, at time.Time) {
+	defer e.Events.Contain("observer")
+	o.Call(ctx, observe.CallEvent{Limits: limits, Waited: waited, Decided: at})
 }
 
 func (e *Engine) notifyDecision(ctx context.Context, o *observe.Observer, ev *observe.DecisionEvent) {

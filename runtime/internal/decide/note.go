@@ -11,31 +11,31 @@ import (
 	"github.com/rategen/rategen/runtime/observe"
 )
 
-// A callNote is memory for the events of a call.
+// A callNote is memory for the limits that events of a call have.
 type callNote struct {
-	call    observe.CallEvent
-	settled observe.SettlementEvent
+	decided []observe.CallLimit
+	settled []observe.SettledLimit
 }
 
 var callNotes = sync.Pool{New: func() any { return new(callNote) }}
 
 func (n *callNote) free() {
-	for i := range n.call.Limits { // whose memory for a key is used again
-		n.call.Limits[i] = observe.CallLimit{Key: n.call.Limits[i].Key[:0], Share: n.call.Limits[i].Share[:0]}
+	for i := range n.decided { // whose memory for a key is used again
+		n.decided[i] = observe.CallLimit{Key: n.decided[i].Key[:0], Share: n.decided[i].Share[:0]}
 	}
-	clear(n.settled.Limits)
-	n.call.Limits, n.settled.Limits = n.call.Limits[:0], n.settled.Limits[:0]
+	clear(n.settled)
+	n.decided, n.settled = n.decided[:0], n.settled[:0]
 	callNotes.Put(n)
 }
 
-// add adds a charge that a plan has decided. The key is copied, since it may be on its caller's stack.
-func (n *callNote) add(c *Charge, t *terms.Charge, p *plan.Plan, verdict observe.Verdict) {
-	i := len(n.call.Limits)
-	if i == cap(n.call.Limits) {
-		n.call.Limits = append(n.call.Limits, observe.CallLimit{})
+// add adds a charge that was decided. The key is copied, since it may be on its caller's stack.
+func (n *callNote) add(c *Charge, t *terms.Charge, verdict observe.Verdict) {
+	i, p := len(n.decided), c.DecidingPlan(t)
+	if i == cap(n.decided) {
+		n.decided = append(n.decided, observe.CallLimit{})
 	}
-	n.call.Limits = n.call.Limits[:i+1]
-	l := &n.call.Limits[i]
+	n.decided = n.decided[:i+1]
+	l := &n.decided[i]
 	l.Rule, l.Declared, l.Verdict, l.Source = p.Rule, p.Declared, verdict, t.Source
 	l.Key, l.Cost, l.Max, l.Wait, l.Charged = append(l.Key[:0], p.Parts(c.Key)...), c.Cost, p.Max, t.Wait, t.At
 	l.Zone, l.Anchor = periodOf(p)
@@ -59,10 +59,10 @@ func (e *Engine) TellSettling(ctx context.Context, b *ledger.Settlement) {
 		c, p := &b.Charges[i], b.Plans[i]
 		l := observe.SettledLimit{Rule: p.Rule, Declared: p.Declared, Key: p.Parts(c.Key), Share: c.Tenant, Weight: c.Weight, Max: p.Max, Charged: c.At, Cost: c.Charged, Settled: c.Charged + c.Cost}
 		l.Zone, l.Anchor = periodOf(p)
-		n.settled.Limits = append(n.settled.Limits, l)
+		n.settled = append(n.settled, l)
 	}
 	for _, o := range e.Events.Observers {
-		report.NotifyWith(e.Events, ctx, o.Settlement, n.settled)
+		report.NotifyWith(e.Events, ctx, o.Settlement, observe.SettlementEvent{Limits: n.settled})
 	}
 	n.free()
 }

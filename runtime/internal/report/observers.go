@@ -20,7 +20,7 @@ type Events struct {
 	Observers []*observe.Observer
 	Witness   Witness // or nil
 	// Each says whether an observer has a function for such events. Decisions is also true if there is a
-	// witness, or an observer of calls.
+	// witness.
 	Decisions, Keys, Shares, Calls, Settled bool
 
 	shares background.Queue[terms.Reached]
@@ -49,7 +49,7 @@ func (e *Events) Close() { e.shares.Close() }
 func (e *Events) Observe(o *observe.Observer) {
 	if o != nil {
 		e.Observers = append(e.Observers, o)
-		e.Decisions = e.Decisions || o.Decision != nil || o.Call != nil
+		e.Decisions = e.Decisions || o.Decision != nil
 		e.Calls, e.Settled = e.Calls || o.Call != nil, e.Settled || o.Settlement != nil
 		e.Keys = e.Keys || o.KeyRefused != nil
 		e.Shares = e.Shares || o.Threshold != nil
