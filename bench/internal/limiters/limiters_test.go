@@ -127,7 +127,7 @@ func TestNames(t *testing.T) {
 	}
 	for _, name := range []string{
 		RategenZSET, RategenPacked, RategenCounter, RategenFixed, RategenBucket, RategenConcurrency, Base, Floor, ScriptFloor,
-		LocalBase, LocalBucket, LocalLog, LocalFixed, LocalGenerated, LocalRecalled,
+		LocalBase, LocalBucket, LocalLog, LocalFixed, LocalGenerated, LocalRecorded, LocalRecalled,
 	} {
 		if !names[name] {
 			t.Errorf("there is no limiter %q", name)

@@ -2,6 +2,8 @@ package limiters
 
 import (
 	"context"
+	"io"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/limiters/guarded"
 	"github.com/rategen/rategen/bench/internal/load"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/raterecord"
 )
 
 // The names of limiters in memory.
@@ -23,6 +26,7 @@ const (
 	LocalLog       = "rategen sliding-log"
 	LocalFixed     = "rategen fixed-window"
 	LocalGenerated = "rategen token-bucket, generated wrapper"
+	LocalRecorded  = "rategen token-bucket, recorded"
 	LocalRecalled  = "rategen refusal known of Redis"
 )
 
@@ -44,6 +48,7 @@ func Locals(s Server) []Local {
 	}
 	return append(all,
 		Local{Name: LocalGenerated, Own: true, New: newGenerated},
+		Local{Name: LocalRecorded, Own: true, New: newRecorded},
 		Local{Name: LocalRecalled, Own: true, MaxKeys: 10_000, OnlyRefuses: true,
 			New: func(l Limits, _ int) (load.Take, func(), error) {
 				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))
@@ -90,6 +95,17 @@ func newGenerated(l Limits, keys int) (load.Take, func(), error) {
 	return func(ctx context.Context, key string) load.Answer {
 		return answerOf(service.Room(ctx, key) == nil, nil)
 	}, noStop, nil
+}
+
+// newRecorded returns a limiter whose calls are recorded, and what is written thrown away.
+func newRecorded(l Limits, keys int) (load.Take, func(), error) {
+	recorder, err := raterecord.To(io.Discard)
+	if err != nil {
+		return nil, nil, err
+	}
+	limiter := runtime.New(newMemoryStore(keys), runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithObserver(recorder.Observer()))
+	stop := func() { _, _ = limiter.Close(), recorder.Close() }
+	return ask(limiter, way{rule: runtime.Rule{Algorithm: runtime.TokenBucket}}.ruleFor(l)), stop, nil
 }
 
 func newSethvargoMemory(limits Limits, keys int) (load.Take, func(), error) {
