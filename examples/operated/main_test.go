@@ -16,12 +16,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 
+	"github.com/rategen/rategen/internal/testkit/leaks"
 	"github.com/rategen/rategen/runtime/ratepage"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // An output is written to and read at a time.
 type output struct {
@@ -51,13 +51,13 @@ func TestStory(t *testing.T) {
 	defer cancel()
 	out := new(output)
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, "127.0.0.1:0", "", 2*time.Second, out) }()
+	go func() { ended <- run(ctx, "127.0.0.1:0", "", 4*time.Second, out) }()
 	defer http.DefaultClient.CloseIdleConnections()
 
 	var lines [][]string
 	seen := false
 	for begin := time.Now(); len(lines) < 4; time.Sleep(50 * time.Millisecond) {
-		if time.Since(begin) > time.Minute {
+		if time.Since(begin) > 5*time.Minute {
 			t.Fatalf("the story does not go on:\n%s", out)
 		}
 		lines = refused.FindAllStringSubmatch(out.String(), -1)

@@ -3,12 +3,7 @@ package main
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/rategen/rategen/internal/testkit/leaks"
 )
 
-func TestMain(m *testing.M) {
-	// After many refused dials go-redis tries again once a second, and sees
-	// only at the end of that second that its client was closed.
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
-}
+func TestMain(m *testing.M) { leaks.Main(m) }

@@ -9,16 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/testkit/leaks"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/adaptive"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/wrapper"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // A machine is what a test makes of the readings.
 type machine struct{ cpu, memory atomic.Uint64 }

@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"go.uber.org/goleak"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/rategen/rategen/internal/testkit/leaks"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateconnect"
 	"github.com/rategen/rategen/runtime/raterpc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // text is the message of all procedures.
 type text = wrapperspb.StringValue

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/dunglas/httpsfv"
-	"go.uber.org/goleak"
 
+	"github.com/rategen/rategen/internal/testkit/leaks"
 	"github.com/rategen/rategen/runtime"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // silent keeps the log out of a test's output.
 var silent = slog.New(slog.DiscardHandler)

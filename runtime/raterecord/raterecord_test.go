@@ -15,16 +15,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/rategen/rategen/internal/record"
+	"github.com/rategen/rategen/internal/testkit/leaks"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/raterecord"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 var quiet = runtime.WithLogger(slog.New(slog.DiscardHandler))
 

@@ -27,7 +27,7 @@ func dial(tb testing.TB, option *rueidis.ClientOption) rueidis.Client {
 		if err == nil {
 			return client
 		}
-		if time.Since(begin) > 20*time.Second {
+		if time.Since(begin) > time.Minute {
 			tb.Fatal(err)
 		}
 	}

@@ -29,7 +29,7 @@ func dial(tb testing.TB, option *valkey.ClientOption) valkey.Client {
 		if err == nil {
 			return client
 		}
-		if time.Since(begin) > 20*time.Second {
+		if time.Since(begin) > time.Minute {
 			tb.Fatal(err)
 		}
 	}

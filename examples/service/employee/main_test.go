@@ -3,7 +3,7 @@ package employee
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/rategen/rategen/internal/testkit/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }

@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
+	"github.com/rategen/rategen/internal/testkit/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // An echo is a server that answers every line with the same line, and
 // remembers it. It hangs up after bye.

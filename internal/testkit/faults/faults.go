@@ -95,6 +95,20 @@ type site struct {
 	tags  []string
 	begin func()
 	end   func() // nil if the fault heals
+	// epoch returns how many elections there were, or is nil: who wins one takes over.
+	epoch func() (int64, error)
+}
+
+func (s *site) elections(tb testing.TB) int64 {
+	tb.Helper()
+	if s.epoch == nil {
+		return 0
+	}
+	n, err := s.epoch()
+	if err != nil {
+		tb.Errorf("elections: %v", err)
+	}
+	return n
 }
 
 const (

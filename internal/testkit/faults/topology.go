@@ -65,7 +65,7 @@ func onCluster(name string, classes []string, heals, quick bool, set func(testin
 			}
 		}
 		s := set(tb, cluster, cluster.Nodes[0])
-		s.tags = tags
+		s.tags, s.epoch = tags, cluster.Epoch
 		s.connect = c.store(tb, func() redis.UniversalClient {
 			return cluster.Client(tb, func(o *redis.ClusterOptions) {
 				if c.tuned {
@@ -93,6 +93,6 @@ func onSentinel(name string, classes []string, fault func(*redistest.Server)) Fa
 			})
 		}
 		options := &redis.UniversalOptions{Addrs: sentinel.Addrs(), MasterName: sentinel.MasterName}
-		return &site{connect: c.store(tb, client, options), begin: func() { fault(sentinel.Nodes[0]) }}
+		return &site{connect: c.store(tb, client, options), begin: func() { fault(sentinel.Nodes[0]) }, epoch: sentinel.Epoch}
 	}}
 }

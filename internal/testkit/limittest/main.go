@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/leaks"
 )
 
 // Main is [Run], with few random tries of each property in a quick run.
@@ -30,10 +30,7 @@ func Run(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set(strconv.Itoa(effort.PerProcessor() * goruntime.GOMAXPROCS(0)))
 	}
-	goleak.VerifyTestMain(m,
-		// It dials once a second while a pool's dials fail, and sees only then
-		// that its client is closed.
-		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+	leaks.Main(m)
 }
 
 type silence struct{}

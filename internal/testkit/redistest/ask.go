@@ -8,6 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// askLimit guards against a server that never answers. A test fails by it.
+const askLimit = 30 * time.Second
+
 // running reports whether the server can be expected to answer.
 func (s *Server) running() bool {
 	s.mu.Lock()
@@ -15,18 +18,19 @@ func (s *Server) running() bool {
 	return !s.paused && !s.proc.exited()
 }
 
-// ask runs f with a client that lives for this one call and gives up soon.
+// ask runs f with a client that lives for this one call.
 func (s *Server) ask(f func(context.Context, *redis.Client) error) error {
 	if !s.running() {
 		return fmt.Errorf("%s is down", s.Addr)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()
 	client := redis.NewClient(&redis.Options{
 		Addr:                  s.Addr,
 		PoolSize:              1,
 		MaxRetries:            -1,
 		DialerRetries:         1,
+		ReadTimeout:           askLimit,
 		ContextTimeoutEnabled: true,
 	})
 	defer client.Close()

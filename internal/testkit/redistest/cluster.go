@@ -19,7 +19,10 @@ const (
 	// take it for dead; a replica has its place some two seconds later.
 	clusterNodeTimeout = time.Second
 
-	clusterLimit = 30 * time.Second
+	// idleNodeTimeout is that of a cluster of which no node is to fail: nobody is replaced.
+	idleNodeTimeout = 30 * time.Second
+
+	clusterLimit = 2 * time.Minute // guards against a hang
 )
 
 // Cluster is a Redis Cluster of three masters with one replica each.
@@ -68,10 +71,10 @@ func StartCluster(tb testing.TB) *Cluster {
 	c.WaitReady()
 	// A busy machine lets a node be silent for a second, and who takes over from it has not all
 	// of its writes. So nobody does before a test has a node fail.
-	c.nodeTimeout = clusterLimit
+	c.nodeTimeout = idleNodeTimeout
 	c.setNodeTimeout(c.nodeTimeout)
 	for _, node := range c.Nodes {
-		node.cluster = c
+		node.fails = c.expectFailure
 	}
 	return c
 }
@@ -157,7 +160,7 @@ func (c *Cluster) Client(tb testing.TB, options ...func(*redis.ClusterOptions)) 
 // WaitReady returns when every slot is served by a running master, all running
 // nodes agree on which, their cluster_state is ok and the running replicas are
 // linked to their masters. Call it after a Kill to wait for the failover and
-// after a Restart to have that node back. It fails the test after 30 s.
+// after a Restart to have that node back. It fails the test after two minutes.
 func (c *Cluster) WaitReady() {
 	c.tb.Helper()
 	waitFor(c.tb, clusterLimit, "the cluster's state", c.ready)

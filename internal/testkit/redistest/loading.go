@@ -45,7 +45,7 @@ func command(words ...string) []byte {
 }
 
 // WaitServing returns when the server answers a PING. It fails the test after
-// 15 s.
+// a minute.
 func (s *Server) WaitServing() {
 	s.tb.Helper()
 	waitFor(s.tb, startLimit, "the server's answer", func() error {

@@ -24,7 +24,7 @@ func (c *Cluster) StartMove(slot int, to *Server) (finish func()) {
 		return func() {}
 	}
 	// On a busy machine a node that is silent would be replaced, or refuse, meanwhile.
-	c.setNodeTimeout(clusterLimit)
+	c.setNodeTimeout(idleNodeTimeout)
 	c.setSlot(to, slot, "IMPORTING", c.id[from])
 	c.setSlot(from, slot, "MIGRATING", c.id[to])
 	return func() {
@@ -88,7 +88,7 @@ func (c *Cluster) moveKeys(slot int, from, to *Server) error {
 }
 
 func migrate(ctx context.Context, client *redis.Client, to *Server, keys []string) error {
-	const timeout = 5000 // milliseconds
+	const timeout = 30_000 // milliseconds
 	args := []any{"MIGRATE", loopback, to.port(), "", 0, timeout, "KEYS"}
 	for _, key := range keys {
 		args = append(args, key)

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	startLimit = 15 * time.Second
+	startLimit = time.Minute // guards against a hang
 	startPoll  = 2 * time.Millisecond
 )
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +23,11 @@ const (
 	// other for ten seconds and more.
 	sentinelDownAfter = 1500 * time.Millisecond
 
-	sentinelLimit = 30 * time.Second
+	// sentinelIdle is that of servers of which none is to fail: a busy machine lets one be
+	// silent for seconds, and who takes over has not all of its writes.
+	sentinelIdle = time.Minute
+
+	sentinelLimit = 2 * time.Minute // guards against a hang
 )
 
 // Sentinel is a master with two replicas, watched by three sentinels that
@@ -32,7 +37,8 @@ type Sentinel struct {
 	Nodes      []*Server // the data servers; at the start Nodes[0] is the master
 	Sentinels  []*Server
 
-	tb testing.TB
+	tb    testing.TB
+	fails sync.Once // when the first data server does
 }
 
 // StartSentinel starts the servers and their sentinels and returns when the
@@ -59,7 +65,23 @@ func StartSentinel(tb testing.TB) *Sentinel {
 		s.Sentinels = append(s.Sentinels, start(tb, portSentinel, s.sentinelArgs))
 	}
 	s.WaitReady()
+	s.setDownAfter(sentinelIdle)
+	for _, node := range s.Nodes {
+		node.fails = func() { s.fails.Do(func() { s.setDownAfter(sentinelDownAfter) }) }
+	}
 	return s
+}
+
+// setDownAfter sets how long the running sentinels let a server be silent.
+func (s *Sentinel) setDownAfter(d time.Duration) {
+	s.tb.Helper()
+	for _, sentinel := range s.running() {
+		if err := sentinel.ask(func(ctx context.Context, client *redis.Client) error {
+			return client.Do(ctx, "SENTINEL", "SET", s.MasterName, "down-after-milliseconds", d.Milliseconds()).Err()
+		}); err != nil {
+			s.tb.Errorf("set what sentinels take for dead: %v", err) // not Fatal, which only the test's own goroutine may call
+		}
+	}
 }
 
 // sentinelArgs writes the configuration of one sentinel, which it rewrites as

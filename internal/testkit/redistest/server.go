@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -26,7 +27,7 @@ type Server struct {
 	log string
 	arg []string
 
-	cluster *Cluster // of which it is a node, or nil
+	fails func() // tells those who watch it that it is about to fail, or nil
 
 	mu     sync.Mutex
 	proc   *process
@@ -98,7 +99,7 @@ func (s *Server) ClientAs(tb testing.TB, rules ...any) *redis.Client {
 	if err := s.Client(tb).Do(context.Background(), args...).Err(); err != nil {
 		tb.Fatal(err)
 	}
-	return s.Client(tb, func(o *redis.Options) { o.Username, o.Password = "limiter", "any" })
+	return s.Client(tb, func(o *redis.Options) { o.Username, o.Password, o.ReadTimeout = "limiter", "any", time.Minute })
 }
 
 // Follow makes the server a replica of another one, which the server soon copies.
@@ -136,10 +137,10 @@ func (s *Server) Pause() {
 	s.paused = true
 }
 
-// expectFailure tells the cluster of the server, if it has one, that a node fails.
+// expectFailure tells the cluster or the sentinels of the server, if it has any, that it fails.
 func (s *Server) expectFailure() {
-	if s.cluster != nil {
-		s.cluster.expectFailure()
+	if s.fails != nil {
+		s.fails()
 	}
 }
 

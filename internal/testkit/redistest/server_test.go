@@ -86,7 +86,7 @@ func TestOrphan(t *testing.T) {
 		select {}
 	}
 	Require(t)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestOrphan$", "-test.timeout=1m")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestOrphan$", "-test.timeout=5m")
 	cmd.Env = append(os.Environ(), env+"=1", "TMPDIR="+t.TempDir())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -102,7 +102,7 @@ func TestOrphan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, 5*time.Second, "the orphan's end", func() error {
+	waitFor(t, time.Minute, "the orphan's end", func() error {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
 			return nil

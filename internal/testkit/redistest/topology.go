@@ -151,6 +151,26 @@ func (c *Cluster) Owners() func(slot int) *Server {
 	}
 }
 
+// Epoch returns how many elections the cluster has had, with what its nodes began with. A
+// replica that takes over has won one.
+func (c *Cluster) Epoch() (newest int64, err error) {
+	for _, node := range c.Nodes {
+		if !node.running() {
+			continue
+		}
+		v, err := c.view(node)
+		if err != nil {
+			return 0, err
+		}
+		epoch, err := strconv.ParseInt(v.info["cluster_current_epoch"], 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		newest = max(newest, epoch)
+	}
+	return newest, nil
+}
+
 // Masters waits until the cluster is ready and returns the addresses of its masters. They
 // are the same as before unless a replica has taken the place of one.
 func (c *Cluster) Masters() []string {

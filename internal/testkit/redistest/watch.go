@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -13,7 +14,7 @@ import (
 
 // WaitMaster returns the master as soon as the running sentinels agree on one
 // that runs and takes writes: after a Kill or Pause of the master, when a
-// replica has taken its place. It fails the test after 30 s.
+// replica has taken its place. It fails the test after two minutes.
 func (s *Sentinel) WaitMaster() *Server {
 	s.tb.Helper()
 	var master *Server
@@ -28,7 +29,7 @@ func (s *Sentinel) WaitMaster() *Server {
 // running server is its linked replica and the sentinels could replace the
 // master once more. That is some four seconds after a failover; a master that
 // was replaced and restarted holds itself for a master for ten seconds, until
-// the sentinels demote it. WaitReady fails the test after 30 s.
+// the sentinels demote it. WaitReady fails the test after two minutes.
 func (s *Sentinel) WaitReady() {
 	s.tb.Helper()
 	waitFor(s.tb, sentinelLimit, "the sentinels' state", s.ready)
@@ -60,6 +61,22 @@ func (s *Sentinel) master() (*Server, error) {
 		}
 		return nil
 	})
+}
+
+// Epoch returns how many elections there were of a sentinel that replaces the master.
+func (s *Sentinel) Epoch() (newest int64, err error) {
+	for _, sentinel := range s.running() {
+		err = errors.Join(err, sentinel.ask(func(ctx context.Context, client *redis.Client) error {
+			state := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", s.MasterName)
+			if err := client.Process(ctx, state); err != nil {
+				return err
+			}
+			epoch, err := strconv.ParseInt(state.Val()["config-epoch"], 10, 64)
+			newest = max(newest, epoch)
+			return err
+		}))
+	}
+	return newest, err
 }
 
 func (s *Sentinel) namedBy(sentinel *Server) (master *Server, err error) {

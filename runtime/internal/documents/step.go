@@ -100,7 +100,7 @@ func (t *trial) step(text string) string {
 	text, times := document.Repeated(text)
 	if until, rest, is := strings.Cut(text, ": "); is && strings.HasPrefix(until, "until ") {
 		until = until[len("until "):]
-		for begin := time.Now(); !t.Exact && t.do(rest) != until && time.Since(begin) < 5*time.Second; {
+		for begin := time.Now(); !t.Exact && t.do(rest) != until && time.Since(begin) < time.Minute; {
 			time.Sleep(time.Millisecond)
 		}
 		text = rest

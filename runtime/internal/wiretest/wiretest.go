@@ -52,7 +52,7 @@ func Run(t *testing.T, connect Connect) {
 }
 
 // patience is how long anything may take on a busy machine.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // open connects to a server, and closes at the end.
 func open(t *testing.T, connect Connect, addrs ...string) rediswire.Client {

@@ -15,16 +15,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/leaks"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratetest"
 	"github.com/rategen/rategen/runtime/ratetest/ratetestredis"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(ended{m})
+	leaks.Main(ended{m})
 }
 
 // An ended run has run the cleanups of the example.
