@@ -27,10 +27,10 @@ func TestPlannedFailover(t *testing.T) {
 			sentinel := redistest.StartSentinel(t)
 			client := redis.NewFailoverClient(runtime.TuneRedis(&redis.FailoverOptions{MasterName: sentinel.MasterName, SentinelAddrs: sentinel.Addrs()}))
 			t.Cleanup(func() { _ = client.Close() })
-			limiter := runtime.New(runtime.NewRedisStore(client), quiet, closed)
+			limiter, patiently := runtime.New(runtime.NewRedisStore(client), quiet, closed), onRedis(client)
 			shared := &runtime.Rule{Name: "shared", Algorithm: runtime.TokenBucket, Window: time.Hour, Max: 1000, Headroom: 250}
 			share := func(tenant string) error {
-				_, err := limiter.Take(t.Context(), shared.Limit(nil).WithShare(runtime.NewKey().AddString(tenant), 1).WithCost(50))
+				_, err := patiently.Take(t.Context(), shared.Limit(nil).WithShare(runtime.NewKey().AddString(tenant), 1).WithCost(50))
 				return err
 			}
 			for range 15 {
@@ -72,7 +72,7 @@ func failOver(t *testing.T, sentinel *redistest.Sentinel, limiter *runtime.Limit
 	old, asked := sentinel.Nodes[0].Client(t), sentinel.Sentinels[0].Client(t)
 	var err error
 	if pause {
-		err = old.Do(ctx, "CLIENT", "PAUSE", "10000", "WRITE").Err()
+		err = old.Do(ctx, "CLIENT", "PAUSE", "20000", "WRITE").Err()
 	}
 	if err = errors.Join(err, asked.Do(ctx, "SENTINEL", "FAILOVER", sentinel.MasterName).Err()); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ type way struct {
 }
 
 // soon makes a client retry soon.
-const soon = 500 * time.Millisecond
+const soon = 1500 * time.Millisecond
 
 func wayToServer(t *testing.T) way {
 	server := redistest.Start(t)

@@ -2,8 +2,10 @@ package outages
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/powercut"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -56,7 +59,7 @@ func survivor(t *testing.T, args ...string) (*redistest.Server, *redis.Client, *
 	t.Helper()
 	server := redistest.Start(t, args...)
 	client := server.Client(t, func(o *redis.Options) { o.MaxRetries, o.DialerRetries = -1, 1 })
-	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(2*time.Second), atOnce), quiet, closed)
+	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second), atOnce), quiet, closed)
 	return server, client, limiter
 }
 
@@ -74,28 +77,46 @@ func TestPowerCut(t *testing.T) {
 		args []string
 		runs time.Duration
 		most time.Duration
+
+		tries int
 	}{
-		{"everysec", everySecond, 3 * time.Second, 2500 * time.Millisecond}, // a sync may take a second itself: then the next waits
-		{"always", []string{"--appendonly", "yes", "--appendfsync", "always"}, 300 * time.Millisecond, 0},
+		{"everysec", everySecond, 3 * time.Second, 2500 * time.Millisecond, 3}, // a sync may take a second itself: then the next waits
+		{"always", []string{"--appendonly", "yes", "--appendfsync", "always"}, 300 * time.Millisecond, 0, 1},
 	} {
 		if c.most > 0 && !effort.Full() {
 			continue // it takes some seconds, and nothing may run beside it
 		}
-		server, client, limiter := survivor(t, c.args...)
-		dir := client.ConfigGet(t.Context(), "dir").Val()["dir"]
-		s := spend(limiter)
-		time.Sleep(c.runs + rand.N(c.runs/3))
-		at := time.Now()
-		server.Kill()
-		s.done.Wait() // or it would go on with the server that is started next
-		bytes := powercut.Cut(t, dir, ".aof")
-		server.Restart()
-		charges, age := s.lost(t, client, at)
-		t.Logf("%s: %d of %d charges are lost, of the last %v, %d bytes", c.name, charges, len(s.acked), age.Round(time.Millisecond), bytes)
-		if age > c.most || len(s.acked) == 0 {
-			t.Errorf("%s: %d of %d charges are lost, of the last %v, want %v at most", c.name, charges, len(s.acked), age, c.most)
-		}
+		again(t, c.tries, c.name, func() string {
+			server, client, limiter := survivor(t, c.args...)
+			dir := client.ConfigGet(t.Context(), "dir").Val()["dir"]
+			s := spend(limiter)
+			time.Sleep(c.runs + rand.N(c.runs/3))
+			at := time.Now()
+			server.Kill()
+			s.done.Wait() // or it would go on with the server that is started next
+			bytes := powercut.Cut(t, dir, ".aof")
+			server.Restart()
+			charges, age := s.lost(t, client, at)
+			t.Logf("%s: %d of %d charges are lost, of the last %v, %d bytes", c.name, charges, len(s.acked), age.Round(time.Millisecond), bytes)
+			if age > c.most || len(s.acked) == 0 {
+				return fmt.Sprintf("%d of %d charges are lost, of the last %v, want %v at most", charges, len(s.acked), age, c.most)
+			}
+			return ""
+		})
 	}
+}
+
+// again tries something up to so many times: a busy disk syncs late, and a busy machine copies late.
+func again(t *testing.T, tries int, name string, try func() (wrong string)) {
+	t.Helper()
+	wrong := ""
+	for range tries {
+		if wrong = try(); wrong == "" {
+			return
+		}
+		t.Logf("%s: %s", name, wrong)
+	}
+	t.Errorf("%s: %s", name, wrong)
 }
 
 // TestKilledRedis kills Redis while a budget is spent. What it has written to an append-only
@@ -109,19 +130,22 @@ func TestKilledRedis(t *testing.T) {
 		keeps    bool
 		snapshot bool
 	}{
-		"append-only file": {everySecond, true, false},
+		// A slow sync would put writes off.
+		"append-only file": {[]string{"--appendonly", "yes", "--appendfsync", "no"}, true, false},
 		"snapshots":        {[]string{"--save", "3600 1000000"}, false, true},
 		"nothing":          {nil, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server, client, limiter := survivor(t, c.args...)
+			patiently := server.Client(t, limittest.Unhurried)
+			used := func() int { return int(month.Max - left(t, onRedis(patiently), month.Limit(nil))) }
 			s := spend(limiter)
-			time.Sleep(100 * time.Millisecond)
+			eventually(t, "some is spent", func() bool { return used() > 10 })
 			before := 0
 			if c.snapshot {
-				before = int(month.Max - left(t, limiter, month.Limit(nil)))
-				ok(t, client.Save(t.Context()).Err())
+				before = used()
+				ok(t, patiently.Save(t.Context()).Err())
 			}
 			time.Sleep(rand.N(200 * time.Millisecond))
 			at := time.Now()
@@ -165,35 +189,38 @@ func TestFailoverLoses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			master, _, limiter := survivor(t, append(c.args, "--repl-diskless-sync-delay", "0")...)
-			host, port, _ := net.SplitHostPort(master.Addr)
-			replica := redistest.Start(t, "--replicaof", host, port)
-			client := replica.Client(t, func(o *redis.Options) { o.ReadTimeout = 20 * time.Second })
-			for !strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up") {
-				time.Sleep(time.Millisecond)
-			}
-			time.Sleep(100 * time.Millisecond) // a lag is known
-			s := spend(limiter)
-			time.Sleep(1500*time.Millisecond + rand.N(500*time.Millisecond))
-			deaf := time.Now()
-			if c.refusing { // the connection stands, and nothing comes over it
-				replica.Pause()
-			} else if c.deaf > 0 {
-				ok(t, client.ReplicaOf(t.Context(), host, "1").Err())
-			}
-			time.Sleep(c.deaf)
-			at := time.Now()
-			master.Kill()
-			if c.refusing { // what it has admitted alone began when nobody listened
-				at = s.last(deaf)
-			}
-			replica.Resume()
-			ok(t, client.ReplicaOf(t.Context(), "NO", "ONE").Err())
-			charges, age := s.lost(t, client, at)
-			t.Logf("%d of %d charges are lost, of the last %v", charges, len(s.acked), age.Round(100*time.Microsecond))
-			if age < c.atLeast || age > c.most || len(s.acked) < 10 {
-				t.Errorf("%d of %d charges are lost, of the last %v, want %v to %v", charges, len(s.acked), age, c.atLeast, c.most)
-			}
+			again(t, 3, c.name, func() string {
+				master, _, limiter := survivor(t, append(slices.Clip(c.args), "--repl-diskless-sync-delay", "0")...)
+				host, port, _ := net.SplitHostPort(master.Addr)
+				replica := redistest.Start(t, "--replicaof", host, port)
+				client := replica.Client(t, func(o *redis.Options) { o.ReadTimeout = 20 * time.Second })
+				for !strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up") {
+					time.Sleep(time.Millisecond)
+				}
+				time.Sleep(100 * time.Millisecond) // a lag is known
+				s := spend(limiter)
+				time.Sleep(1500*time.Millisecond + rand.N(500*time.Millisecond))
+				deaf := time.Now()
+				if c.refusing { // the connection stands, and nothing comes over it
+					replica.Pause()
+				} else if c.deaf > 0 {
+					ok(t, client.ReplicaOf(t.Context(), host, "1").Err())
+				}
+				time.Sleep(c.deaf)
+				at := time.Now()
+				master.Kill()
+				if c.refusing { // what it has admitted alone began when nobody listened
+					at = s.last(deaf)
+				}
+				replica.Resume()
+				ok(t, client.ReplicaOf(t.Context(), "NO", "ONE").Err())
+				charges, age := s.lost(t, client, at)
+				t.Logf("%d of %d charges are lost, of the last %v", charges, len(s.acked), age.Round(100*time.Microsecond))
+				if age < c.atLeast || age > c.most || len(s.acked) < 10 {
+					return fmt.Sprintf("%d of %d charges are lost, of the last %v, want %v to %v", charges, len(s.acked), age, c.atLeast, c.most)
+				}
+				return ""
+			})
 		})
 	}
 }
