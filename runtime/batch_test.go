@@ -54,7 +54,7 @@ func TestLongBatch(t *testing.T) {
 func TestOrderOfArrival(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := server.Client(t)
+	client := server.Client(t, unhurried)
 	for name, r := range serverRules(time.Hour, 12) {
 		if isBucket(r) {
 			r.Window = rule.MaxWindow // nothing drains meanwhile

@@ -88,7 +88,7 @@ func busy(t *testing.T, s *redistest.Server, admin *redis.Client) {
 }
 
 // loading makes the server load for longer than the calls take.
-func loading(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.RestartLoading(24 * time.Second) }
+func loading(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.RestartLoading(40 * time.Second) }
 
 func replica(t *testing.T, s *redistest.Server, admin *redis.Client) {
 	s.Follow(t, redistest.Start(t))
@@ -116,11 +116,14 @@ func testErrorClass(t *testing.T, test classCase) {
 		test.cause(t, server, server.Client(t))
 	}
 	// A store asks a server that may soon decide again and again, ever more
-	// seldom. Of eight seconds four are left for the last time: beside four
-	// busy programs two were too few.
-	timeout, patience := 8*time.Second, 20*time.Second
-	if test.want == observe.ClassTimeout {
+	// seldom. Of twenty seconds ten are left for the last time: where the process stood
+	// still for three quarters of the time four were too few.
+	timeout, patience := 20*time.Second, time.Minute
+	switch test.want {
+	case observe.ClassTimeout:
 		timeout, patience = 500*time.Millisecond, 0
+	case observe.ErrorClass(decide.ClassLoading): // or it would have to load for longer
+		timeout = 8 * time.Second
 	}
 	client := server.Client(t, func(o *redis.Options) {
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = patience, patience, patience

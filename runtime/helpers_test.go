@@ -30,7 +30,7 @@ var (
 	left, wantLeft, passing, wantPassing   = limittest.Left, limittest.WantLeft, limittest.Passing, limittest.WantPassing
 	ok, eventually, elapsed, concurrently  = limittest.OK, limittest.Eventually, limittest.Elapsed, limittest.Concurrently
 	observing, metered, executions         = limittest.Observing, limittest.Metered, limittest.Executions
-	onRedis                                = limittest.OnRedis
+	onRedis, unhurried                     = limittest.OnRedis, limittest.Unhurried
 	fewestAllocs, blockedBy, causes        = runtime.FewestAllocs, limittest.Blocked, limittest.Causes
 )
 

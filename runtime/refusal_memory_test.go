@@ -72,7 +72,7 @@ func TestRefusalOvertakes(t *testing.T) {
 	t.Parallel()
 	const crowd = 60
 	server := redistest.Start(t)
-	client := server.Client(t)
+	client := server.Client(t, unhurried)
 	count := counting(client)
 	store := runtime.NewRedisStore(client, patient, runtime.WithRefusalMemory(time.Hour), runtime.Linger(time.Hour))
 	limiter, limit := runtime.New(store, quiet), perHour(10).Limit(nil)

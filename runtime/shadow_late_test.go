@@ -76,11 +76,7 @@ func testShadowLate(t *testing.T, cluster *redistest.Cluster) {
 					late.Store(0)
 					equal(t, "admitted", admitted.Load(), admits)
 					used := func() int64 { return rule.Max - left(t, limiter, limits[1]) }
-					for start := time.Now(); used()+failures.Load() != admits; time.Sleep(time.Millisecond) {
-						if time.Since(start) > 20*time.Second {
-							t.Fatalf("%d calls are counted and %d are undecided, of %d admitted", used(), failures.Load(), admits)
-						}
-					}
+					eventually(t, "each call is counted or undecided", func() bool { return used()+failures.Load() == admits })
 				})
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,6 +21,7 @@ func testManySlots(t *testing.T, cluster *redistest.Cluster) {
 	underway, most, all := map[*redis.Client]int{}, 0, 0
 	client := cluster.Client(t, func(o *redis.ClusterOptions) {
 		runtime.TuneRedis(o)
+		o.ReadTimeout = time.Minute // a busy machine needs seconds for all the slots
 		o.NewClient = func(opt *redis.Options) *redis.Client {
 			node := redis.NewClient(opt)
 			node.AddHook(redistest.Hook(func(cmds []redis.Cmder, send func() error) error {

@@ -56,13 +56,7 @@ func TestRulesOfLivePage(t *testing.T) {
 		t.Errorf("before anything is changed: %+v", a)
 	}
 	rules[0].Window = time.Minute
-	for range 100 { // the page looks once a second
-		if strings.Contains(b.run("doctor").out, "rule_changed") {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	b.run("doctor").wants(t, 0, `(?s).*\nprogram +warn +- +rule_changed log: .*override.*`, "")
+	b.until(t, "doctor", `\nprogram +warn +- +rule_changed log: .*override.*`) // the page looks once a second
 	rules[0].Window = time.Hour
 	b.run("rules").wants(t, 0, `(?s).*log .*a\.go: A\.B\n.*`, "")
 	b.run("reset", "log", "a:b", "-yes").wants(t, 0, `(?s).*`, "ratectl: the history does not have this: .*")

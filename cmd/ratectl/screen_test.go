@@ -50,7 +50,7 @@ func (y *typist) shows(t *testing.T, after, pattern string) {
 	t.Helper()
 	want := regexp.MustCompile(`(?s)^` + strings.ReplaceAll(pattern, ">", `\x1b\[7m`) + `$`)
 	for begin := time.Now(); !want.MatchString(y.screen()); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begin) > 30*time.Second {
+		if time.Since(begin) > time.Minute {
 			t.Fatalf("after %q the screen is\n%q\nwant\n%q", after, y.screen(), pattern)
 		}
 	}

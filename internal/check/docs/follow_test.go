@@ -1,7 +1,7 @@
 package docs_test
 
 import (
-	"net"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,11 +15,19 @@ import (
 	"github.com/rategen/rategen/internal/check/docs"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/limittest"
+	"github.com/rategen/rategen/internal/testkit/ports"
 	"github.com/rategen/rategen/internal/testkit/scratch"
 )
 
 // varying is what differs from run to run in what the tutorial shows.
 var varying = regexp.MustCompile(`(?m)^(Date: ).*|(;t=)\d+|^(Retry-After: )\d+|(\t)[\d.]+s$`)
+
+// patient are what stands in the commands of the tutorial, and what waits on a busy machine for as long as
+// it takes.
+var patient = [][2]string{
+	{"./hello &\nsleep 1\n", "./hello 2>log &\nfor _ in {1..600}; do curl -s -o /dev/null localhost:8080/metrics && break || sleep 0.1; done\n"},
+	{"limits.yaml\nsleep 2\n", "limits.yaml\nfor _ in {1..600}; do grep -q 'in force.*overridden=1' log && break || sleep 0.1; done\n"},
+}
 
 // TestTutorial follows the tutorial in an empty directory: it writes the files, runs the
 // commands in one shell, and compares what they print. The checkout is this one.
@@ -38,7 +46,12 @@ func TestTutorial(t *testing.T) {
 	limittest.OK(t, os.Symlink(checkout, filepath.Join(dir, "rategen")))
 	port := freePort(t) // of the tutorial's server
 	blocks := page(t, "docs/tutorial.md").Blocks
+	waits := 0
 	for i := range blocks {
+		for _, p := range patient {
+			waits += strings.Count(blocks[i].Text, p[0])
+			blocks[i].Text = strings.ReplaceAll(blocks[i].Text, p[0], p[1])
+		}
 		blocks[i].Text = strings.ReplaceAll(blocks[i].Text, ":8080", ":"+port)
 	}
 	script := "set -e -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"
@@ -55,8 +68,8 @@ func TestTutorial(t *testing.T) {
 			script += "{ " + b.Text + "} >" + out + "\n"
 		}
 	}
-	if len(want) < 5 {
-		t.Fatalf("the tutorial shows what %d commands print", len(want))
+	if len(want) < 5 || waits != len(patient) {
+		t.Fatalf("the tutorial shows what %d commands print, and waits %d times", len(want), waits)
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 	cmd.Dir = dir
@@ -76,11 +89,17 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// freePort returns a port of this machine on which nobody listens.
+// freePort returns a port of this machine on which nobody listens, and none that an outgoing
+// connection may have in a moment.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "localhost:0")
-	limittest.OK(t, err)
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	for range 1000 {
+		port := 10_000 + rand.IntN(1000)
+		if claim, ok := ports.Claim(port); ok {
+			t.Cleanup(func() { _ = claim.Close() })
+			return strconv.Itoa(port)
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
