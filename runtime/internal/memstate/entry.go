@@ -65,7 +65,7 @@ func (e *entry) restore(clock int64, c *terms.Charge) {
 		e.forget()
 		e.makeExtra().past = past
 	}
-	if e.dropTime != kept {
+	if e.dropTime != kept || e.bound != from {
 		e.dropTime += c.Kept()
 	}
 	e.setEntry(clock, n)

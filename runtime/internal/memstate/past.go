@@ -44,7 +44,7 @@ func (e *entry) write(step step, clock int64, c *terms.Charge, v *view) (p reach
 	if e.bound != from && past != nil {
 		e.makeExtra().past = past
 	}
-	if e.dropTime != kept {
+	if e.dropTime != kept || e.bound != from { // a new period may end when the key was to be dropped
 		e.dropTime += c.Kept()
 	}
 	if written && c.Ledger {
