@@ -226,6 +226,9 @@ func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error 
 	}
 	key := p.AppendKey(nil, rule.Engine.PartsOf(&limit).Bytes())
 	err = l.engine.Hold(ctx, p, key, d)
+	if d == 0 {
+		l.ledger.Lines.Wake(key, 1)
+	}
 	if d == 0 && err == nil {
 		err = l.peers.Forget(ctx, key)
 	}

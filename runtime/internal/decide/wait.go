@@ -78,27 +78,31 @@ func (e *Engine) knownToRefuse(ctx context.Context, c *Call) (known bool) {
 // join has a refused call join the line for what it lacks. It returns false if that is full.
 func (c *Tried) join(w lack) bool {
 	o, t, now := &c.Charges[w.charge], &c.Tries[w.charge], clock.Now()
-	due, room := now+w.pause, now+t.RetryAfter
+	room := now + t.RetryAfter
 	if c.lends(w) {
 		room = 0
-		if c.cameBack(w) {
-			due = now
-		}
 	}
-	c.place = c.engine.Lines.Join(c.place, o.Key, o.Max, t.Cost, due, room)
+	c.place = c.engine.Lines.Join(c.place, o.Key, o.Max, t.Cost, now+w.pause, room)
 	if c.place == nil {
 		c.engine.Events.Log.Find(report.LineFull, o.Plan.Name, "")
 		return false
+	}
+	if c.cameBack(w) { // who gives something back from now on wakes it
+		c.place.Hurry()
 	}
 	c.waitEnd = max(w.waitEnd, room)
 	return true
 }
 
-// cameBack reports whether permits of this process have come back since a call asked for some, of which
-// nobody could tell it: it was not in line yet. A store in this process, for which calls have claims, has answered
-// before.
+// cameBack reports whether this process has given room back since a call asked for some, of which
+// nobody could tell it: it was not in line yet. Of permits a store in this process, for which calls have claims, has
+// answered before.
 func (c *Tried) cameBack(w lack) bool {
-	return len(c.claims) == 0 && c.engine.Permits.Count(c.Charges[w.charge].Key) < c.Tries[w.charge].More
+	key := c.Charges[w.charge].Key
+	if c.lends(w) {
+		return len(c.claims) == 0 && c.engine.Permits.Count(key) < c.Tries[w.charge].More
+	}
+	return c.engine.Lines.Came(key) != c.came[w.charge]
 }
 
 // awaitRoom waits in the line that the call has joined. It leaves the line if the context ends, or if

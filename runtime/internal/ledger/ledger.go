@@ -150,7 +150,7 @@ func (l *Ledger) settleNow(ctx context.Context, b *Settlement) {
 
 // wake has calls of this process ask that wait for room which a settled charge gives back.
 func (l *Ledger) wake(c *terms.Charge) {
-	if c.Cost < 0 && l.Lines.waiting.Load() > 0 {
+	if c.Cost < 0 {
 		l.Lines.Wake(c.Key, -c.Cost)
 	}
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"hash/maphash"
 	"math"
 	"slices"
 	"sync"
@@ -19,7 +20,8 @@ const MaxTurns = 100_000
 type Lines struct {
 	mu      sync.Mutex
 	byKey   map[string][]*line
-	waiting atomic.Int64 // how many calls are in lines
+	waiting atomic.Int64       // how many calls are in lines
+	came    [256]atomic.Uint32 // how often room of keys has come, by their hashes
 
 	// Most is how many calls a line has at most, [MaxTurns] unless a test sets it.
 	Most int
@@ -238,8 +240,17 @@ func (l *line) grant(room int64) {
 	}
 }
 
+// Came returns a number that is another one when room of a key has come. A call that asks the store is in
+// no line that somebody could wake: it notes the number before, and looks at it when it is in one.
+func (l *Lines) Came(key []byte) uint32 { return l.slot(key).Load() }
+
+func (l *Lines) slot(key []byte) *atomic.Uint32 { return &l.came[uint8(maphash.Bytes(hashSeed, key))] }
+
+var hashSeed = maphash.MakeSeed()
+
 // Wake says that so much room of a key has come.
 func (l *Lines) Wake(key []byte, room int64) {
+	l.slot(key).Add(1)
 	if !l.Waiting() {
 		return
 	}
@@ -322,6 +333,14 @@ func (t *Turn) Ask() {
 		t.line.due = never
 		t.ask()
 	}
+}
+
+// Hurry has the first call of the line ask the store.
+func (t *Turn) Hurry() {
+	l := t.line.lines
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.line.grant(1)
 }
 
 // quantum is for how long calls of a process may take at once what others of it have given back,

@@ -107,7 +107,7 @@ func (l *Ledger) send(ctx context.Context, p *plan.Plan, c *terms.Charge) {
 	if !l.Returner.Return(&r.charge, r) {
 		r.turnAsks = false
 		l.queue.work.Add(r)
-	} else if l.Lines.Waiting() {
+	} else {
 		l.wake(&back)
 	}
 }
