@@ -184,7 +184,7 @@ func (l *lookup) add(r Rule, text string) {
 	if !has || err != nil {
 		return
 	}
-	if at := [2]string{r.Prefix, key.Pattern()}; !l.there[at] {
+	if at := [2]string{r.prefix(), key.Pattern()}; !l.there[at] {
 		l.there[at] = true
 		l.found = append(l.found, &FoundKey{State: State{Rule: r.Name, Key: key.Pattern(), State: Unknown}, rule: r, key: key, Exact: exact})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/printed"
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 	"github.com/rategen/rategen/runtime/rule"
@@ -22,10 +23,10 @@ import (
 func (c *Core) Rule(name string) (Rule, error) {
 	var found []Rule
 	for _, d := range c.Rules {
-		if d.Prefix == name {
+		if d.prefix() == name {
 			return d, nil
 		}
-		same := func(f Rule) bool { return f.Prefix == d.Prefix }
+		same := func(f Rule) bool { return f.prefix() == d.prefix() }
 		if d.Name == name && !slices.ContainsFunc(found, same) {
 			found = append(found, d)
 		}
@@ -37,8 +38,11 @@ func (c *Core) Rule(name string) (Rule, error) {
 		return Rule{}, Wrongf("no rule has the name %q%s; ratectl rules lists them", name, nearest.Hint(name, c.Names()))
 	}
 	return Rule{}, Wrongf("%d rules have the name %q, at %s and %s: name the one by its prefix, such as %q",
-		len(found), name, found[0].Place, found[1].Place, found[0].Prefix)
+		len(found), name, found[0].Place, found[1].Place, found[0].prefix())
 }
+
+// prefix is what the keys of the rule start with behind the namespace, also where it declares none.
+func (r Rule) prefix() string { return spec.Prefix(r.Prefix, r.Name) }
 
 // Fits returns an error if keys of the rule have not as many parts as a key; 0: that is empty.
 func (r Rule) Fits(key *runtime.Key, n int) error {
@@ -165,8 +169,8 @@ func (c *Core) WrongNamespace(ctx context.Context, rules []Rule) error {
 // otherNamespaces returns the other namespaces in which a rule has keys, ten at most.
 func (c *Core) otherNamespaces(ctx context.Context, r Rule) ([]string, error) {
 	seen := make(map[string]bool)
-	err := c.Scan(ctx, []string{"*" + Literally.Replace(r.Prefix) + "*"}, ScanBatch, func(key string) {
-		if before, _, _ := strings.Cut(key, r.Prefix); before != c.Namespace+":" && len(seen) < 10 {
+	err := c.Scan(ctx, []string{"*" + Literally.Replace(r.prefix()) + "*"}, ScanBatch, func(key string) {
+		if before, _, _ := strings.Cut(key, r.prefix()); before != c.Namespace+":" && len(seen) < 10 {
 			seen[strings.TrimSuffix(before, ":")] = true
 		}
 	})

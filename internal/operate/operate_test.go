@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { limittest.Main(m) }
 func newCore(t *testing.T, client redis.UniversalClient) (c *Core, warned *[]string) {
 	t.Helper()
 	of := func(name string, parts ...string) Rule {
-		return Rule{Rule: &runtime.Rule{Name: name, Prefix: "rate_limit:" + name + ":", Window: time.Hour, Max: 4}, Reference: name, Parts: parts}
+		return Rule{Rule: &runtime.Rule{Name: name, Window: time.Hour, Max: 4}, Reference: name, Parts: parts}
 	}
 	warned = new([]string)
 	c = &Core{Client: client, Store: runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), runtime.WithRefusalMemory(0)), Namespace: "shop", Hash: "shop:limits", Near: 0.8,
@@ -184,8 +184,14 @@ func TestAffected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := c.WrongNamespace(t.Context(), c.Rules[1:]); err != nil {
+		t.Errorf("rules without keys: %v", err)
+	}
+	if _, err := c.Limiter.Take(t.Context(), c.Rules[1].Limit(runtime.NewKey().AddString("dan"))); err != nil {
+		t.Fatal(err)
+	}
 	found, err := c.Find(t.Context(), "dan", deciding, 10)
-	if err != nil || len(found.Keys) != 1 || found.Keys[0].State.State != Near || found.Keys[0].Overrides[0].Last.Why != "ticket 7" {
+	if err != nil || len(found.Keys) != 2 || found.Keys[0].State.State != Near || found.Keys[0].Overrides[0].Last.Why != "ticket 7" {
 		t.Errorf("%+v, %v", found, err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/rategen/rategen/internal/bridge"
-	"github.com/rategen/rategen/internal/spec"
 )
 
 // ReadBy returns an error if it is known that no process reads the keys of one of some rules: those that report
@@ -26,7 +25,7 @@ func (c *Core) ReadBy(ctx context.Context, rules []Rule) (unknown string, err er
 		switch {
 		case reads:
 		case len(prefixes) > 0:
-			return "", Wrongf("the keys of rule %s start with %q in the processes that report, and with %q in the listing: nobody would read them; name the listing of these processes with -rules", r.Name, prefixes[0], spec.Prefix(r.Prefix, r.Name))
+			return "", Wrongf("the keys of rule %s start with %q in the processes that report, and with %q in the listing: nobody would read them; name the listing of these processes with -rules", r.Name, prefixes[0], r.prefix())
 		case !cut:
 			return "", Wrongf("none of the %d processes that report in %s has rule %s: nobody would read its keys; see -rules and -namespace", len(processes), Namespaces(c.Namespace), r.Name)
 		default:
@@ -46,7 +45,7 @@ func (c *Core) living(ctx context.Context, namespace string) ([]bridge.Process, 
 
 // prefixesOf reports whether a process has a rule as it is listed, and under which other prefixes some have it.
 func prefixesOf(processes []bridge.Process, r Rule) (listed bool, others []string) {
-	prefix := spec.Prefix(r.Prefix, r.Name)
+	prefix := r.prefix()
 	for _, p := range processes {
 		for _, of := range p.Rules {
 			if of.Name == r.Name && of.Prefix == prefix {
