@@ -21,11 +21,11 @@ func TestStep(t *testing.T) {
 			t.Errorf("%v off: %v, want %v (%v)", offset, shown, before, err)
 		}
 	}
-	if err := client.Set(ctx, "key", 1, time.Minute).Err(); err != nil {
+	if err := client.Set(ctx, "key", 1, time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	clock.Step(59 * time.Second)
-	if left := client.PTTL(ctx, "key").Val(); left > time.Second || left <= 0 {
-		t.Errorf("%v left of a minute after 59 s", left)
+	clock.Step(59 * time.Minute)
+	if left := client.PTTL(ctx, "key").Val(); left > time.Minute || left <= 0 {
+		t.Errorf("%v left of an hour after 59 minutes", left)
 	}
 }
