@@ -28,7 +28,6 @@ func editsKey(e override.Edit) func(*session, context.Context, []string) error {
 	}
 }
 
-// keyTarget returns the target that is one key.
 func (s *session) keyTarget(args []string) (override.Target, error) {
 	d, key, err := s.keyNamed(args)
 	if err != nil {
@@ -37,7 +36,6 @@ func (s *session) keyTarget(args []string) (override.Target, error) {
 	return override.Target{Rule: d.Name, Pattern: key.Pattern(), Keys: true}, nil
 }
 
-// shadow switches the shadow mode of a rule, or of one key.
 func (s *session) shadow(ctx context.Context, args []string) error {
 	mode, is := map[string]runtime.Mode{"on": runtime.ModeShadow, "off": runtime.ModeEnforce}[args[0]]
 	if !is {
@@ -71,7 +69,6 @@ func (s *session) target(rule string) (override.Target, error) {
 	return t, nil
 }
 
-// setOverride changes an override as flags say.
 func (s *session) setOverride(ctx context.Context, args []string) error {
 	target, err := s.target(args[0])
 	e := override.Edit{Target: target}
@@ -95,7 +92,6 @@ func (s *session) setOverride(ctx context.Context, args []string) error {
 	return s.edit(ctx, e, share)
 }
 
-// setFields sets what flags say.
 func (s *session) setFields(e *override.Edit) error {
 	if s.given("max") {
 		n, err := strconv.ParseInt(s.max, 10, 64)
@@ -180,7 +176,6 @@ func overrideRow(o operate.Override) []string {
 	return []string{o.Rule, pattern, said.String(), until}
 }
 
-// listOverrides prints the overrides in the hash.
 func (s *session) listOverrides(ctx context.Context, _ []string) error {
 	entries, err := s.Overrides(ctx)
 	if err != nil {
@@ -227,7 +222,6 @@ func (s *session) confirm(ctx context.Context, question string, args ...any) err
 	return failure{unconfirmed, "nothing is changed"}
 }
 
-// author returns the author of a change, for the history.
 func (s *session) author() string {
 	who := cmp.Or(s.getenv("RATECTL_WHO"), s.getenv("USER"))
 	if who == "" && s.Hash != "" {

@@ -20,7 +20,6 @@ type command struct {
 	long  string
 }
 
-// usage returns how the command is written.
 func (c command) usage() string { return strings.TrimSpace(c.name + " " + c.args) }
 
 // A need is what a command requires.

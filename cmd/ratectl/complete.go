@@ -25,7 +25,6 @@ const bashAlone = `declare -F _comp_initialize >/dev/null || declare -F _get_com
 _get_comp_words_by_ref() { cur=${COMP_WORDS[COMP_CWORD]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; }
 `
 
-// completion prints a script that completes command lines in a shell.
 func (s *session) completion(ctx context.Context, args []string) error {
 	if !slices.Contains([]string{"bash", "zsh", "fish"}, args[0]) {
 		return usagef("completion %q: write bash, zsh or fish", args[0])
@@ -36,7 +35,6 @@ func (s *session) completion(ctx context.Context, args []string) error {
 	return s.flags.Root().Command(libraryScripts).Command(args[0]).Action(ctx, s.flags)
 }
 
-// completeCommands prints the commands of a group.
 func completeCommands(_ context.Context, group *cli.Command) {
 	for _, c := range group.Commands {
 		if !c.Hidden {
@@ -67,7 +65,6 @@ func (s *session) complete(c command, flags *cli.Command) {
 	}
 }
 
-// argument returns what the n-th argument of a command may be.
 func (s *session) argument(c command, n int) (words []string) {
 	args := strings.Fields(c.args)
 	if n >= len(args) {

@@ -46,7 +46,6 @@ func (p *program) secret(variable, file string) (string, error) {
 	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
-// connect makes a client, after Redis has answered.
 func (s *session) connect(ctx context.Context) error {
 	u, err := s.clientOptions()
 	if err != nil {
@@ -97,7 +96,6 @@ func modeOf(ctx context.Context, client redis.UniversalClient) (string, error) {
 	return text, nil
 }
 
-// clientOptions returns the options of the client.
 func (s *session) clientOptions() (*redis.UniversalOptions, error) {
 	u := new(s.dial)
 	u.ContextTimeoutEnabled, u.DialTimeout, u.ReadTimeout, u.WriteTimeout = true, s.Timeout, s.Timeout, s.Timeout
@@ -149,7 +147,6 @@ func (s *session) fromURL(u *redis.UniversalOptions) error {
 	return nil
 }
 
-// secure adds TLS.
 func (s *session) secure(u *redis.UniversalOptions) error {
 	if u.TLSConfig == nil && (s.tls || s.ca != "" || s.cert != "" || s.tlsName != "") {
 		u.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}

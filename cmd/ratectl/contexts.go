@@ -80,7 +80,6 @@ func (c *config) readFile(p *program, needed bool) error {
 	return c.check(path)
 }
 
-// check returns what is wrong with what the file says.
 func (c *config) check(path string) error {
 	for _, name := range c.names() {
 		for _, setting := range slices.Sorted(maps.Keys(c.Contexts[name])) {
@@ -122,12 +121,10 @@ func (c *config) lookup(p *program, flag string) (string, bool) {
 	return text, true
 }
 
-// isPage reports whether rules are to be read from a page.
 func isPage(rules string) bool {
 	return strings.HasPrefix(rules, "http://") || strings.HasPrefix(rules, "https://")
 }
 
-// A contextLine is a context without its settings of TLS.
 type contextLine struct {
 	Name      string `json:"name"`
 	Current   bool   `json:"current"`
@@ -141,7 +138,6 @@ func (l contextLine) row() []string {
 	return []string{map[bool]string{true: "*", false: "-"}[l.Current], l.Name, cmp.Or(l.Redis, "-"), cmp.Or(l.Namespace, "-"), cmp.Or(l.Overrides, "-"), cmp.Or(l.Rules, "-")}
 }
 
-// listContexts lists the contexts.
 func (s *session) listContexts(context.Context, []string) error {
 	if err := s.config.load(s.program, true); err != nil {
 		return err
@@ -173,7 +169,6 @@ func withoutPassword(setting string) string {
 	return u.Redacted()
 }
 
-// version prints which ratectl this is, as -version does.
 func (s *session) version(context.Context, []string) error {
 	cli.VersionPrinter(s.flags)
 	return nil

@@ -11,7 +11,6 @@ import (
 	"github.com/rategen/rategen/runtime/override"
 )
 
-// An edited is an override before and after a change.
 type edited struct {
 	Before            *operate.Override  `json:"before"` // null: there was none
 	After             *operate.Override  `json:"after"`  // null: there is none any more
@@ -21,7 +20,6 @@ type edited struct {
 	Processes         *operate.Following `json:"processes,omitempty"` // without -n: who was to follow the change
 }
 
-// end sets until when an edit is to hold.
 func (s *session) end(e *override.Edit) error {
 	if s.lasts != 0 && s.ends != "" {
 		return usagef("-for and -until both say when it ends: leave one out")
@@ -151,7 +149,6 @@ func (s *session) missing(e override.Edit, before override.Change) error {
 	return nothingf("%s has no %s in %q%s", of, strings.Join(e.Clear, " or "), s.Hash, has)
 }
 
-// entryOf returns an override, or nil for one that says nothing.
 func entryOf(t override.Target, c override.Change) *operate.Override {
 	if c.Empty() {
 		return nil

@@ -9,7 +9,6 @@ import (
 	"github.com/rategen/rategen/internal/operate"
 )
 
-// export prints the counts of rules, or of all.
 func (s *session) export(ctx context.Context, args []string) error {
 	var rules []operate.Rule
 	for _, name := range args {
@@ -22,7 +21,6 @@ func (s *session) export(ctx context.Context, args []string) error {
 	return s.Export(ctx, s.out, rules)
 }
 
-// importCounts puts what export has printed into Redis.
 func (s *session) importCounts(ctx context.Context, args []string) error {
 	file, done, err := s.countsFile(args[0])
 	if err != nil {

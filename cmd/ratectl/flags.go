@@ -25,7 +25,6 @@ type said struct {
 	asked                                               operate.Past // about the history
 }
 
-// newSession returns a session in which flags have their defaults.
 func newSession(p *program) *session {
 	s := &session{printer: printer{program: p, format: "table"}}
 	s.redis, s.Timeout, s.Near = "localhost:6379", 5*time.Second, operate.NearShare
@@ -41,7 +40,6 @@ type option struct {
 	help string
 }
 
-// options returns all flags.
 func (s *session) options() []option {
 	return []option{
 		{"yes", &s.yes, "do not ask for confirmation"},
@@ -133,7 +131,6 @@ func shared(needs need) (names string) {
 	return names
 }
 
-// flagsOf returns the flags of a command, its own ones first.
 func (s *session) flagsOf(c command) []cli.Flag {
 	return append(s.named(c.flags, ""), s.named(shared(c.needs), "Flags of every command")...)
 }
@@ -184,7 +181,6 @@ func atLeast[T int | int64](least T) func(T) error {
 	}
 }
 
-// A setting is what the environment or a context says for a flag.
 type setting struct {
 	of   *session
 	name string

@@ -50,7 +50,6 @@ func init() { // the library has these in one place for all programs
 	}
 }
 
-// exits are the exit codes, and what each means.
 var exits = []struct {
 	code int
 	text string
@@ -71,10 +70,8 @@ func exitCodes(format string) (text string) {
 	return text
 }
 
-// aboutKeys is part of the help of commands with a KEY.
 const aboutKeys = "KEY is the key as it stands in Redis after the prefix, its parts joined by colons, or all of the Redis key; a rule without a key has none. With -parts the parts are arguments of their own, without escapes: an IPv6 address, for instance."
 
-// described returns how a flag is written, and what it is for.
 func described(flag cli.Flag) string {
 	f := flag.(cli.DocGenerationFlag)
 	name, usage := "-"+flag.Names()[0], f.GetUsage()
@@ -115,7 +112,6 @@ func (s *session) help(_ context.Context, args []string) error {
 	return nil
 }
 
-// unknownCommand returns an error with the command that may be meant.
 func unknownCommand(name string) error {
 	var names []string
 	for _, c := range commands() {
@@ -136,7 +132,6 @@ func markdown(all []command) string {
 // roff escapes what roff would read as a command.
 var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'")
 
-// manPage returns the help of all commands as a page for man.
 func manPage(all []command) string {
 	var text strings.Builder
 	s := newSession(nil)

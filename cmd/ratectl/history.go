@@ -30,7 +30,6 @@ func recordRow(r operate.Record) []string {
 	return rowOf(r.ID, r.At.UTC().Format(time.RFC3339), cmp.Or(r.Who, "-"), operate.TargetText(r.Target), dash(r.Before), cmp.Or(did, dash(r.After)), cmp.Or(why, "-"))
 }
 
-// listHistory prints the last changes of the hash.
 func (s *session) listHistory(ctx context.Context, _ []string) error {
 	p := s.asked
 	p.Until, p.Most = s.until, s.limit
@@ -50,7 +49,6 @@ func (s *session) listHistory(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// undo takes a change back.
 func (s *session) undo(ctx context.Context, args []string) (err error) {
 	id := int64(0)
 	if len(args) > 0 {

@@ -14,7 +14,6 @@ import (
 	"github.com/rategen/rategen/internal/printed"
 )
 
-// An inspected is all that is known about one key.
 type inspected struct {
 	operate.State
 	Namespace string             `json:"namespace"`
@@ -26,12 +25,9 @@ type inspected struct {
 	Overrides []operate.Override `json:"overrides"` // those in force for the key, of the rule and of one pattern
 	// Holders are whose calls hold permits, of which each process tells the fifty keys that it has held for longest.
 	Holders []operate.Holder `json:"held_by,omitempty"`
-	// Shares are those that have used most of late, and SharesTotal is how many there are, of a rule that shares divide.
-	Shares      []operate.Tenant `json:"shares,omitempty"`
-	SharesTotal int64            `json:"shares_total,omitempty"`
+	operate.Divided
 }
 
-// inspect prints what is known about a key.
 func (s *session) inspect(ctx context.Context, args []string) error {
 	d, key, err := s.keyNamed(args)
 	if err != nil {
@@ -62,7 +58,7 @@ func (s *session) inspect(ctx context.Context, args []string) error {
 		}
 		i.Holders = operate.HoldersOf(processes, d.Name, key.String(), s.Hidden(key.String()))
 	}
-	if i.Shares, i.SharesTotal, err = operate.Tenants(ctx, s.Limiter, d.Rule, key); err != nil {
+	if i.Divided, err = operate.SharesOf(ctx, s.Limiter, d.Rule, key); err != nil {
 		return err
 	}
 	entries, err := s.Deciding(ctx)
@@ -96,7 +92,6 @@ func (s *session) inspect(ctx context.Context, args []string) error {
 	return cmp.Or(s.printTable("", rows), doubt, unknown)
 }
 
-// rows says all but the overrides.
 func (i *inspected) rows(d operate.Rule) [][]string {
 	state, row := i.State.State+because(i.State), stateRow(i.State)
 	if i.Shadow && i.State.State != operate.Off {
@@ -130,7 +125,6 @@ func (i *inspected) rows(d operate.Rule) [][]string {
 	}
 }
 
-// usage prints what is left to a caller.
 func (s *session) usage(ctx context.Context, args []string) error {
 	d, key, err := s.keyNamed(args)
 	if err != nil {

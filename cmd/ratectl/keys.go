@@ -26,7 +26,6 @@ func because(s operate.State) string {
 	}[s.State]
 }
 
-// stateRow returns a state as cells of a table.
 func stateRow(s operate.State) []string {
 	state := s.State
 	if s.Shadow && s.State != operate.Off {
@@ -68,7 +67,6 @@ func retryOf(s operate.State) string {
 	return operate.ShortDuration(time.Duration(*s.RetryMS) * time.Millisecond)
 }
 
-// listKeys lists the keys of a rule, the most refused first.
 func (s *session) listKeys(ctx context.Context, args []string) error {
 	d, err := s.Rule(args[0])
 	if err != nil {
@@ -94,7 +92,7 @@ func (s *session) listKeys(ctx context.Context, args []string) error {
 	for i, k := range keys.Top {
 		lines[i].State = k
 		if key, err := rule.ParseKey(k.Key); err == nil && d.Headroom != 0 {
-			if lines[i].Shares, lines[i].SharesTotal, err = operate.Tenants(ctx, s.Limiter, d.Rule, key); err != nil {
+			if lines[i].Divided, err = operate.SharesOf(ctx, s.Limiter, d.Rule, key); err != nil {
 				return err
 			}
 		}
@@ -111,13 +109,12 @@ func (s *session) listKeys(ctx context.Context, args []string) error {
 // A keyLine is a key, and the shares of it that have used most of late, if its rule is divided.
 type keyLine struct {
 	operate.State
-	Shares      []operate.Tenant `json:"shares,omitempty"`
-	SharesTotal int64            `json:"shares_total,omitempty"`
+	operate.Divided
 }
 
 // printKeys prints keys, and a row for each of their shares below them.
 func printKeys(p *printer, lines []keyLine) error {
-	if !slices.ContainsFunc(lines, func(l keyLine) bool { return l.SharesTotal > 0 || l.Shares != nil }) || p.json() {
+	if !slices.ContainsFunc(lines, func(l keyLine) bool { return l.SharesTotal > 0 }) || p.json() {
 		return printEach(p, keyHead, lines, func(l keyLine) []string { return stateRow(l.State) })
 	}
 	var rows [][]string
@@ -133,7 +130,6 @@ func printKeys(p *printer, lines []keyLine) error {
 	return p.printTable(keyHead, rows)
 }
 
-// keyHead are the headings of keys.
 const keyHead = "KEY STATE USED RETRY RESET"
 
 // wantedStates returns the states that a filter names: all if it is empty.
@@ -150,7 +146,6 @@ func wantedStates(filter string) ([]string, error) {
 	return wanted, nil
 }
 
-// foundRow returns a key that concerns a caller as cells of a table.
 func foundRow(f *operate.FoundKey) []string {
 	says := make([]string, len(f.Overrides))
 	for i, e := range f.Overrides {
@@ -163,7 +158,6 @@ func foundRow(f *operate.FoundKey) []string {
 	return append(append([]string{f.Rule}, stateRow(f.State)...), refused, cmp.Or(strings.Join(says, "; "), "-"))
 }
 
-// find lists all that concerns a caller, whatever the rule.
 func (s *session) find(ctx context.Context, args []string) error {
 	if args[0] == "" {
 		return usagef("find what? Name a caller, as in ratectl find acme")

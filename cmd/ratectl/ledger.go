@@ -44,7 +44,6 @@ func (s *session) database(ctx context.Context) (*pgxpool.Pool, error) {
 	return nil, foreign{fmt.Errorf("postgres: %w", err)}
 }
 
-// A ledgerLine is what the ledger has of the present periods of a rule.
 type ledgerLine struct {
 	Rule    string    `json:"rule"`
 	Keys    int64     `json:"keys"`
@@ -56,7 +55,6 @@ func (l ledgerLine) row() []string {
 	return rowOf(l.Rule, l.Keys, l.Total, time.Since(l.Written).Round(time.Second))
 }
 
-// listLedger says what is in a ledger.
 func (s *session) listLedger(ctx context.Context, _ []string) error {
 	pool, err := s.database(ctx)
 	if err != nil {
@@ -75,7 +73,6 @@ func (s *session) listLedger(ctx context.Context, _ []string) error {
 	return printEach(&s.printer, "RULE KEYS TOTAL WRITTEN-AGO", lines, ledgerLine.row)
 }
 
-// restoreLedger has Redis count again what it has lost.
 func (s *session) restoreLedger(ctx context.Context, _ []string) error {
 	rules := slices.DeleteFunc(slices.Clone(s.Rules), func(d operate.Rule) bool { return d.Ledger != rule.LedgerOn })
 	if len(rules) == 0 {

@@ -84,7 +84,6 @@ func (s *session) listed(ctx context.Context) (rules []operate.Rule, err error) 
 	return rules, nil
 }
 
-// setReferences sets by what each rule is found.
 func setReferences(rules []operate.Rule) {
 	prefixes := make(map[string]map[string]bool) // by name
 	for _, d := range rules {

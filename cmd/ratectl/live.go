@@ -27,7 +27,6 @@ func repeated[T any](s *session, title, head string, values []T, row func(T) []s
 	return printEach(&s.printer, head, values, row)
 }
 
-// reportRetry shows the error because of which there is no new table.
 func (s *session) reportRetry(err error) {
 	if s.screen != nil {
 		s.screen.show(view{}, err)
@@ -46,7 +45,6 @@ func (s *session) pause(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// A rateLine is how many calls of a rule a program has decided a second.
 type rateLine struct {
 	Rule      string  `json:"rule"`
 	Admitted  float64 `json:"admitted_per_s"`
@@ -88,7 +86,6 @@ func (s *session) ofPage(ctx context.Context) error {
 	}
 }
 
-// followPage prints what one stream tells, and counts the tables.
 func (s *session) followPage(ctx context.Context, printed *int) error {
 	stream, err := s.askPage(ctx, "-page", s.page, "api/stream", "text/event-stream")
 	if err != nil {
@@ -138,7 +135,6 @@ func (s *session) followPage(ctx context.Context, printed *int) error {
 // maxPast is how many tables of a page are remembered.
 const maxPast = 100
 
-// rates prints calls a second, or those of one rule as they were lately.
 func (s *session) rates(now []rateLine) error {
 	const columns = "REFUSED/S ADMITTED/S SHADOW/S UNDECIDED/S"
 	rule := s.screen.rule()
@@ -161,7 +157,6 @@ func (s *session) rates(now []rateLine) error {
 	})
 }
 
-// pastRates are what a page has told at a time.
 type pastRates struct {
 	at    time.Time
 	rates []rateLine

@@ -75,7 +75,6 @@ const (
 	interrupted = 130 // as of a shell
 )
 
-// A failure is an error with an exit code of its own.
 type failure struct {
 	code int
 	text string
@@ -85,7 +84,6 @@ func (f failure) Error() string { return f.text }
 
 var usagef, nothingf = operate.Wrongf, operate.Nothingf
 
-// codeOf returns the exit code for an error.
 func codeOf(err error) int {
 	own, isOwn := errors.AsType[failure](err)
 	of, is := errors.AsType[operate.Failure](err)

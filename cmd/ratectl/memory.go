@@ -12,7 +12,6 @@ import (
 	"github.com/rategen/rategen/runtime/override"
 )
 
-// A memoryLine is what is found of the keys of a rule, or with a prefix.
 type memoryLine struct {
 	Rule    string `json:"rule,omitempty"`
 	Prefix  string `json:"prefix"`
@@ -28,7 +27,6 @@ func (l memoryLine) row() []string {
 	return rowOf(l.Keys, l.Bytes, l.Endless, l.Healed, cmp.Or(l.Rule, printed.Text(l.Prefix)))
 }
 
-// memory counts the keys of rules, and the memory that they take.
 func (s *session) memory(ctx context.Context, args []string) error {
 	lines, err := s.survey(ctx, args, 0, false)
 	if lines == nil {
@@ -37,7 +35,6 @@ func (s *session) memory(ctx context.Context, args []string) error {
 	return cmp.Or(err, printEach(&s.printer, memoryHead, lines, memoryLine.row))
 }
 
-// fixExpiry gives keys without an expiry one.
 func (s *session) fixExpiry(ctx context.Context, args []string) error {
 	if s.expiry < 0 || len(args) > 0 && s.expiry == 0 {
 		return usagef("say with -expiry how long the keys of a PREFIX may live on, longer than any window: -expiry 48h, for instance")

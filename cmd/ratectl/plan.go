@@ -21,7 +21,6 @@ import (
 	"github.com/rategen/rategen/runtime/override"
 )
 
-// plan replays records by their rules and by others.
 func (s *session) plan(ctx context.Context, args []string) error {
 	most, err := shareOf(s.newlyRefused)
 	if err != nil {
@@ -63,7 +62,6 @@ func (s *session) printPlan(r *replay.Result) error {
 		percent(replay.Ratio(r.Equal, r.Equal+r.Unequal)))
 	s.printf("%d are newly refused, %s; %d newly admitted", r.NewlyRefused, percent(replay.Ratio(r.NewlyRefused, r.Calls)), r.NewlyAdmitted)
 	var rows, sides [][]string
-	n := func(n int64) string { return strconv.FormatInt(n, 10) }
 	for _, of := range r.Rules {
 		for i, counts := range []replay.Counts{of.Before, of.After} {
 			limit, hit := of.Was, of.HitWas
@@ -73,15 +71,15 @@ func (s *session) printPlan(r *replay.Result) error {
 					limit += " (about)"
 				}
 			}
-			rows = append(rows, []string{of.Name, limit, n(counts.Admitted), n(counts.Refused), n(counts.ShadowRefused), n(counts.Others), n(counts.Delayed),
-				operate.ShortDuration(counts.Longest), fmt.Sprintf("%d of %d", hit, of.Callers)})
+			rows = append(rows, rowOf(of.Name, limit, counts.Admitted, counts.Refused, counts.ShadowRefused, counts.Others, counts.Delayed,
+				operate.ShortDuration(counts.Longest), fmt.Sprintf("%d of %d", hit, of.Callers)))
 		}
 		for _, side := range of.Sides[:min(5, len(of.Sides))] {
 			first := "-"
 			if !side.First.IsZero() {
 				first = side.First.Format(time.RFC3339)
 			}
-			sides = append(sides, []string{of.Name, side.Caller, n(side.Calls), n(side.Was), n(side.Now), first})
+			sides = append(sides, rowOf(of.Name, side.Caller, side.Calls, side.Was, side.Now, first))
 		}
 	}
 	err := s.printTable("RULE LIMIT ADMITTED REFUSED SHADOW-REFUSED OTHERS DELAYED LONGEST CALLERS", rows)
@@ -148,7 +146,6 @@ var replacing = []struct {
 	{"mode", func(r *runtime.Rule, text string) error { return rulelist.Named(text, &r.Mode) }},
 }
 
-// change returns what the flags say of the rules in some records.
 func (s *session) change(ctx context.Context, records *replay.Records) (*replay.Plan, error) {
 	names := records.Rules()
 	p := replay.NewPlan()

@@ -24,7 +24,6 @@ var planPage = template.Must(template.New("plan").Funcs(template.FuncMap{
 	"refusals": refusals, "callers": callersByUse, "hit": whoIsHit,
 }).Parse(planHTML))
 
-// writePage writes a result as a page that needs nothing else.
 func writePage(path string, r *replay.Result) error {
 	var page bytes.Buffer
 	if err := planPage.Execute(&page, r); err != nil {
@@ -33,10 +32,8 @@ func writePage(path string, r *replay.Result) error {
 	return os.WriteFile(path, page.Bytes(), 0o666)
 }
 
-// The size of a chart.
 const chartWidth, chartHeight = 600, 120
 
-// A chart is what a picture shows.
 type chart struct {
 	Lines []string // points
 	Bars  []bar
@@ -51,7 +48,6 @@ type bar struct {
 	About               string
 }
 
-// refusals returns lines of the refusals before and after.
 func refusals(of *replay.Rule) *chart {
 	top := int64(1)
 	for _, n := range of.Refused {
@@ -92,7 +88,6 @@ func callersByUse(of *replay.Rule) *chart {
 	return c
 }
 
-// whoIsHit returns bars of the callers that change most.
 func whoIsHit(of *replay.Rule) *chart {
 	if len(of.Sides) == 0 {
 		return nil

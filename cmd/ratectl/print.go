@@ -12,17 +12,14 @@ import (
 	"github.com/rategen/rategen/internal/printed"
 )
 
-// A printer prints what a command answers.
 type printer struct {
 	*program
 	format string // table or json
 	wide   bool   // tables are as wide as they are
 }
 
-// printJSON prints a value on a line of its own.
 func (p *printer) printJSON(v any) error { return encoderTo(p.out).Encode(v) }
 
-// encoderTo returns an encoder of lines of JSON.
 func encoderTo(out io.Writer) *json.Encoder {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
@@ -31,7 +28,6 @@ func encoderTo(out io.Writer) *json.Encoder {
 
 func (p *printer) json() bool { return p.format == "json" }
 
-// printTable prints rows, below their headings if there are some.
 func (p *printer) printTable(head string, rows [][]string) error {
 	rows = cells(rows, func(row []string) []string { return row })
 	if head != "" {
@@ -90,7 +86,6 @@ func cells[T any](values []T, row func(T) []string) [][]string {
 	return rows
 }
 
-// rowOf returns values as cells of a row.
 func rowOf(values ...any) []string {
 	row := make([]string, len(values))
 	for i, v := range values {
@@ -117,7 +112,6 @@ func (p *printer) printf(format string, args ...any) {
 	}
 }
 
-// printEach prints values as lines of JSON, or as a table.
 func printEach[T any](p *printer, head string, values []T, row func(T) []string) error {
 	if p.json() {
 		for _, v := range values {
@@ -146,10 +140,8 @@ type program struct {
 	began    bool     // the command line is understood
 }
 
-// logger returns a logger of lines on standard error.
 func (p *program) logger() *log.Logger { return log.New(p.err, "ratectl: ", 0) }
 
-// A terminal is a screen with a keyboard.
 type terminal interface {
 	// raw has keys come one by one, and not shown, until restore is called.
 	raw() (restore func(), err error)

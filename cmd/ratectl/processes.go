@@ -15,7 +15,6 @@ import (
 	"github.com/rategen/rategen/runtime/override"
 )
 
-// A processLine is a process that reports.
 type processLine struct {
 	Name      string                `json:"name"`
 	Host      string                `json:"host"`
@@ -40,7 +39,7 @@ func (l processLine) row() []string {
 		follows = "version " + cmp.Or(l.Version, "none")
 	}
 	if behind := time.Duration(l.BehindMS) * time.Millisecond; operate.Apart(behind) {
-		clock = behind.Round(time.Second).String() + " behind"
+		clock = operate.ClockText(behind)
 	}
 	if l.Silent {
 		alive = "not since " + l.Alive.UTC().Format(time.RFC3339)
@@ -51,7 +50,6 @@ func (l processLine) row() []string {
 	return rowOf(l.Name, cmp.Or(l.Build, "-"), alive, clock, follows, fmt.Sprintf("%d/%d", l.Called, l.Rules), found)
 }
 
-// listProcesses lists the processes that report to Redis.
 func (s *session) listProcesses(ctx context.Context, _ []string) error {
 	processes, err := s.Processes(ctx)
 	if err != nil {

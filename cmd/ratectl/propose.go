@@ -20,7 +20,6 @@ func proposalRow(p replay.Proposal) []string {
 
 const proposalHead = "REFUSES ALGORITHM MAX CALLS CALLERS AT-MOST REDIS"
 
-// propose finds the max of a rule that would have refused few.
 func (s *session) propose(ctx context.Context, args []string) error {
 	if s.given("max") {
 		return usagef("propose finds the max: leave -max out, or ask plan what one does")
@@ -63,7 +62,6 @@ func (s *session) propose(ctx context.Context, args []string) error {
 	return nil
 }
 
-// fromRedis proposes by what Redis knows without records.
 func (s *session) fromRedis(ctx context.Context, name string) (err error) {
 	for _, f := range s.named(replaces+"compare", "") {
 		if name := f.Names()[0]; s.given(name) {

@@ -19,7 +19,6 @@ func refusedRow(c *operate.RefusedCaller) []string {
 	return rowOf(c.Rule, c.Key, timesOf(c), strings.Join(spans, ", "))
 }
 
-// timesOf says how often a caller was refused, or would have been.
 func timesOf(c *operate.RefusedCaller) string {
 	if c.Shadow {
 		return fmt.Sprintf("%d in shadow", c.Refused)
@@ -56,7 +55,6 @@ func (s *session) refusals(ctx context.Context, since, until time.Duration) (r o
 	return s.Refused(ctx, since, until)
 }
 
-// listRefused lists whom processes have refused lately.
 func (s *session) listRefused(ctx context.Context, args []string) error {
 	if s.since <= 0 || s.until < 0 || s.until >= s.since {
 		return usagef("-since %v -until %v: write a duration such as 3h, and for -until a shorter one", s.since, s.until)

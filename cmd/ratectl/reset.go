@@ -11,7 +11,6 @@ import (
 	"github.com/rategen/rategen/runtime/override"
 )
 
-// A clearing is what reset or release has done to the counts of a key.
 type clearing struct {
 	Rule     string        `json:"rule"`
 	Key      string        `json:"key"`
@@ -22,7 +21,6 @@ type clearing struct {
 	key      *runtime.Key
 }
 
-// String names the key.
 func (l *clearing) String() string {
 	return fmt.Sprintf("%s of rule %s", printed.Text(l.Key), l.Rule)
 }
@@ -56,7 +54,6 @@ func (s *session) clear(ctx context.Context, did string, l *clearing, question, 
 	return nil
 }
 
-// reset gives a key its whole limit back, and ends its block.
 func (s *session) reset(ctx context.Context, args []string) error {
 	l, err := s.toClear(ctx, args)
 	if err != nil {
@@ -81,7 +78,6 @@ func (s *session) reset(ctx context.Context, args []string) error {
 	return err
 }
 
-// release ends a hold of a key, and nothing else.
 func (s *session) release(ctx context.Context, args []string) error {
 	l, err := s.toClear(ctx, args)
 	if err != nil {

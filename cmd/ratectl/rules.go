@@ -11,7 +11,6 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// A ruleLine is a rule and what holds for it.
 type ruleLine struct {
 	Name      string   `json:"name"`
 	Declared  string   `json:"declared"` // file and line
@@ -29,7 +28,6 @@ type ruleLine struct {
 	Keys      int      `json:"overridden_keys"`    // patterns
 }
 
-// listRules lists the rules.
 func (s *session) listRules(ctx context.Context, _ []string) error {
 	lines := make([]ruleLine, len(s.Rules))
 	s.Compare(ctx)

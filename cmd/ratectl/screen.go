@@ -44,7 +44,6 @@ func newScreen(out io.Writer, size func() (int, int), quits context.CancelFunc) 
 	return &screen{out: out, size: size, wake: make(chan struct{}, 1), quits: quits, sort: -1}
 }
 
-// show shows another table, or why there is none.
 func (s *screen) show(t view, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +55,6 @@ func (s *screen) show(t view, err error) {
 	s.draw()
 }
 
-// rule returns the row that is opened, or "".
 func (s *screen) rule() string {
 	if s == nil {
 		return ""
@@ -74,7 +72,6 @@ func (s *screen) wakes() <-chan struct{} {
 	return s.wake
 }
 
-// listen reads keys until there are no more.
 func (s *screen) listen(in io.Reader) {
 	keys := make([]byte, 64)
 	for {
@@ -88,7 +85,6 @@ func (s *screen) listen(in io.Reader) {
 	}
 }
 
-// press does what keys say that were pressed.
 func (s *screen) press(keys []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +121,6 @@ func (s *screen) typed(key string) {
 	}
 }
 
-// command does what a key says.
 func (s *screen) command(key string) {
 	rows := s.visible()
 	at := max(0, slices.IndexFunc(rows, func(row []string) bool { return row[0] == s.selected }))
@@ -156,7 +151,6 @@ func (s *screen) command(key string) {
 	}
 }
 
-// turn opens a row, or goes back to all.
 func (s *screen) turn(to string) {
 	s.selected = s.opened // where it was
 	s.opened, s.filter, s.sort, s.table = to, "", -1, view{title: "a moment"}
@@ -168,12 +162,9 @@ func (s *screen) turn(to string) {
 
 // visible returns the rows that fit the filter, in order.
 func (s *screen) visible() [][]string {
-	var rows [][]string
-	for _, row := range s.table.rows {
-		if strings.Contains(strings.ToLower(strings.Join(row, " ")), strings.ToLower(s.filter)) {
-			rows = append(rows, row)
-		}
-	}
+	rows := slices.DeleteFunc(slices.Clone(s.table.rows), func(row []string) bool {
+		return !strings.Contains(strings.ToLower(strings.Join(row, " ")), strings.ToLower(s.filter))
+	})
 	if s.sort >= 0 && s.sort < len(s.table.head) {
 		slices.SortStableFunc(rows, func(a, b []string) int { return compareCells(a[s.sort], b[s.sort]) })
 	}
@@ -204,7 +195,6 @@ func weight(cell string) (float64, bool) {
 	return d.Seconds(), err == nil
 }
 
-// draw writes the whole screen anew.
 func (s *screen) draw() {
 	width, height := s.size()
 	head := slices.Clone(s.table.head)

@@ -33,7 +33,6 @@ type session struct {
 	past        []pastRates // that a page has told
 }
 
-// given reports whether the command line has a flag.
 func (s *session) given(name string) bool { return s.flags.IsSet(name) }
 
 // open connects to Redis, and reads the overrides if the hash is named and the

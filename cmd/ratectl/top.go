@@ -80,7 +80,6 @@ func (s *session) ofRedis(ctx context.Context) error {
 	}
 }
 
-// A topLine is how many callers of a rule are in which state.
 type topLine struct {
 	Rule    string `json:"rule"` // its name, or its prefix if another has the name
 	Keys    int    `json:"keys"`
@@ -93,7 +92,6 @@ type topLine struct {
 	worst   operate.State
 }
 
-// label is the rule, with what processes have of it if that differs.
 func (l topLine) label() string {
 	if l.Differs == "" {
 		return l.Rule
@@ -111,7 +109,6 @@ func (s *session) topLine(d operate.Rule) topLine {
 	return topLine{Rule: d.Reference, Worst: "-", Differs: differs.Limits()}
 }
 
-// callers counts the callers of all rules by their states.
 func (s *session) callers(ctx context.Context) ([]topLine, error) {
 	index := make(map[*runtime.Rule]*topLine)
 	lines := make([]topLine, len(s.Rules))
@@ -162,7 +159,6 @@ func (s *session) opened(ctx context.Context, shown string) error {
 	return repeated(s, fmt.Sprintf("%d of %d keys of %s", len(found.Top), found.Matched, shown), keyHead, found.Top, stateRow)
 }
 
-// hotKeys prints the keys that Redis is asked about most.
 func (s *session) hotKeys(ctx context.Context) error {
 	processes, err := s.Processes(ctx)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 // groups are what the commands of two words do, by the first.
 var groups = map[string]string{"override": "list and change overrides", "ledger": "list and restore what was used"}
 
-// tree returns the commands as the library has them.
 func (p *program) tree() *cli.Command {
 	root := p.group("ratectl")
 	root.Version, root.HideHelpCommand = buildversion.Version(), true
@@ -41,14 +40,12 @@ func (p *program) tree() *cli.Command {
 	return root
 }
 
-// group returns a command that has others.
 func (p *program) group(name string) *cli.Command {
 	return &cli.Command{Name: name, ShellComplete: completeCommands, OnUsageError: usageError, Action: func(_ context.Context, c *cli.Command) error {
 		return unknownCommand(strings.TrimSpace(strings.TrimPrefix(c.FullName()+" "+c.Args().First(), "ratectl ")))
 	}}
 }
 
-// leaf returns a command that does something.
 func (p *program) leaf(c command) *cli.Command {
 	s := newSession(p)
 	if strings.Contains(c.flags, "parts") {
@@ -179,17 +176,15 @@ func (l line) inOrder(tree *cli.Command, args []string) ([]string, error) {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(names, a) })
 	}
-	words := len(l.words)
-	if words == 0 && has(completionFlag) {
+	switch {
+	case len(l.words) > 0:
+	case has(completionFlag):
 		return args, nil
-	}
-	if words == 0 && has("-h", "-help", "--help") {
+	case has("-h", "-help", "--help"):
 		return []string{"-h"}, nil
-	}
-	if words == 0 && has("-v", "-version", "--version") {
+	case has("-v", "-version", "--version"):
 		return []string{"-version"}, nil
-	}
-	if words == 0 {
+	default:
 		return nil, usagef("name a command; ratectl -h lists them")
 	}
 	if l.odd != "" { // the library would take it and all after it for arguments

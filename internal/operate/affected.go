@@ -20,7 +20,6 @@ type Affected struct {
 	Unknown []string `json:"partial,omitempty"` // why that is not all
 }
 
-// String says it in words.
 func (a *Affected) String() string {
 	text := fmt.Sprintf("callers that are counted now: %d, refused now: %d, with the change: %d", a.Callers, a.Refused, a.Would)
 	if len(a.Unknown) > 0 {

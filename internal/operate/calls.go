@@ -20,7 +20,6 @@ type Calls struct {
 	Keys      []HotKey    `json:"keys"`      // about which it is asked most
 }
 
-// RuleCalls are those of one rule.
 type RuleCalls struct {
 	Rule    string     `json:"rule"`
 	Decided [4]float64 `json:"decided"` // a second
@@ -88,7 +87,6 @@ func CallsOf(processes []bridge.Process) (c Calls) {
 // hot is from how many calls a second on a key is worth a remedy.
 const hot = 10_000
 
-// Remedy says what has Redis asked less often about the keys of a rule.
 func Remedy(r *runtime.Rule) string {
 	leased := *r
 	leased.Lease = min(time.Second, r.Window/10).Truncate(time.Millisecond)

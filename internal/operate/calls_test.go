@@ -68,3 +68,13 @@ func TestHoldersOf(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestClockText says on which side of Redis's a clock is.
+func TestClockText(t *testing.T) {
+	t.Parallel()
+	for behind, want := range map[time.Duration]string{90 * time.Second: "1m30s behind", -90 * time.Second: "1m30s ahead"} {
+		if got := ClockText(behind); got != want {
+			t.Errorf("%v: %q", behind, got)
+		}
+	}
+}

@@ -74,7 +74,6 @@ func NewCore(l *runtime.Limiter, rules []observe.RuleState) *Core {
 	return c
 }
 
-// Close gives back what the core was given.
 func (c *Core) Close() {
 	if c.Limiter != nil {
 		_ = c.Limiter.Close()

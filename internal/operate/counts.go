@@ -221,7 +221,6 @@ func (l *countsLine) writes(how string, at time.Time) (all [][]any) {
 	return all
 }
 
-// text returns what a line is about, for people.
 func (l *countsLine) text() string {
 	return fmt.Sprintf("%.100s of rule %s", printed.Text(*l.Key), l.Rule)
 }

@@ -28,7 +28,6 @@ type Check struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// A doctor makes checks.
 type doctor struct {
 	*Core
 	mu    sync.Mutex // servers are asked at the same time
@@ -70,7 +69,6 @@ func (d *doctor) say(check, state, where, remedy, format string, args ...any) {
 	d.found = append(d.found, Check{check, state, where, fmt.Sprintf(format, args...), remedy})
 }
 
-// has reports whether a check has found something.
 func (d *doctor) has(check string) bool {
 	return slices.ContainsFunc(d.found, func(f Check) bool { return f.Check == check })
 }
@@ -142,7 +140,6 @@ func (d *doctor) examineOverrides(ctx context.Context) {
 	}
 }
 
-// lastOfHash returns the last change in the history.
 func (d *doctor) lastOfHash(ctx context.Context) (last override.Record, err error) {
 	editor, err := d.Editor()
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// An Edit is a change of overrides that somebody wants.
 type Edit struct {
 	override.Edit
 	Scale float64 // the max is to be this share of the present one; 0: not said
@@ -56,7 +55,6 @@ func (c *Core) Edits(ctx context.Context, e Edit) (all []override.Edit, several 
 	return all, true, nil
 }
 
-// editOne is Edits of one rule, which it may name by its prefix.
 func (c *Core) editOne(ctx context.Context, e Edit) ([]override.Edit, bool, error) {
 	if len(c.Rules) == 0 || len(e.Clear) > 0 { // it may be of a rule that is gone
 		return []override.Edit{e.Edit}, false, nil

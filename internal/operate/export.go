@@ -16,7 +16,6 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// An export is under way.
 type export struct {
 	*Core
 	encoder *json.Encoder
@@ -79,7 +78,6 @@ func (e *export) overrides(ctx context.Context) (lines int, err error) {
 	return e.keys + len(b.Fields) + len(b.History), err
 }
 
-// write reads some keys of a rule, and writes them.
 func (e *export) write(ctx context.Context, r Rule, prefix string, found []bridge.FoundKey) error {
 	var lines []*countsLine
 	for _, f := range found {

@@ -16,7 +16,6 @@ import (
 // mostJudged is of how many keys a search finds out what a call would find.
 const mostJudged = 5_000
 
-// A Found is what concerns a caller.
 type Found struct {
 	Keys      []*FoundKey // the worst first, and those of which a part is what was looked for
 	All       int         // keys that there are
@@ -169,7 +168,6 @@ func InForce(entries []Override, r Rule, key *runtime.Key) (found []Override) {
 	return slices.DeleteFunc(found, func(e Override) bool { return e.Keys && (!is || e.Pattern != best) })
 }
 
-// A lookup is for keys that hold one of some texts.
 type lookup struct {
 	*Core
 	texts []string

@@ -20,7 +20,6 @@ type Past struct {
 	Most           int
 }
 
-// A Record is one of these changes.
 type Record struct{ override.Record }
 
 // MarshalJSON has what a field of the hash said before and after as it stands there, or a text if that was no JSON.

@@ -27,7 +27,6 @@ type ImportOptions struct {
 	Who, Why  string
 }
 
-// An Import is an export that is to be put into Redis.
 type Import struct {
 	*Core
 	ImportOptions
@@ -57,7 +56,6 @@ func (c *Core) Import(file io.ReadSeeker, o ImportOptions) (*Import, error) {
 
 func (i *Import) hasOverrides() bool { return len(i.backup.Fields)+len(i.backup.History) > 0 }
 
-// String says what is to be imported, and what becomes of what is there.
 func (i *Import) String() string {
 	how := "keep those that are there"
 	if i.Overwrite {

@@ -127,7 +127,6 @@ func (i *Import) place(l *countsLine) (err error) {
 	return nil
 }
 
-// An Imported is what has become of the keys of a rule.
 type Imported struct {
 	Rule     string `json:"rule"`
 	Imported int    `json:"imported"`
@@ -137,5 +136,4 @@ type Imported struct {
 	DryRun   bool   `json:"dry_run,omitempty"`
 }
 
-// maxBad is how many bad lines are told.
 const maxBad = 20

@@ -19,7 +19,6 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// Rule returns the rule that has a name or a prefix.
 func (c *Core) Rule(name string) (Rule, error) {
 	var found []Rule
 	for _, d := range c.Rules {
@@ -134,7 +133,6 @@ func (c *Core) prefix() string {
 	return "rate_limit:"
 }
 
-// Names returns the names of the rules.
 func (c *Core) Names() (names []string) {
 	for _, r := range c.Rules {
 		names = append(names, r.Name)
@@ -177,7 +175,6 @@ func (c *Core) otherNamespaces(ctx context.Context, r Rule) ([]string, error) {
 	return slices.Sorted(maps.Keys(seen)), err
 }
 
-// Namespaces names namespaces.
 func Namespaces(names ...string) string {
 	for i, name := range names {
 		names[i] = `the namespace "` + printed.Text(name) + `"`

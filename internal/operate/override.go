@@ -53,7 +53,6 @@ func (o Override) MarshalJSON() ([]byte, error) {
 	return encoded(v)
 }
 
-// Ended reports whether all of it has ended.
 func (o Override) Ended() bool { return o.At(time.Now()) == rule.KeyOverride{} }
 
 // String returns what the override says, for what, and who has made it, when and why.
@@ -73,7 +72,6 @@ func (o Override) String() string {
 	return text
 }
 
-// patternOf returns the pattern of a target, or nil if it is for a rule.
 func patternOf(t override.Target) *string {
 	if !t.Keys && !t.Shares {
 		return nil
@@ -90,7 +88,6 @@ func encoded(v any) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// TargetText names what an override is for.
 func TargetText(t override.Target) string {
 	if t.Rule == override.All {
 		return "all limits"

@@ -41,7 +41,6 @@ func (c *Core) Renew(ctx context.Context) error {
 	return c.renew(ctx, says)
 }
 
-// AsDeclared makes the limiter anew, without overrides.
 func (c *Core) AsDeclared(ctx context.Context) error { return c.renew(ctx, runtime.Overrides{}) }
 
 // renew is Renew with some overrides.
@@ -94,14 +93,12 @@ func cloned[V any](m map[string]V) map[string]V {
 	return all
 }
 
-// OverridesNow returns what the hash says.
 func (c *Core) OverridesNow(ctx context.Context) (runtime.Overrides, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	return override.Redis(c.Client, c.Hash).Overrides(ctx)
 }
 
-// An Editor changes overrides, and knows what they say, as an [override.Editor].
 type Editor interface {
 	Edit(ctx context.Context, e override.Edit) (override.Edited, error)
 	Undo(ctx context.Context, id int64, by override.Edit) (override.Record, error)
@@ -110,7 +107,6 @@ type Editor interface {
 	Note(ctx context.Context, r override.Record) (id int64, err error)
 }
 
-// changes returns what changes the overrides.
 func (c *Core) changes() (Editor, error) {
 	if c.Changes != nil {
 		return c.Changes, nil
@@ -142,7 +138,6 @@ func (c *Core) Editor() (*override.Editor, error) {
 	return override.NewEditor(c.Client, c.Hash, c.declared()...), nil
 }
 
-// declared returns the known rules as the limiter has them.
 func (c *Core) declared() (rules []*runtime.Rule) {
 	for _, r := range c.Rules {
 		rules = append(rules, r.Rule)

@@ -14,11 +14,14 @@ import (
 	"github.com/rategen/rategen/runtime/override"
 )
 
-// Processes returns what the processes of the namespace report to Redis.
 func (c *Core) Processes(ctx context.Context) ([]bridge.Process, error) {
+	return c.processesIn(ctx, c.Namespace)
+}
+
+func (c *Core) processesIn(ctx context.Context, namespace string) ([]bridge.Process, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	return bridge.StoreOf(c.Store).Processes(ctx, c.Namespace)
+	return bridge.StoreOf(c.Store).Processes(ctx, namespace)
 }
 
 // A Following says which of the processes that report to Redis follow a hash with overrides. Those that
@@ -87,7 +90,6 @@ func (c *Core) Await(ctx context.Context, most time.Duration) (f Following, err 
 	}
 }
 
-// String says who follows the hash.
 func (f Following) String() string {
 	if f.Processes == 0 {
 		return "no process reports to this Redis, in this namespace, which overrides it follows" + f.silent()
@@ -98,7 +100,6 @@ func (f Following) String() string {
 	return fmt.Sprintf("%d of the %d processes that report follow the hash%s", f.Follow, f.Processes, f.silent())
 }
 
-// State says in how many processes the hash is in force, and who lags.
 func (f Following) State() string {
 	text := fmt.Sprintf("in force in %d of the %d processes that report and follow the hash", f.InForce, f.Follow)
 	for i, p := range f.Lagging {
@@ -126,4 +127,74 @@ func since(at time.Time) string {
 		return ""
 	}
 	return " since " + at.UTC().Format(time.RFC3339)
+}
+
+// ReadBy returns an error if it is known that no process reads the keys of one of some rules: those that report
+// have the rule under another prefix, not at all, or in another namespace. What is not known it returns in words.
+func (c *Core) ReadBy(ctx context.Context, rules []Rule) (unknown string, err error) {
+	processes, err := c.living(ctx, c.Namespace)
+	if err != nil {
+		return "", err
+	}
+	if len(processes) == 0 {
+		return c.readElsewhere(ctx, rules)
+	}
+	cut := slices.ContainsFunc(processes, func(p bridge.Process) bool { return len(p.Rules) == bridge.MaxReported })
+	for _, r := range rules {
+		reads, prefixes := prefixesOf(processes, r)
+		switch {
+		case reads:
+		case len(prefixes) > 0:
+			return "", Wrongf("the keys of rule %s start with %q in the processes that report, and with %q in the listing: nobody would read them; name the listing of these processes with -rules", r.Name, prefixes[0], r.prefix())
+		case !cut:
+			return "", Wrongf("none of the %d processes that report in %s has rule %s: nobody would read its keys; see -rules and -namespace", len(processes), Namespaces(c.Namespace), r.Name)
+		default:
+			unknown = fmt.Sprintf("whether a process has rule %s is not known: one reports no more than %d", r.Name, bridge.MaxReported)
+		}
+	}
+	return unknown, nil
+}
+
+// living returns what processes of a namespace report that give signs of life: the others read nothing any more.
+func (c *Core) living(ctx context.Context, namespace string) ([]bridge.Process, error) {
+	all, err := c.processesIn(ctx, namespace)
+	return slices.DeleteFunc(all, func(p bridge.Process) bool { return p.Silent }), err
+}
+
+// prefixesOf reports whether a process has a rule as it is listed, and under which other prefixes some have it.
+func prefixesOf(processes []bridge.Process, r Rule) (listed bool, others []string) {
+	prefix := r.prefix()
+	for _, p := range processes {
+		for _, of := range p.Rules {
+			if of.Name == r.Name && of.Prefix == prefix {
+				listed = true
+			} else if of.Name == r.Name {
+				others = append(others, of.Prefix)
+			}
+		}
+	}
+	return listed, others
+}
+
+// readElsewhere is ReadBy if no process reports in the namespace: those with such rules may do in another.
+func (c *Core) readElsewhere(ctx context.Context, rules []Rule) (unknown string, err error) {
+	const alive = "rate_limit:{processes}:alive"
+	var names []string
+	if err := c.Scan(ctx, []string{"*" + alive}, ScanBatch, func(key string) {
+		names = append(names, strings.TrimSuffix(strings.TrimSuffix(key, alive), ":"))
+	}); err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		processes, err := c.living(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		for _, r := range rules {
+			if reads, _ := prefixesOf(processes, r); reads {
+				return "", Wrongf("no process reports in %s, and those with rule %s do in %s: name that with -namespace", Namespaces(c.Namespace), r.Name, Namespaces(name))
+			}
+		}
+	}
+	return "whether a process reads them is not known: none reports in " + Namespaces(c.Namespace), nil
 }

@@ -40,7 +40,6 @@ type Span struct {
 // later each time.
 const spanGap = time.Minute
 
-// Last returns the last span.
 func (c *RefusedCaller) Last() Span { return c.Spans[len(c.Spans)-1] }
 
 // String says the beginning and the end. That is on the same day if it has no other.

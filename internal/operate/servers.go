@@ -19,7 +19,6 @@ const (
 	fullMemory  = 0.8
 )
 
-// examine asks one server about itself.
 func (d *doctor) examine(ctx context.Context, server *redis.Client) {
 	where := AddrOf(ctx, server)
 	say := func(check, state, remedy, format string, args ...any) {
@@ -80,7 +79,6 @@ func AddrOf(ctx context.Context, server *redis.Client) string {
 	return info.LAddr
 }
 
-// infoOf returns what a server says of itself, by names.
 func infoOf(ctx context.Context, server *redis.Client) (map[string]string, error) {
 	text, err := server.Info(ctx).Result()
 	info := make(map[string]string)
@@ -117,7 +115,6 @@ func (c *Core) Doubt(ctx context.Context) error {
 	})
 }
 
-// examineWrites says whether a server takes writes.
 func (d *doctor) examineWrites(ctx context.Context, server *redis.Client, say func(check, state, remedy, format string, args ...any)) {
 	err := d.tryWrite(ctx, server)
 	remedy := RefusesWrites(err)
@@ -136,7 +133,6 @@ func (d *doctor) examineWrites(ctx context.Context, server *redis.Client, say fu
 // maxSlotTries is how many keys are tried until one is in a slot of a node: of 100 nodes, nearly always.
 const maxSlotTries = 1000
 
-// stateIf returns a state, or ok.
 func stateIf(state string, is bool) string {
 	if is {
 		return state
@@ -144,7 +140,6 @@ func stateIf(state string, is bool) string {
 	return "ok"
 }
 
-// probes is how many answers are timed.
 const probes = 5
 
 // answers returns how long the slowest of some answers took, and by how much the
@@ -212,7 +207,7 @@ func (d *doctor) examineProcesses(ctx context.Context) {
 		say("warn", "they have ended without Limiter.Close, hang, or do not reach Redis: ratectl processes", "%d of %d give no sign of life", silent, len(processes))
 	}
 	for _, p := range s.Apart {
-		say("warn", "synchronise its clock by NTP", "the clock of %s is %v from that of Redis", p.Name, p.Behind.Round(time.Second))
+		say("warn", "synchronise its clock by NTP", "by that of Redis, the clock of %s is %s", p.Name, ClockText(p.Behind))
 	}
 	if len(s.Missing) > 0 {
 		say("warn", "construct the generated wrapper, or name the listing of this program", "none has constructed what limits %s", someOf(s.Missing))
@@ -236,10 +231,8 @@ func (d *doctor) examineProcesses(ctx context.Context) {
 	}
 }
 
-// maxNamed is how many of a kind are named.
 const maxNamed = 5
 
-// someOf names the first of some names.
 func someOf(names []string) string {
 	text := strings.Join(names[:min(len(names), 2*maxNamed)], ", ")
 	if more := len(names) - 2*maxNamed; more > 0 {

@@ -83,7 +83,6 @@ func (c *Core) State(ctx context.Context, r Rule, key *runtime.Key) (State, erro
 	return k, nil
 }
 
-// judge sets what a usage says.
 func (s *State) judge(found runtime.Usage, holds bool, near float64) {
 	s.ResetMS, s.Used, s.Shadow = found.ResetAfter.Milliseconds(), found.Limit-found.Remaining, s.Shadow || !found.Mode.Refuses()
 	if found.Period == rule.NoPeriod {
@@ -137,7 +136,6 @@ func (c *Core) Shadows(r Rule, key *runtime.Key) bool {
 	return shadow
 }
 
-// Per returns the time that the max refers to.
 func (r Rule) Per() string {
 	if r.Period != rule.NoPeriod {
 		return r.Period.String()
@@ -176,7 +174,6 @@ func ShortDuration(d time.Duration) string {
 	return spec.DurationText(d.Round(digit))
 }
 
-// MostTenants is how many tenants of a key are named.
 const MostTenants = 20
 
 // A Tenant is one of those that share a key.
@@ -187,10 +184,16 @@ type Tenant struct {
 	BlockedMS int64   `json:"blocked_for_ms,omitempty"`
 }
 
-// Tenants returns those of a key of a rule that have used most of late, and how many there are.
-func Tenants(ctx context.Context, l *runtime.Limiter, r *runtime.Rule, key *runtime.Key) (all []Tenant, total int64, err error) {
+// Divided are the shares of a key that have used most of late, and how many there are, if its rule is divided.
+type Divided struct {
+	Shares      []Tenant `json:"shares,omitempty"`
+	SharesTotal int64    `json:"shares_total,omitempty"`
+}
+
+// SharesOf returns the shares of a key of a rule.
+func SharesOf(ctx context.Context, l *runtime.Limiter, r *runtime.Rule, key *runtime.Key) (s Divided, err error) {
 	if r.Headroom == 0 {
-		return nil, 0, nil
+		return s, nil
 	}
 	found, total, err := bridge.LimiterOf(l).Tenants(ctx, LimitOf(r, key), MostTenants)
 	for _, t := range found {
@@ -198,15 +201,14 @@ func Tenants(ctx context.Context, l *runtime.Limiter, r *runtime.Rule, key *runt
 		if parsed, err := rule.ParseKey(name); err == nil {
 			name = parsed.Pattern()
 		}
-		all = append(all, Tenant{name, t.Used, t.Rest.Milliseconds()})
+		s.Shares = append(s.Shares, Tenant{name, t.Used, t.Rest.Milliseconds()})
 	}
-	return all, total, err
+	s.SharesTotal = total
+	return s, err
 }
 
-// String names the tenant, and says what it has used.
 func (t Tenant) String() string { return t.Name + ", used " + t.Said() }
 
-// Said says what a tenant has used.
 func (t Tenant) Said() string {
 	text := fmt.Sprintf("%.3g by weight", t.Used)
 	if t.BlockedMS > 0 {

@@ -61,7 +61,6 @@ func (d Difference) Limits() string {
 	return strings.Join(slices.Compact(each), " or ")
 }
 
-// String names the processes with each.
 func (d Difference) String() string {
 	each := make([]string, len(d.Terms))
 	for i, t := range d.Terms {
@@ -96,6 +95,11 @@ const clocksApart = 2 * time.Second
 
 // Apart reports whether a clock that is behind that of Redis, or ahead, is far from it.
 func Apart(behind time.Duration) bool { return behind.Abs() > clocksApart }
+
+// ClockText says how far a clock is behind that of Redis, or ahead.
+func ClockText(behind time.Duration) string {
+	return behind.Abs().Round(time.Second).String() + map[bool]string{true: " behind", false: " ahead"}[behind > 0]
+}
 
 // SurveyOf compares what processes report, of which silent ones are left out. If one has more rules than
 // it reports, it is not known which of those with some names are missing.

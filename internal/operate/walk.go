@@ -68,7 +68,6 @@ func (c *Core) Groups() []*bridge.KeyGroup {
 	return groups
 }
 
-// Survey looks at keys.
 func (c *Core) Survey(ctx context.Context, groups []*bridge.KeyGroup) error {
 	if c.Scanning != nil {
 		defer c.Scanning(ctx)()
@@ -118,7 +117,6 @@ func Together(n int, do func(i int) error) []error {
 	return errs
 }
 
-// Keys are keys of a rule, the worst first.
 type Keys struct {
 	Top     []State
 	Matched int // that are in the states that were asked for

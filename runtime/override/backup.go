@@ -83,7 +83,6 @@ func (e *Editor) Restore(ctx context.Context, b Backup, overwrite bool, by Edit)
 	return fields, records, err
 }
 
-// restoreHistory writes a history if there is none.
 func (e *Editor) restoreHistory(ctx context.Context, texts []string) (written int, err error) {
 	key := historyKey(e.key)
 	err = e.watched(ctx, func(tx *redis.Tx) error {

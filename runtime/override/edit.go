@@ -132,7 +132,6 @@ func (e *Edit) apply(x index, fields map[string]string, now time.Time) (done Edi
 	return done, nil
 }
 
-// check returns an error if no override can be like that.
 func (e *Edit) check() error {
 	sets := e.Set != (rule.KeyOverride{}) || e.Block || e.Allow
 	t := e.Target

@@ -122,7 +122,6 @@ func (e *Editor) watched(ctx context.Context, once func(tx *redis.Tx) error) err
 	return e.wrap(private.Errorf("others have changed it %d times meanwhile: try again", maxTries))
 }
 
-// write writes changes to the hash and their record to the history.
 func (e *Editor) write(ctx context.Context, tx *redis.Tx, record *Record, changes fieldChanges) error {
 	written, err := tx.TxPipelined(ctx, func(write redis.Pipeliner) error {
 		for field, c := range changes {
@@ -154,7 +153,6 @@ func (e *Editor) write(ctx context.Context, tx *redis.Tx, record *Record, change
 	return e.wrap(private.Hide(err))
 }
 
-// check returns an error if a limiter would reject what the fields say.
 func (e *Editor) check(fields map[string]string) error {
 	size := sizeOf(fields)
 	if len(fields) > maxFields {
@@ -174,7 +172,6 @@ func (e *Editor) wrap(err error) error {
 	return private.Errorf("overrides in %q: %w", e.key, err)
 }
 
-// rank orders targets: all limits, rules, keys.
 func (t Target) rank() int {
 	if t.Shares {
 		return 3

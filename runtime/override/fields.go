@@ -24,7 +24,6 @@ const (
 // fieldNames are the fields that have an end, in the order in which they are written.
 var fieldNames = []string{"allow", "block", "burst", "enabled", "max", "mode", "weight", "window"}
 
-// settings are the fields of [Values] by their names.
 var settings = map[string]setting{
 	"allow":   flagOf(func(v *Values) *bool { return &v.Allow }),
 	"block":   flagOf(func(v *Values) *bool { return &v.Block }),
@@ -76,7 +75,6 @@ func flagOf(field func(*Values) *bool) setting {
 	}
 }
 
-// values returns the fields of an override in JSON.
 func values(v Values) map[string]json.RawMessage {
 	m := make(map[string]json.RawMessage)
 	for name, s := range settings {

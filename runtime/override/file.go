@@ -78,7 +78,6 @@ func (f *file) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	return f.current.at(time.Now()), nil
 }
 
-// read returns the content of the file.
 func (f *file) read() ([]byte, error) {
 	info, err := os.Stat(f.path)
 	if err != nil {
@@ -104,7 +103,6 @@ func (f *file) read() ([]byte, error) {
 
 var errEmpty = errors.New("empty: write {} for no overrides")
 
-// parseFile returns what the content of a file says.
 func parseFile(path string, data []byte) (reading, error) {
 	parse, start := parseYAML, bytes.TrimSpace(data)
 	switch strings.ToLower(filepath.Ext(path)) {

@@ -10,7 +10,6 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// parseHash returns what the fields of a hash say.
 func parseHash(fields map[string]string) (reading, error) {
 	p := hashParser{targets: make(map[Target]bool), known: make(map[[2]string]Change)}
 	p.overrides.Rules = make(map[string]rule.Override)

@@ -74,7 +74,6 @@ func changesOf(before, after map[string]string) fieldChanges {
 	return changes
 }
 
-// size is how much a record keeps of the changes, in bytes.
 func (c fieldChanges) size() (size int) {
 	for field, values := range c {
 		size += len(field)
@@ -138,7 +137,6 @@ func recordOf(text string) (r Record, err error) {
 	return r, nil
 }
 
-// textOf returns what a field said, or nothing.
 func textOf(said *string) string {
 	if said == nil {
 		return ""

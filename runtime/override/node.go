@@ -37,7 +37,6 @@ func (k kind) String() string {
 // maxDepth is more than any overrides need.
 const maxDepth = 8
 
-// add adds a field to an object.
 func (n *node) add(f *node, seen map[string]bool) error {
 	if seen[f.name] {
 		return f.errorf("field %.80q comes twice: leave one out", f.shown())

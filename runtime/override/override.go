@@ -78,7 +78,6 @@ const (
 	maxFields = 200_000 // of a hash: rules and keys
 )
 
-// readingOf returns what a file says.
 func readingOf(n *node) (r reading, err error) {
 	if err := n.want(object, "an object", "enabled: true and rules: {}"); err != nil {
 		return r, err

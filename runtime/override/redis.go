@@ -95,7 +95,6 @@ func (h *hash) ask(ctx context.Context) (map[string]string, error) {
 	}
 }
 
-// end reports whether fields may have ends.
 func end(fields map[string]string) bool {
 	for _, value := range fields {
 		if strings.Contains(value, "until") {
@@ -114,7 +113,6 @@ func (h *hash) readTime(ctx context.Context) {
 	}
 }
 
-// now returns the time of Redis, as far as it is known.
 func (h *hash) now() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) }
 
 // relearn has the client of a cluster ask which server has which keys, if one could not
@@ -134,7 +132,6 @@ func (h *hash) late(ctx context.Context) error {
 	return private.Errorf("overrides in %q: redis gave no answer: %w", h.key, ctx.Err())
 }
 
-// readHash returns the fields of a hash, unless they are too many.
 func readHash(ctx context.Context, client redis.Cmdable, key string) (map[string]string, error) {
 	n, err := client.HLen(ctx, key).Result()
 	if err == nil && n > maxFields {
@@ -163,7 +160,6 @@ func sizeOf(fields map[string]string) (size int) {
 	return size
 }
 
-// parse returns what the fields say.
 func (h *hash) parse(fields map[string]string) (runtime.Overrides, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

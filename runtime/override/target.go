@@ -64,7 +64,6 @@ func named(field string) any {
 	return field
 }
 
-// targetOf returns what a field is for.
 func targetOf(field string) (Target, error) {
 	if !strings.HasPrefix(field, "[") {
 		return Target{Rule: field}, nil

@@ -89,10 +89,8 @@ func (k Kind) row() (r kindRow) {
 	return r
 }
 
-// changes reports whether the action has a max, a burst or a window.
 func (k Kind) changes() bool { return k == Change || k == ChangeKey }
 
-// edits reports whether the action changes overrides.
 func (k Kind) edits() bool { return k != Reset && k != Release }
 
 // An Action is a change that a viewer asks for.
@@ -154,7 +152,6 @@ func WithOffers(offers func(r *http.Request, k Kind) bool) Option {
 	return func(p *Page) { p.offers = offers }
 }
 
-// offered returns the kinds of actions that a viewer is offered.
 func (p *Page) offered(r *http.Request) []string {
 	return slices.DeleteFunc(p.actions.names(), func(name string) bool {
 		return p.offers != nil && !p.offers(r, Kind(name))
@@ -223,7 +220,6 @@ func (a *actions) do(ctx context.Context, act Action, key *runtime.Key, who stri
 	return err
 }
 
-// edit returns what an action changes about the overrides.
 func (act *Action) edit(key *runtime.Key) override.Edit {
 	e := act.Kind.row().edit
 	e.Rule, e.For, e.Endless = act.Rule, act.For, act.Endless

@@ -1,6 +1,10 @@
 package ratepage
 
 import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+
 	"github.com/rategen/rategen/internal/ratetally"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
@@ -75,4 +79,93 @@ func (c *counts) sample() (rows []row, totals [columns]uint64) {
 		}
 	}
 	return rows, totals
+}
+
+// latencyBuckets cover 1 µs to more than an hour: 4 for each power of two, so that
+// a percentile is wrong by at most a fifth.
+const latencyBuckets = 128
+
+// latencyWindow is over how many samples percentiles are taken.
+const latencyWindow = 10
+
+// A latencies counts how long decisions of the store took.
+type latencies struct {
+	n [latencyBuckets]atomic.Uint64
+
+	// One goroutine at a time takes samples.
+	last   [latencyBuckets]uint64
+	recent [latencyWindow][latencyBuckets]uint64
+	at     int
+}
+
+func (l *latencies) add(took time.Duration) { l.n[latencyBucket(took)].Add(1) }
+
+// latencyBucket returns the bucket of a time: its highest bit, and the two below.
+func latencyBucket(took time.Duration) int {
+	us := uint64(max(took.Microseconds(), 0))
+	if us < 4 {
+		return int(us)
+	}
+	top := bits.Len64(us) - 1
+	return min(4*(top-1)+int(us>>(top-2)&3), latencyBuckets-1)
+}
+
+// bucketStart returns the shortest time in a bucket, in microseconds.
+func bucketStart(bucket int) float64 {
+	if bucket < 4 {
+		return float64(bucket)
+	}
+	return float64(uint64(4+bucket%4) << (bucket/4 - 1))
+}
+
+// sample takes the calls since the last sample in, and lets the oldest go.
+func (l *latencies) sample() {
+	l.at = (l.at + 1) % latencyWindow
+	for i := range l.n {
+		n := l.n[i].Load()
+		l.recent[l.at][i] = n - l.last[i]
+		l.last[i] = n
+	}
+}
+
+// restart forgets all samples.
+func (l *latencies) restart() {
+	for range latencyWindow {
+		l.sample()
+	}
+	l.recent = [latencyWindow][latencyBuckets]uint64{}
+}
+
+type latencyView struct {
+	Calls uint64  `json:"calls"`
+	P50   float64 `json:"p50_us"`
+	P95   float64 `json:"p95_us"`
+	P99   float64 `json:"p99_us"`
+}
+
+func (l *latencies) view() latencyView {
+	var sum [latencyBuckets]uint64
+	var v latencyView
+	for _, one := range l.recent {
+		for i, n := range one {
+			sum[i] += n
+			v.Calls += n
+		}
+	}
+	if v.Calls == 0 {
+		return v
+	}
+	for _, p := range []struct {
+		share float64
+		to    *float64
+	}{{0.5, &v.P50}, {0.95, &v.P95}, {0.99, &v.P99}} {
+		rank, seen := uint64(p.share*float64(v.Calls-1)), uint64(0)
+		for i, n := range sum {
+			if seen += n; seen > rank {
+				*p.to = (bucketStart(i) + bucketStart(i+1)) / 2
+				break
+			}
+		}
+	}
+	return v
 }

@@ -54,7 +54,6 @@ func (h *history) push(entries ...historyEntry) {
 	h.entries = slices.Clip(h.entries[:min(len(h.entries), maxHistory)])
 }
 
-// failed notes that overrides did not come into force.
 func (h *history) failed(err error, now time.Time) {
 	h.mu.Lock()
 	h.last.Err = err
@@ -108,7 +107,6 @@ func (h *history) overridden(ev observe.OverrideEvent, rules []observe.RuleState
 	h.rules = after
 }
 
-// view returns the entries, the last one first.
 func (h *history) view() []historyEntry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,7 +158,6 @@ func shortDuration(d time.Duration) string {
 	return spec.DurationText(d)
 }
 
-// shorten cuts a text to so many bytes.
 func shorten(text string, n int) string {
 	if len(text) <= n {
 		return text

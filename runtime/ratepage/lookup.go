@@ -24,7 +24,6 @@ type namedRule struct {
 	rule operate.Rule
 }
 
-// registered returns the rules of all limiters.
 func (p *Page) registered() (all []namedRule) {
 	for _, l := range p.all() {
 		states := l.Rules()
@@ -55,7 +54,6 @@ type keyView struct {
 	Unread string              `json:"unread,omitempty"`
 }
 
-// maxFound is how many rules and keys a search shows.
 const maxFound = 20
 
 // A limitView is what a call of a cost of 1 would find now of one rule.
@@ -64,9 +62,7 @@ type limitView struct {
 	Source  string           `json:"source"`
 	Error   string           `json:"error,omitempty"`   // the class of a failure: nothing else is known
 	Holders []operate.Holder `json:"held_by,omitempty"` // of permits, the first one first
-	// Shares are those that have used most of late, of a limit that they divide, and SharesTotal how many there are.
-	Shares      []operate.Tenant `json:"shares,omitempty"`
-	SharesTotal int64            `json:"shares_total,omitempty"`
+	operate.Divided
 }
 
 // serveKey answers with what is left for the key of a rule, or without one of all rules. It charges nothing.
@@ -109,10 +105,11 @@ func (p *Page) look(r *http.Request) (v keyView, err error) {
 	for i, f := range found {
 		l := &v.Limits[i]
 		if err == nil {
-			l.Shares, l.SharesTotal, err = operate.Tenants(r.Context(), f.core.Limiter, f.Rule, key)
+			l.Divided, err = operate.SharesOf(r.Context(), f.core.Limiter, f.Rule, key)
 		}
 		for n := range l.Shares {
-			l.Shares[n].Name = p.shownKey(l.Shares[n].Name)
+			of := &l.Shares[n]
+			of.Name = p.shownKey(of.Name)
 		}
 	}
 	return v, err

@@ -38,7 +38,6 @@ type cache struct {
 	err  error
 }
 
-// forget has the next answer be made anew: something has changed.
 func (c *cache) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +62,6 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request, age time.Duration,
 	writeJSON(w, http.StatusOK, c.json)
 }
 
-// serveOverrides answers with the overrides and their history.
 func (p *Page) serveOverrides(w http.ResponseWriter, r *http.Request) {
 	p.overridesCache.serve(w, r, overridesAge, p.overrides)
 }

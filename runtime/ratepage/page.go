@@ -135,24 +135,10 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.routes.ServeHTTP(w, r)
 }
 
-// newObserver returns the observer of a page.
 func (p *Page) newObserver() *observe.Observer {
 	o := &observe.Observer{
-		Attach: func(a observe.Limiter) {
-			l := a.(*runtime.Limiter)
-			p.attached.Lock()
-			defer p.attached.Unlock()
-			p.limiters = append(p.limiters, l)
-			p.changed.Add(1)
-		},
-		Detach: func(a observe.Limiter) {
-			l := a.(*runtime.Limiter)
-			p.attached.Lock()
-			defer p.attached.Unlock()
-			p.last = weak.Make(l)
-			p.limiters = slices.DeleteFunc(slices.Clone(p.limiters), func(a *runtime.Limiter) bool { return a == l })
-			p.changed.Add(1)
-		},
+		Attach: func(a observe.Limiter) { p.attach(a.(*runtime.Limiter), true) },
+		Detach: func(a observe.Limiter) { p.attach(a.(*runtime.Limiter), false) },
 		Decision: func(_ context.Context, ev observe.DecisionEvent) {
 			p.counts.tally.Decided(&ev)
 			if ev.Source == rule.SourceStore {
@@ -183,14 +169,25 @@ func (p *Page) newObserver() *observe.Observer {
 	return o
 }
 
-// all returns the limiters that have the page's observer.
+// attach adds a limiter, or takes it away.
+func (p *Page) attach(l *runtime.Limiter, is bool) {
+	p.attached.Lock()
+	defer p.attached.Unlock()
+	if is {
+		p.limiters = append(p.limiters, l)
+	} else {
+		p.last = weak.Make(l)
+		p.limiters = slices.DeleteFunc(slices.Clone(p.limiters), func(a *runtime.Limiter) bool { return a == l })
+	}
+	p.changed.Add(1)
+}
+
 func (p *Page) all() []*runtime.Limiter {
 	p.attached.Lock()
 	defer p.attached.Unlock()
 	return p.limiters[:len(p.limiters):len(p.limiters)]
 }
 
-// rules returns the rules of all limiters as they hold now.
 func (p *Page) rules() []observe.RuleState {
 	var rules []observe.RuleState
 	for _, l := range p.all() {

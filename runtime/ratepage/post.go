@@ -22,10 +22,8 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// maxBody is how long the body of an action may be in bytes.
 const maxBody = 16 << 10
 
-// An actionRequest is the body of an action.
 type actionRequest struct {
 	Action   Kind     `json:"action"`
 	Rule     string   `json:"rule"`
@@ -40,10 +38,8 @@ type actionRequest struct {
 	Why      string   `json:"why"`
 }
 
-// maxWhy is how long a reason may be in bytes.
 const maxWhy = 500
 
-// serve answers a POST that asks for an action.
 func (a *actions) serve(w http.ResponseWriter, r *http.Request) {
 	if a == nil {
 		writeError(w, http.StatusForbidden, "this page is read-only: the program allows actions by ratepage.WithActions")
@@ -191,7 +187,6 @@ func milli(name string, ms float64, least time.Duration) (time.Duration, error) 
 	return time.Duration(ms * float64(time.Millisecond)), nil
 }
 
-// fits returns why a rule cannot have the numbers of an action.
 func (a *actions) fits(r *runtime.Rule, act Action) error {
 	o := rule.Override{Max: act.Max, Burst: act.Burst, Window: act.Window}
 	if act.Weight != nil {
@@ -225,7 +220,6 @@ func (a *Action) note() string {
 	return note
 }
 
-// numbers returns what the action sets, as a line of the log has it.
 func (a *Action) numbers() (all []slog.Attr) {
 	for _, said := range []struct {
 		name string

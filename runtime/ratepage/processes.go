@@ -79,7 +79,6 @@ func (p *Page) reports(ctx context.Context) ([]bridge.Process, error) {
 	return slices.Collect(maps.Values(known)), nil
 }
 
-// serveProcesses answers with the processes that report to Redis.
 func (p *Page) serveProcesses(w http.ResponseWriter, r *http.Request) {
 	p.processesCache.serve(w, r, reportsAge, p.processes)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/rategen/rategen/runtime/observe"
 )
 
-// maxNodes is how many servers have a circuit breaker on the page.
 const maxNodes = 1000
 
 // A redisWatch remembers what the store has reported.
@@ -38,7 +37,6 @@ type breakerView struct {
 	Since time.Time `json:"since"`
 }
 
-// A memoryView is the last reading of Redis's memory.
 type memoryView struct {
 	Used int64     `json:"used"`
 	Max  int64     `json:"max"`
@@ -46,7 +44,6 @@ type memoryView struct {
 	At   time.Time `json:"at"`
 }
 
-// A failureView counts failures of one kind since the program started.
 type failureView struct {
 	Class  string    `json:"class"`
 	Policy string    `json:"policy"` // or "settling", "holding"
@@ -54,7 +51,6 @@ type failureView struct {
 	Last   time.Time `json:"last"`
 }
 
-// A redisView is what is known of the store.
 type redisView struct {
 	Breakers []breakerView `json:"breakers"`
 	Memory   *memoryView   `json:"memory"` // null: there was no reading

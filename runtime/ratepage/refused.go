@@ -114,7 +114,6 @@ func newSketch() *sketch {
 	return s
 }
 
-// at returns the spans at a time, and begins another one if it has come.
 func (s *sketch) at(now time.Time) *spans {
 	number := now.UnixNano() / int64(sketchSpan)
 	was := s.now.Load()
@@ -129,7 +128,6 @@ func (s *sketch) at(now time.Time) *spans {
 	return s.now.Load()
 }
 
-// add counts a refusal of a rule's key at a time.
 func (s *sketch) add(rule string, key []byte, now time.Time) { s.at(now).current.Add(rule, key, -1, 1) }
 
 // top returns the n keys that were refused most.
@@ -149,7 +147,6 @@ func (s *sketch) top(n int, now time.Time) []callers.Caller {
 	return all[:min(n, len(all))]
 }
 
-// A hotKeyView is a key that was refused often.
 type hotKeyView struct {
 	Rule   string `json:"rule"`
 	Key    string `json:"key"`
@@ -157,7 +154,6 @@ type hotKeyView struct {
 	Margin uint64 `json:"margin"` // by how much count may be too high
 }
 
-// A hotKeysView is the keys that are refused most.
 type hotKeysView struct {
 	Keys []hotKeyView `json:"keys"`
 	Span float64      `json:"span_ms"` // Count is of the last one or two of these
@@ -185,7 +181,6 @@ func keyText(key string) string {
 	return strings.ToValidUTF8(key, "\uFFFD")
 }
 
-// keysShown says how keys are shown.
 func (p *Page) keysShown() string {
 	if p.keys == nil {
 		return "off"

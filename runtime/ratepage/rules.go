@@ -139,7 +139,6 @@ func (s *ruleSet) refresh(p *Page, now time.Time) (changed []ruleView, all bool)
 	return changed, all
 }
 
-// encoded returns all rules as JSON.
 func (s *ruleSet) encoded() []byte {
 	if s.json == nil {
 		s.json = encode(rulesView{s.version, s.views})
@@ -147,7 +146,6 @@ func (s *ruleSet) encoded() []byte {
 	return s.json
 }
 
-// enabled reports whether the limiters' kill switches are on.
 func (p *Page) enabled() bool {
 	for _, l := range p.all() {
 		if !l.Enabled() {
@@ -157,13 +155,11 @@ func (p *Page) enabled() bool {
 	return true
 }
 
-// serveRules answers with all rules.
 func (p *Page) serveRules(w http.ResponseWriter, _ *http.Request) {
 	_, data := p.sampler.rules(p, time.Now())
 	writeJSON(w, http.StatusOK, data)
 }
 
-// encode returns v as JSON. Every value of this package can be encoded.
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -172,7 +168,6 @@ func encode(v any) []byte {
 	return b
 }
 
-// serveListing serves the rules as they are declared, one a line.
 func (p *Page) serveListing(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/jsonl; charset=utf-8")
 	lines := json.NewEncoder(w)

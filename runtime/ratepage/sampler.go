@@ -29,7 +29,7 @@ type sampler struct {
 	reload bool      // with it the rules are to be sent again
 	points []point
 	totals [columns]uint64
-	first  [sections]json.RawMessage // as they were sent last
+	first  sectionsView // as they were sent last
 
 	undecided undecideds
 }
@@ -50,15 +50,18 @@ type row struct {
 	HeldMS  float64         `json:"held_ms,omitempty"` // for how long this process holds calls back
 }
 
-// The sections of a state that a frame has only if they have changed.
-const (
-	redisSection = iota
-	historySection
-	keysSection
-	findingsSection
-	undecidedSection
-	sections
-)
+// A sectionsView is what a frame has only if it has changed.
+type sectionsView struct {
+	Redis     json.RawMessage `json:"redis,omitempty"`
+	History   json.RawMessage `json:"history,omitempty"`
+	Refused   json.RawMessage `json:"refused_keys,omitempty"`
+	Findings  json.RawMessage `json:"findings,omitempty"`
+	Undecided json.RawMessage `json:"undecided,omitempty"`
+}
+
+func (v *sectionsView) each() [5]*json.RawMessage {
+	return [...]*json.RawMessage{&v.Redis, &v.History, &v.Refused, &v.Findings, &v.Undecided}
+}
 
 // A frame is what happened in a second. In a state it is what there is to know to
 // begin with.
@@ -71,13 +74,7 @@ type frame struct {
 	Point   *point     `json:"point,omitempty"`
 	Rows    []row      `json:"rows,omitempty"`
 	Quiet   int        `json:"left_out,omitempty"` // rules with calls that have no row
-
-	Redis   json.RawMessage `json:"redis,omitempty"`
-	History json.RawMessage `json:"history,omitempty"`
-	Refused json.RawMessage `json:"refused_keys,omitempty"`
-
-	Findings  json.RawMessage `json:"findings,omitempty"`
-	Undecided json.RawMessage `json:"undecided,omitempty"`
+	sectionsView
 }
 
 // A stateView is all there is to see, but for the rules.
@@ -118,12 +115,8 @@ func (s *sampler) state(p *Page, now time.Time, offered []string) event {
 	defer s.mu.Unlock()
 	s.due(p, now)
 	v := stateView{
-		frame: frame{
-			Version: s.set.version, Enabled: s.set.enabled, Applied: p.changed.Load(),
-			Redis: s.first[redisSection], History: s.first[historySection], Refused: s.first[keysSection],
-			Findings: s.first[findingsSection], Undecided: s.first[undecidedSection],
-		},
-		Made: p.made, Host: p.host, Totals: s.totals, Points: append([]point{}, s.points...), Actions: offered, Keys: p.keysShown(),
+		frame: frame{Version: s.set.version, Enabled: s.set.enabled, Applied: p.changed.Load(), sectionsView: s.first},
+		Made:  p.made, Host: p.host, Totals: s.totals, Points: append([]point{}, s.points...), Actions: offered, Keys: p.keysShown(),
 		Columns: [columns]string{"admitted", "refused", "shadow", "undecided"},
 		Viewers: p.looking.Load(), Most: p.room(offered), Every: interval.Milliseconds(),
 	}
@@ -184,49 +177,28 @@ func (s *sampler) sample(p *Page, now time.Time) {
 	}
 	f.Rows, f.Quiet = busiest(rows)
 
-	for i, section := range [sections]json.RawMessage{
-		redisSection:   encode(p.redis.view()),
-		historySection: encode(p.history.view()),
-		keysSection:    encode(p.refusedKeys(now)),
-
-		findingsSection:  encode(p.findings(p.counts.calls())),
-		undecidedSection: encode(s.undecided.sample(&p.redis, decisions, resumed, now)),
-	} {
-		if bytes.Equal(section, s.first[i]) {
-			continue
+	f.sectionsView = sectionsView{encode(p.redis.view()), encode(p.history.view()), encode(p.refusedKeys(now)),
+		encode(p.findings(p.counts.calls())), encode(s.undecided.sample(&p.redis, decisions, resumed, now))}
+	for i, section := range f.each() {
+		if was := s.first.each()[i]; bytes.Equal(*section, *was) {
+			*section = nil
+		} else {
+			*was = *section
 		}
-		s.first[i] = section
-		*[sections]*json.RawMessage{&f.Redis, &f.History, &f.Refused, &f.Findings, &f.Undecided}[i] = section
 	}
 	s.frame = encode(f)
 }
 
-// busiest returns the rows of a frame, refused calls first, and how many are left
-// out.
+// busiest returns the rows of a frame, those first whose rules refuse most, and how many are left out.
 func busiest(rows []row) ([]row, int) {
-	// Sorting a few of them again and again is quicker than sorting all.
-	best := make([]row, 0, min(len(rows), 2*maxRows))
-	full := false
-	for i := range rows {
-		if full && compareRows(&rows[i], &best[maxRows-1]) > 0 {
-			continue
+	slices.SortFunc(rows, func(a, b row) int {
+		for _, column := range [columns]int{refused, undecided, shadow, admitted} {
+			if c := cmp.Compare(b.N[column], a.N[column]); c != 0 {
+				return c
+			}
 		}
-		if best = append(best, rows[i]); len(best) == 2*maxRows {
-			slices.SortFunc(best, func(a, b row) int { return compareRows(&a, &b) })
-			best, full = best[:maxRows], true
-		}
-	}
-	slices.SortFunc(best, func(a, b row) int { return compareRows(&a, &b) })
-	n := min(len(best), maxRows)
-	return best[:n], len(rows) - n
-}
-
-// compareRows orders rows: who refuses most is first.
-func compareRows(a, b *row) int {
-	for _, column := range [columns]int{refused, undecided, shadow, admitted} {
-		if c := cmp.Compare(b.N[column], a.N[column]); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(a.Name, b.Name)
+		return cmp.Compare(a.Name, b.Name)
+	})
+	n := min(len(rows), maxRows)
+	return rows[:n], len(rows) - n
 }

@@ -26,7 +26,6 @@ var contentTypes = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// secure sets the headers that every answer has.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "+
 		"frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
@@ -35,7 +34,6 @@ func secure(h http.Header) {
 	h.Set("Referrer-Policy", "same-origin")
 }
 
-// newRoutes returns what serves the paths of a page.
 func (p *Page) newRoutes() http.Handler {
 	read := map[string]http.HandlerFunc{
 		"api/rules":     p.serveRules,
@@ -96,7 +94,6 @@ func toSlash(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusTemporaryRedirect)
 }
 
-// serveFile serves a file of the page.
 func serveFile(name string) http.HandlerFunc {
 	data, err := assets.ReadFile("assets/" + name)
 	if err != nil {

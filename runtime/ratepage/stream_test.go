@@ -2,6 +2,7 @@ package ratepage
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -232,7 +233,7 @@ func TestHiddenFlush(t *testing.T) {
 	}
 }
 
-// TestBusiest compares the rows of a frame with all rows sorted.
+// TestBusiest wants the rows that refuse most, then those of most undecided, shadow and admitted calls, by name.
 func TestBusiest(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -242,7 +243,9 @@ func TestBusiest(t *testing.T) {
 			rows[i] = row{fmt.Sprint("r", i), [columns]uint64{r.Uint64N(9), r.Uint64N(3), r.Uint64N(3), r.Uint64N(2)}, 0, 0}
 		}
 		got, out := busiest(slices.Clone(rows))
-		slices.SortFunc(rows, func(a, b row) int { return compareRows(&a, &b) })
+		slices.SortFunc(rows, func(a, b row) int {
+			return cmp.Or(slices.Compare([]uint64{b.N[1], b.N[3], b.N[2], b.N[0]}, []uint64{a.N[1], a.N[3], a.N[2], a.N[0]}), strings.Compare(a.Name, b.Name))
+		})
 		if want := rows[:min(n, maxRows)]; !slices.Equal(got, want) || out != n-len(want) {
 			t.Errorf("of %d: %d and %d left out", n, len(got), out)
 		}

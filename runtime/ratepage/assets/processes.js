@@ -69,7 +69,7 @@ function states(m, hash) {
     m.in_force > 0 && [m.in_force === m.count ? "overrides in force" : `overrides in force in ${count(m.in_force)}`, false],
     m.lag && [`other overrides in force in ${count(m.lag)}`, true],
     others && [`others follow ${others}`, Boolean(hash)],
-    m.behind_ms && [`its clock is ${count(Math.round(m.behind_ms / 1000))} s behind that of Redis`, true],
+    m.behind_ms && [`its clock is ${count(Math.round(Math.abs(m.behind_ms) / 1000))} s ${m.behind_ms < 0 ? 'ahead of' : 'behind'} that of Redis`, true],
     m.findings && [`${number(m.findings, "finding", "findings")}`, true],
   ].filter(Boolean);
 }
