@@ -66,7 +66,7 @@ var defects = []defect{
 	{"of many keys that pass a share at once the first ones are told", "internal/script/shares.go",
 		"for ; len(r.numbers) > 0; r.numbers = r.numbers[each:] {", "for n := 0; len(r.numbers) > 0 && n < 32; n, r.numbers = n+1, r.numbers[each:] {", "TestWire", "4000", "many keys that pass a share"},
 	{"who waits learns of its own process's room from the store", "internal/ledger/ledger.go",
-		"if c.Cost < 0 && l.Lines", "if c.Cost < -1000 && l.Lines", "TestMemory", "20000", "who waits is woken"},
+		"if c.Cost < 0 {\n\t\tl.Lines", "if c.Cost < -1000 {\n\t\tl.Lines", "TestMemory", "20000", "who waits is woken"},
 	{"two rules of one start have other terms", "register.go",
 		"if o := t.byStart[start]; o != nil {", "if o := t.byStart[start]; o != nil && false {", "TestMemory", "20000", "rules of one start or name"},
 	{"calls without a key go on where those without Redis do", "internal/decide/charges.go",

@@ -63,7 +63,7 @@ func (o *oracle) troubled(a *asked) bool {
 }
 
 // stalled reports whether the machine was so busy during a call that this may have had no answer in time.
-func (o *oracle) stalled(a *asked) bool { return len(during(o.busy, a.start, a.end)) > 0 }
+func (o *oracle) stalled(a *asked) bool { return len(during(o.busy, a.start-untilProbe, a.end)) > 0 }
 
 // quiet reports whether a call comes before its process knows that a fault is over: the first one
 // that reaches the store may find connections that the fault has broken, and then nobody asks until

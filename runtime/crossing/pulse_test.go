@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// A pulse finds out when the machine was so busy that a server may have given no answer in time: it
-// pings all of them, by connections on which nothing goes wrong.
+// A pulse finds out when the machine was so busy that a server may have given no answer in time, or this
+// process may have had no time to read it: it pings all of them, by connections on which nothing goes wrong, and
+// looks at when it comes to that.
 type pulse struct {
 	world *redisWorld
 	end   chan struct{}
@@ -28,10 +29,11 @@ func (w *redisWorld) pulse() *pulse {
 	p := &pulse{world: w, end: make(chan struct{})}
 	for _, n := range w.nodes {
 		p.pings.Go(func() {
-			for {
-				h := &happening{from: w.now()}
+			for last := w.now(); ; {
 				_ = n.admin.Ping(context.Background()).Err()
-				if h.to = w.now(); h.to-h.from > slowPing {
+				h := &happening{from: last, to: w.now()}
+				last = h.to
+				if h.to-h.from > slowPing+beat {
 					p.mu.Lock()
 					p.slow = append(p.slow, h)
 					p.mu.Unlock()
