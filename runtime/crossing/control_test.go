@@ -55,7 +55,7 @@ var defects = []defect{
 		"certainFit: answered + c.RetryAfter", "certainFit: asked + c.RetryAfter", "TestWire", "4000", "a call alone is admitted after RetryAfter"},
 	{"a call of cost 0 passes blocks and holds", "internal/decide/charges.go",
 		"limit.Cost == 0 && !p.RefusesAll()", "limit.Cost == 0", "TestMemory", "20000", "nobody is admitted"},
-	{"a block for a while ends the one before", "override/merge.go",
+	{"a block for a while ends the one before", "override/change.go",
 		"if ends[name].IsZero() {", "if ends[name].IsZero() && name != \"block\" {", "TestEdits", "2000", "overrides are what edits have made of them"},
 	{"a debt is computed from the next caller's max", "internal/memstate/reserved.go",
 		"if clock < k.debtDue {\n\t\t\tk.carriedDebt, k.carriedDue = k.debt, k.debtDue", "if clock < k.end+c.Window {\n\t\t\tk.carriedDebt, k.carriedDue = max(0, k.used-c.Max), k.end+c.Window", "TestMemory", "20000", "a period holds no more|a period refuses"},
