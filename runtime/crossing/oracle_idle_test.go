@@ -24,7 +24,7 @@ func (o *oracle) idle(a *asked) {
 		return
 	}
 	for _, c := range o.asked {
-		if s := c.settled; s.tried && s.err == nil {
+		if s := c.settled; s.tried && s.err == nil && o.meet(a, c) {
 			o.goesOn(a, c.process, s.over, s.turn+1)
 		}
 	}
@@ -63,7 +63,7 @@ func (o *oracle) goesOn(a *asked, process int, made time.Duration, turn int64) {
 	most := 0.0
 	for _, at := range []time.Duration{made, known} {
 		then := *a
-		then.start, then.at, then.turn = at, at, turn
+		then.start, then.at, then.turn, then.d = at, at, turn, runtime.Decision{} // what a was told then is not known
 		most = max(most, o.used(&then, u, r, now))
 	}
 	free := now.off || !now.mode.Refuses()

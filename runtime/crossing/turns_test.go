@@ -58,7 +58,7 @@ func (o *oracle) processTurns(a *asked) {
 	if r.Algorithm != runtime.Concurrency || r.Wait == 0 || !r.Mode.Refuses() || o.program.shares(u.Rule) || u.Cost > max(u.Max, r.Max) || u.Max > 0 {
 		return
 	}
-	since, longest, many, of := a.start, time.Duration(0), false, map[int]bool{a.process: true}
+	since, longest, many, of := a.start, time.Duration(0), u.Cost > 1, map[int]bool{a.process: true}
 	for _, c := range o.asked {
 		if c == a || !o.meet(a, c) || c.start > a.at || c.over() < a.start {
 			continue
