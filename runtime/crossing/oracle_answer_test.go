@@ -62,7 +62,8 @@ func (o *oracle) troubled(a *asked) bool {
 	return o.quiet(a) || o.stalled(a)
 }
 
-// stalled reports whether the machine was so busy during a call that this may have had no answer in time.
+// stalled reports whether the machine was so busy during a call that this may have had no answer in time, or before
+// it, so that nobody asked until the next probe.
 func (o *oracle) stalled(a *asked) bool { return len(during(o.busy, a.start-untilProbe, a.end)) > 0 }
 
 // quiet reports whether a call comes before its process knows that a fault is over: the first one

@@ -55,6 +55,3 @@ func parse(t testing.TB, h http.Header, field string) (items []item) {
 	}
 	return items
 }
-
-// params is short for the parameters of an item.
-type params = map[string]any
