@@ -100,7 +100,8 @@ func TestRejectedStays(t *testing.T) {
 	missed := 0
 	for range 200 {
 		time.Sleep(time.Millisecond)
-		if missed++; listed() {
+		missed++
+		if listed() {
 			missed = 0
 		}
 		if missed > 1 { // it is off the list for a moment when it comes to be unread

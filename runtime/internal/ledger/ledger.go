@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
@@ -148,8 +149,12 @@ func (l *Ledger) settleNow(ctx context.Context, b *Settlement) {
 	}
 }
 
-// wake has calls of this process ask that wait for room which a settled charge gives back.
+// wake has calls of this process ask that wait for room which a settled charge gives back. Calls that ask meanwhile
+// learn of permits by their number.
 func (l *Ledger) wake(c *terms.Charge) {
+	if c.Terms.Is(algorithm.Lends) && !l.Lines.Waiting() {
+		return
+	}
 	if c.Cost < 0 {
 		l.Lines.Wake(c.Key, -c.Cost)
 	}
