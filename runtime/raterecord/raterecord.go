@@ -124,8 +124,8 @@ type Recorder struct {
 	buffer   int
 	label    func(context.Context) string
 	now      func() time.Time
-	began    time.Time
-	virtual  bool // now is the clock of WithClock
+	began    time.Time // the times of events are counted from it
+	virtual  bool      // now is the clock of WithClock
 	names    *naming
 	queue    *queue
 	writer   *writer
@@ -157,6 +157,9 @@ func start(to sink, opts []Option) (*Recorder, error) {
 	r.names.choose(r.share)
 	r.began = r.now()
 	name := r.began.UTC().Format("20060102T150405Z") + "-" + rand.Text()[:10]
+	if r.virtual { // which may go on by centuries
+		r.began = time.Unix(0, 0)
+	}
 	if err := to.open(name, r.maxBytes); err != nil {
 		return nil, fmt.Errorf("raterecord: %w", err)
 	}

@@ -76,8 +76,11 @@ func (w *writer) run() {
 // drain writes the events that are in the queue. Their times are those of the clock as it is set by
 // now.
 func (w *writer) drain() {
-	now := w.now()
-	began := now.UnixNano() - int64(now.Sub(w.began))
+	began := w.began.UnixNano()
+	if !w.virtual {
+		now := w.now()
+		began = now.UnixNano() - int64(now.Sub(w.began))
+	}
 	defer w.queue.free()
 	for s := w.queue.next(); s != nil; s = w.queue.next() {
 		n := int(s.limits)

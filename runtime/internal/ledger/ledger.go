@@ -152,7 +152,7 @@ func (l *Ledger) settleNow(ctx context.Context, b *Settlement) {
 // wake has calls of this process ask that wait for room which a settled charge gives back. Calls that ask meanwhile
 // learn of permits by their number.
 func (l *Ledger) wake(c *terms.Charge) {
-	if c.Terms.Is(algorithm.Lends) && !l.Lines.Waiting() {
+	if c.Terms.Is(algorithm.Lends) && l.Lines.waiting.Load() == 0 {
 		return
 	}
 	if c.Cost < 0 {
