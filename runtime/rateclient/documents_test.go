@@ -70,19 +70,7 @@ type pending struct {
 	cancel context.CancelFunc
 }
 
-func TestDocuments(t *testing.T) {
-	for _, s := range document.Read(t, "testdata/client/*.txt") {
-		t.Run(s.Name, func(t *testing.T) {
-			for _, variant := range s.Variants() {
-				world := document.World{"l"}
-				for i := 0; i < len(variant); i += 2 {
-					world = append(world, document.ValueName(variant[i], variant[i+1]))
-				}
-				synctest.Test(t, func(t *testing.T) { play(t, s, world, strings.NewReplacer(variant...)) })
-			}
-		})
-	}
-}
+func TestDocuments(t *testing.T) { document.Run(t, "testdata/client/*.txt", "l", play) }
 
 func play(t *testing.T, s *document.Scenario, world document.World, replace *strings.Replacer) {
 	c := &client{T: t, store: runtime.NewMemoryStore(), replicas: map[string]*replica{}, pending: map[string]*pending{}, status: 200, began: time.Now()}

@@ -57,19 +57,7 @@ type site struct {
 	hidden   []string
 }
 
-func TestDocuments(t *testing.T) {
-	for _, s := range document.Read(t, "testdata/*.txt") {
-		t.Run(s.Name, func(t *testing.T) {
-			for _, variant := range s.Variants() {
-				world := document.World{"http"}
-				for i := 0; i < len(variant); i += 2 {
-					world = append(world, document.ValueName(variant[i], variant[i+1]))
-				}
-				synctest.Test(t, func(t *testing.T) { play(t, s, world, strings.NewReplacer(variant...)) })
-			}
-		})
-	}
-}
+func TestDocuments(t *testing.T) { document.Run(t, "testdata/*.txt", "http", play) }
 
 func play(t *testing.T, s *document.Scenario, world document.World, replace *strings.Replacer) {
 	p := &site{T: t, rules: map[string]*runtime.Rule{}, requests: map[string]ratehttp.RequestLimit{}, layers: []string{"middleware"}}

@@ -37,7 +37,7 @@ func (p *Program) typeCheckCgo(annotated []*dir) ([]*packages.Package, error) {
 	config := &packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
 			packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedForTest,
-		// What cgo has rewritten says which file it was, in full but for -trimpath, which may be in GOFLAGS.
+		// Files that cgo has rewritten name their sources, and GOFLAGS may have -trimpath, which shortens these names.
 		Dir: p.cfg.Dir, BuildFlags: append(slices.Clip(p.list.flags), "-trimpath=false"), Tests: tests, Fset: p.fset,
 		ParseFile: func(fset *token.FileSet, path string, content []byte) (*ast.File, error) {
 			if s, ok := stubs[path]; ok {
