@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
@@ -112,7 +113,14 @@ func TestProcesses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
-	b.run("top", "-by", "calls").wants(t, 3, "", `ratectl: no key is told by the 0 processes .*\n`)
+	const untold = `ratectl: which keys Redis is asked about is not known yet in the namespace "orders": none of 0 processes there has told its calls; .* ask again by then`
+	b.run("top", "-by", "calls").wants(t, 3, "", untold+`\n`)
+	b.run("top", "-by", "calls", "-count", "2", "-every", "100ms").wants(t, 3, "", untold+"; trying again in 100ms\n"+untold+`\n`)
+	limiter := runtime.New(runtime.NewRedisStore(b.client), runtime.WithNamespace("orders"), runtime.WithRefusals(0, nil), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	limiter.Register(b.rules["jobs"])
+	limittest.Eventually(t, "it has told its calls", func() bool { return !strings.Contains(b.run("top", "-by", "calls").err, "is not known yet") })
+	b.run("top", "-by", "calls").wants(t, 3, "", `ratectl: no key is told by the 1 processes that tell their calls in the namespace "orders", the last one at \S+Z, 0 of which .*\n`)
+	limiter.Close()
 	b.run("top", "-by", "size").wants(t, 2, "", `ratectl: -by "size": there is -by calls, without -page\n`)
 	b.run("processes").wants(t, 3, "", `ratectl: no process reports to this Redis in the namespace "orders": .*\n`)
 	killed := service(t, []string{server.Addr})

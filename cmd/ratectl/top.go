@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,7 +69,8 @@ func (s *session) ofRedis(ctx context.Context) error {
 				err = repeated(s, "callers in Redis", "RULE BLOCKED REFUSED NEAR UNKNOWN KEYS WORST", lines, topLine.row)
 			}
 		}
-		if err != nil && (n == 1 || ctx.Err() != nil || n == s.count) {
+		_, untold := errors.AsType[operate.Failure](err) // of keys: it may be told soon
+		if err != nil && (n == 1 && !untold || ctx.Err() != nil || n == s.count) {
 			return err
 		}
 		if err != nil {
@@ -165,9 +167,13 @@ func (s *session) hotKeys(ctx context.Context) error {
 		return err
 	}
 	calls := operate.CallsOf(processes)
+	if calls.Processes == 0 {
+		return nothingf("which keys Redis is asked about is not known yet in %s: none of %d processes there has told its calls; each with rules does ten seconds after its start and then every five, unless it has WithoutReports: ask again by then",
+			operate.Namespaces(s.Namespace), len(processes))
+	}
 	if len(calls.Keys) == 0 {
-		return nothingf("no key is told by the %d processes that tell their calls in %s, %.0f of which a second went to Redis: processes with rules do every five seconds, unless they have WithoutReports or WithRefusals(0, nil)",
-			calls.Processes, operate.Namespaces(s.Namespace), calls.Asked)
+		return nothingf("no key is told by the %d processes that tell their calls in %s, the last one at %s, %.0f of which a second went to Redis: they do so every five seconds, and the first time ten seconds after their start, but never with WithRefusals(0, nil)",
+			calls.Processes, operate.Namespaces(s.Namespace), calls.Told.UTC().Format(time.RFC3339), calls.Asked)
 	}
 	for i, k := range calls.Keys {
 		if n := slices.IndexFunc(s.Rules, func(d operate.Rule) bool { return d.Name == k.Rule }); n >= 0 {

@@ -14,6 +14,7 @@ import (
 // Calls are those of all processes that live, in the seconds before their last signs of life.
 type Calls struct {
 	Processes int         `json:"processes"` // that tell them
+	Told      time.Time   `json:"-"`         // when the last one did, by the clock of Redis
 	Decided   [4]float64  `json:"decided"`   // a second: see [bridge.ProcessCalls]
 	Asked     float64     `json:"asked"`     // how often Redis is asked a second
 	Rules     []RuleCalls `json:"rules"`     // of which each process tells the hundred with most calls
@@ -44,6 +45,9 @@ func CallsOf(processes []bridge.Process) (c Calls) {
 			continue
 		}
 		c.Processes++
+		if p.Alive.After(c.Told) {
+			c.Told = p.Alive
+		}
 		c.Asked += float64(told.Asked) / told.Seconds
 		for i, n := range told.Decided {
 			c.Decided[i] += float64(n) / told.Seconds

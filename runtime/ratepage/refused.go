@@ -143,8 +143,7 @@ func (s *sketch) top(n int, now time.Time) []callers.Caller {
 	for _, sum := range sums {
 		all = append(all, sum)
 	}
-	slices.SortFunc(all, callers.Compare)
-	return all[:min(n, len(all))]
+	return firstOf(all, n, callers.Compare)
 }
 
 type hotKeyView struct {

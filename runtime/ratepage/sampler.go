@@ -191,7 +191,7 @@ func (s *sampler) sample(p *Page, now time.Time) {
 
 // busiest returns the rows of a frame, those first whose rules refuse most, and how many are left out.
 func busiest(rows []row) ([]row, int) {
-	slices.SortFunc(rows, func(a, b row) int {
+	first := firstOf(rows, maxRows, func(a, b row) int {
 		for _, column := range [columns]int{refused, undecided, shadow, admitted} {
 			if c := cmp.Compare(b.N[column], a.N[column]); c != 0 {
 				return c
@@ -199,6 +199,18 @@ func busiest(rows []row) ([]row, int) {
 		}
 		return cmp.Compare(a.Name, b.Name)
 	})
-	n := min(len(rows), maxRows)
-	return rows[:n], len(rows) - n
+	return first, len(rows) - len(first)
+}
+
+// firstOf returns the first n values in an order. All others are compared once with the last of these, and not sorted.
+func firstOf[T any](all []T, n int, compare func(a, b T) int) []T {
+	first := slices.Clone(all[:min(n, len(all))])
+	slices.SortFunc(first, compare)
+	for _, v := range all[len(first):] {
+		if compare(v, first[n-1]) < 0 {
+			at, _ := slices.BinarySearchFunc(first, v, compare)
+			first = slices.Insert(first[:n-1], at, v)
+		}
+	}
+	return first
 }
