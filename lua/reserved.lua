@@ -14,6 +14,8 @@
 --          reset  the highest number at the last reset; 0: there was none
 --          owed   how much of used is a debt, if any has been; and
 --          due    when the period ends that a debt is charged to: that which follows this one
+--          earlier  the highest number of the periods before this one, if that is not below
+--                 start: of charges of one microsecond the last have later numbers
 --          told   the highest share of the period that was told, if any, see past.lua
 --        A reservation takes about 40 bytes, and 125 of keys with more than 128. A key
 --        has at most 10,000: then calls are refused until one is settled or lapses.
@@ -80,15 +82,15 @@ local function member(number, cost)
 end
 --- open
 --- reads call clock clock_text key more param sub window
---- sets back carried due forgot found fresh gone head heads highest open owed
---- sets pays start stop used
+--- sets back carried due earlier forgot found fresh gone head heads highest open
+--- sets owed pays start stop used
 local found, head, heads = call('ZRANGEBYSCORE', key, '-inf', clock_text, 'WITHSCORES'), {}, 0
 while found[2 * heads + 2] and found[2 * heads + 2] + 0 <= 0 do
   head[found[2 * heads + 1]] = -found[2 * heads + 2]
   heads = heads + 1
 end
 local start, stop, used, open = head.start, head.stop, head.used, head.open
-local highest, forgot, owed, due = head.last, head.reset, head.owed or 0, head.due or 0
+local highest, forgot, earlier, owed, due = head.last, head.reset, head.earlier or 0, head.owed or 0, head.due or 0
 --- insert read told
 if found[1] and not (start and used and highest) or not found[1] and call('ZCARD', key) > 0 then
   error('members of another kind')
@@ -125,6 +127,7 @@ if fresh then
     stop = clock < param and param or more
   end
   used, open, gone, owed, due = carried, 0, {}, 0, 0
+  earlier = highest >= start and highest or 0
   --- insert begin entry
 end
 --- look
@@ -188,8 +191,8 @@ elseif debt == 1 and used > most then
   due = due > 0 and due or stop < param and param or stop < more and more or stop + window
 end
 --- write
---- reads call clock due forgot format fresh gone head highest key lifetime name
---- reads open owed reserve start stop text used
+--- reads call clock due earlier forgot format fresh gone head highest key lifetime
+--- reads name open owed reserve start stop text used
 --- sets lives used values
 if used > 9007199254740991 then
   used = 9007199254740991 -- the largest max, see fixed_window.lua
@@ -208,6 +211,9 @@ for j = 1, #gone, 4000 do
 end
 if fresh then
   call('ZADD', key, format('%.0f', -start), 'start', format('%.0f', -stop), 'stop', format('%.0f', -forgot), 'reset')
+  if earlier > 0 then
+    call('ZADD', key, format('%.0f', -earlier), 'earlier')
+  end
   --- insert history
 end
 local values = { format('%.0f', -used), 'used', format('%.0f', -open), 'open', format('%.0f', -highest), 'last' }
@@ -231,8 +237,8 @@ if fresh or lives > stop or head.stop ~= stop or math.floor(head.last / 1000000)
   call('PEXPIRE', key, lifetime(lives))
 end
 --- settle
---- reads arg call clock debt each forgot fresh gone head last max member
---- reads open place reserve start times used
+--- reads arg call clock debt each earlier forgot fresh gone head last max
+--- reads member open place reserve start times used
 --- sets charged kept open place used
 -- Settles charges up to that of the last key, each by the same cost.
 local charged, kept = ARGV[arg - 2] + 0, ARGV[arg - 1] + 0
@@ -242,7 +248,7 @@ for i = place, last do
   --- insert ends
   --- insert open
   local grows, name = math.max(0, each), nil
-  local here = not fresh and at >= start and at > forgot
+  local here = not fresh and at >= start and at > forgot and at > earlier
   if reserve == 0 then
     if here then
       grows = each
@@ -274,8 +280,8 @@ for i = place, last do
   end
 end
 --- renewal
---- reads call clock each forgot found fresh highest last lifetime member n open
---- reads place replies reserve start text times used
+--- reads call clock each earlier forgot found fresh highest last lifetime member n
+--- reads open place replies reserve start text times used
 --- sets highest n open place used
 -- Renews reservations up to that of the last key.
 for i = place, last do
@@ -288,7 +294,7 @@ for i = place, last do
     call('UNLINK', key)
     call('ZADD', key, '0', 'start', '0', 'stop', '0', 'used', '0', 'open', last, 'last', last, 'reset')
     call('PEXPIRE', key, lifetime(clock + reserve))
-  elseif not found[1] or not fresh and at >= start and at > forgot then
+  elseif not found[1] or not fresh and at >= start and at > forgot and at > earlier then
     local before, name = used, member(at, cost)
     local score = not fresh and call('ZSCORE', key, name)
     if score and score + 0 > clock then

@@ -101,7 +101,7 @@ func TestRedis(t *testing.T) {
 	for lane := range effort.Choose(1, 12) {
 		t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
 			t.Parallel()
-			runReal(t, oneRedis(t), redisScope)
+			runReal(t, oneRedis(t), redisScope, lane)
 		})
 	}
 }
@@ -118,7 +118,7 @@ func TestSteppedClock(t *testing.T) {
 	clock := steppedclock.New(t)
 	fleet := oneRedis(t)
 	fleet.clock = clock
-	runReal(t, fleet, steppedScope)
+	runReal(t, fleet, steppedScope, 0)
 }
 
 var clusterScope = &scope{
@@ -133,11 +133,15 @@ func TestCluster(t *testing.T) {
 		t.Skip("waits for a cluster")
 	}
 	try(t, 2, 50)
-	runReal(t, oneCluster(t), clusterScope)
+	runReal(t, oneCluster(t), clusterScope, 0)
 }
 
-func runReal(t *testing.T, fleet *redisFleet, s *scope) {
+// runReal runs programs on real servers. Those of each lane are others, though all begin at one seed.
+func runReal(t *testing.T, fleet *redisFleet, s *scope, lane int) {
 	rapid.Check(t, func(t *rapid.T) {
+		for range lane {
+			rapid.Bool().Draw(t, "lane")
+		}
 		p, w := s.draw(t), fleet.world()
 		w.hasty, w.one = p.Hasty, p.OneClient
 		defer w.close()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -56,7 +57,7 @@ func (o *oracle) retry(a *asked) {
 			continue
 		}
 		early := b.admitted() && b.at < over && !o.divides(a) // what others have used decays
-		late := errors.Is(b.err, runtime.ErrLimited) && b.d.Source != rule.SourceProcess && !o.setBack(b.end) && b.came >= a.knows+a.d.RetryAfter
+		late := errors.Is(b.err, runtime.ErrLimited) && b.d.Source != rule.SourceProcess && !o.setBack(b.end) && b.came >= a.knows+a.d.RetryAfter && !o.passes(a, b)
 		if !early && !late {
 			continue
 		}
@@ -68,6 +69,28 @@ func (o *oracle) retry(a *asked) {
 			o.wrong("a call alone is admitted after RetryAfter", "#%d was told %v at %v, and #%d is refused at %v", a.number, a.d.RetryAfter, a.at, b.number, b.at)
 		}
 	}
+}
+
+// passes reports whether the room may be over that a call was told of when a later one comes: a gap in a
+// queue, for who comes when he need not have waited for it any more, and what a tenant may use of that which others
+// have, as long as these have used it, where another limit has refused the first call.
+func (o *oracle) passes(a, b *asked) bool {
+	for i, u := range a.uses {
+		r := o.program.Rules[u.Rule]
+		if u.Weight > 0 && r.Name == b.d.Rule && a.reported[i].verdict != observe.VerdictRefused {
+			return true
+		}
+		wait := r.Wait
+		if a.call.Deadline {
+			wait = min(wait, a.call.Cancel)
+		}
+		if r.Wait > 0 && r.Algorithm == runtime.LeakyBucket && b.came > a.knows+a.d.RetryAfter+wait && slices.ContainsFunc(o.asked, func(c *asked) bool {
+			return o.meet(c, &asked{uses: []use{u}}) && c.start < a.at && (c.left() || errors.Is(c.err, runtime.ErrLimited) || c.settled.tried)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // lapseTold holds the RetryAfter of a call that only permits keep out against the time until all lapse.

@@ -110,6 +110,7 @@ func (e *Engine) tryAgain(ctx context.Context, c *Call, limits []rule.Limit, sin
 	if !e.Switch.Enabled() {
 		c.Clear()
 	} else if err := e.Plan(ctx, c, limits); err != nil {
+		c.Clear() // some of its charges may be planned, and none was tried
 		return fails, err
 	}
 	return e.try(ctx, c, since, clock.Now())

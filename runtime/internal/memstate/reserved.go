@@ -22,6 +22,7 @@ const (
 	headerReserved = iota // how much is reserved
 	headerHighest         // number so far
 	headerReset           // the highest number at the last reset
+	headerEarlier         // the highest number of the periods before, if that is not below start, see reserved.lua
 	headerDebt            // how much of count is a debt
 	headerDebtDue         // when the period ends that a debt is charged to; 0: none was made
 	headerSize            // how many come before the reservations
@@ -154,7 +155,11 @@ func (r *reserved) charge(clock int64, c *terms.Charge, v *view) {
 // write makes a count the state's, without the reservations that have lapsed.
 func (r *reserved) write(k *reservedCount, newest, clock int64, c *terms.Charge) {
 	if k.newPeriod || len(r.list) == 0 {
-		r.list = append(r.list[:0], 0, 0, r.number(headerReset), 0, 0)
+		earlier := r.number(headerHighest)
+		if earlier < k.start {
+			earlier = 0
+		}
+		r.list = append(r.list[:0], 0, 0, r.number(headerReset), earlier, 0, 0)
 	} else if k.lapsedItems > 0 {
 		r.list = append(r.list[:headerSize], r.list[headerSize+k.lapsedItems*itemSize:]...)
 	}
@@ -206,11 +211,16 @@ func lostCharge(c *terms.Charge) int64 {
 	return c.Charged + c.Cost
 }
 
+// isEarlier reports whether a charge is of a period before the one of a count.
+func (r *reserved) isEarlier(k *reservedCount, number int64) bool {
+	return number < k.start || number <= r.number(headerEarlier)
+}
+
 // settle settles a charge, and reports whether that changes anything.
 func (r *reserved) settle(clock int64, c *terms.Charge) bool {
 	k := r.countAt(clock, c)
 	grows, forgotten := lostCharge(c), c.At <= r.number(headerReset)
-	here := !k.newPeriod && c.At >= k.start && !forgotten
+	here := !k.newPeriod && !r.isEarlier(&k, c.At) && !forgotten
 	switch {
 	case here && c.Reserve == 0:
 		grows = c.Cost
@@ -238,12 +248,12 @@ func (r *reserved) renew(clock int64, c *terms.Charge) bool {
 	if c.Cost == 0 {
 		newest := max(clock, r.number(headerHighest))
 		r.time, r.bound, r.count = 0, 0, 0
-		r.list = append(r.list[:0], 0, newest, newest, 0, 0)
+		r.list = append(r.list[:0], 0, newest, newest, 0, 0, 0)
 		r.dropTime = clock + c.Reserve
 		return false
 	}
 	k := r.countAt(clock, c)
-	if len(r.list) > 0 && (k.newPeriod || c.At < k.start || c.At <= r.number(headerReset)) {
+	if len(r.list) > 0 && (k.newPeriod || r.isEarlier(&k, c.At) || c.At <= r.number(headerReset)) {
 		c.At = 0
 		return false
 	}
