@@ -32,10 +32,12 @@ const (
 	mayRules // it uses rules if there are some
 	mayRedis // it opens Redis by itself
 	judges   // it needs valid overrides; other commands go on without
+	doubts   // it judges callers, which says nothing while Redis refuses writes
 	replays  // records: which rules are to be other ones the command line says, and no environment
 
 	readsRules = prints | needRedis | needRules
 	judgesKeys = readsRules | judges
+	judgesAll  = judgesKeys | doubts
 )
 
 // Flags of several commands: of all that change something, of those that change an override, and of those whose change
@@ -64,17 +66,17 @@ func commands() []command {
 		{name: "propose", args: "RULE [RECORD...]", flags: replaces + "refused-secret-file compare", needs: prints | mayRules | mayRedis | replays, min: 1, max: -1, run: (*session).propose, short: "find the max that would have refused none, 0.1% or 1%",
 			long: "Replays records with one max after the other, and finds the lowest ones that would have refused none, at most 0.1% and at most 1% of the calls, and of the callers. The other flags of plan say what else is to be different, the algorithm for instance. The column AT MOST says of how many of all callers that holds, by 95%. It names the callers that need most, and estimates what Redis would hold if all were there at a time. " +
 				"Without a RECORD it asks Redis what each caller of a sliding-log or sliding-counter has used in the last window, and how often it was refused: a first answer, and a partial one."},
-		{name: "find", args: "TEXT", flags: "limit near max refused-secret-file", needs: judgesKeys, min: 1, max: 1, run: (*session).find, short: "find a caller: rules, keys and overrides",
+		{name: "find", args: "TEXT", flags: "limit near max refused-secret-file", needs: judgesAll, min: 1, max: 1, run: (*session).find, short: "find a caller: rules, keys and overrides",
 			long: "Finds the keys of all rules with TEXT in a part, those with TEXT as a part first, and of these those that are refused: what is left of each, and how often and when it was refused in the last day, and which overrides decide for it, until when. TEXT is as the caller is called, or as ratectl keys shows a key. " +
 				"Of an address it finds the networks /64, /56 and /48 too. Keys for which nothing is counted are shown if an override is for them, or they were refused. Has Redis walk over the database."},
 		{name: "refused", args: "[KEY]", flags: "since refused:until limit refused-secret-file", needs: prints | needRedis, max: 1, run: (*session).listRefused, short: "look back: which callers were refused, and when",
 			long: "Lists the callers that all processes have refused in the time -since, the most refused first, or those with KEY in their keys: how often, and in which minutes, by the clock of Redis. A process tells each minute, so refusals may be of the minute before. Of each minute Redis keeps the 100 callers that were refused most; " +
 				"the refusals of all others are told as a number. Of limits in shadow mode it lists whom they would have refused. The bars are of each minute, or hour of more than two."},
-		{name: "keys", args: "RULE", flags: "state limit near max", needs: judgesKeys, min: 1, max: 1, run: (*session).listKeys, short: "list the callers of a rule, the most refused first",
+		{name: "keys", args: "RULE", flags: "state limit near max", needs: judgesAll, min: 1, max: 1, run: (*session).listKeys, short: "list the callers of a rule, the most refused first",
 			long: "Walks over the database and shows what a call of each key would find, without charging it, and the shares that divide a key, those first that have used most of late. A rule in shadow mode is shown as if it enforced its limit."},
-		{name: "inspect", args: "RULE [KEY]", flags: "parts near max", needs: judgesKeys, min: 1, max: 2, run: (*session).inspect, short: "show all that is known about one caller",
+		{name: "inspect", args: "RULE [KEY]", flags: "parts near max", needs: judgesAll, min: 1, max: 2, run: (*session).inspect, short: "show all that is known about one caller",
 			long: "Shows what a call of cost 1 would find now, without charging it, the key in Redis and its overrides."},
-		{name: "usage", args: "RULE [KEY]", flags: "parts near max", needs: judgesKeys, min: 1, max: 2, run: (*session).usage, short: "show what is left to one caller",
+		{name: "usage", args: "RULE [KEY]", flags: "parts near max", needs: judgesAll, min: 1, max: 2, run: (*session).usage, short: "show what is left to one caller",
 			long: "Shows the limit, how much of it is used and left, the window or period, and when it is whole again, and what was used of the last periods if the rule keeps that, without charging anything."},
 		{name: "reset", args: "RULE [KEY]", flags: asks + "parts", needs: judgesKeys, min: 1, max: 2, run: (*session).reset, short: "forget the counts of one caller",
 			long: "Forgets the counts of one key, and ends its block. Asks for confirmation, and is in the history, but cannot be undone. A process that has refused the caller may do so for another second, see runtime.WithRefusalMemory."},

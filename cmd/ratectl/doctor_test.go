@@ -133,7 +133,7 @@ func TestRefusedWrites(t *testing.T) {
 		if a.code != 1 || !strings.Contains(a.out, "it refuses every write") || !strings.Contains(a.out, test.remedy) {
 			t.Errorf("%s: exit code %d\n%s%s", name, a.code, a.out, a.err)
 		}
-		for _, line := range []string{"block login.user eve", "find acme", "find nobody", "inspect login.user acme"} {
+		for _, line := range []string{"block login.user eve", "find acme", "find nobody", "inspect login.user acme", "usage login.user acme", "keys login.user", "keys model.tokens", "top -count 1"} {
 			if a = b.run(strings.Fields(line)...); a.code != 1 || !strings.Contains(a.err, test.remedy) {
 				t.Errorf("%s, %s: exit code %d, %s", name, line, a.code, a.err)
 			}

@@ -34,7 +34,6 @@ func (s *session) inspect(ctx context.Context, args []string) error {
 		return err
 	}
 	s.Compare(ctx)
-	doubt := s.Doubt(ctx)
 	s.sayDiffering(d.Name)
 	i := inspected{Namespace: s.Namespace, RedisKey: bridge.LimiterOf(s.Limiter).RedisKey(s.LimitOf(d, key)), Declared: d.Place}
 	if i.State, err = s.State(ctx, d, key); err != nil {
@@ -71,7 +70,7 @@ func (s *session) inspect(ctx context.Context, args []string) error {
 		unknown = nothingf("nobody knows this key: nothing is counted for it, and no override is for it")
 	}
 	if s.json() {
-		return cmp.Or(s.printJSON(i), doubt, unknown)
+		return cmp.Or(s.printJSON(i), unknown)
 	}
 	rows := i.rows(d)
 	for _, h := range i.Holders {
@@ -89,7 +88,7 @@ func (s *session) inspect(ctx context.Context, args []string) error {
 	for _, o := range i.Overrides {
 		rows = append(rows, []string{"override", o.String()})
 	}
-	return cmp.Or(s.printTable("", rows), doubt, unknown)
+	return cmp.Or(s.printTable("", rows), unknown)
 }
 
 func (i *inspected) rows(d operate.Rule) [][]string {

@@ -170,7 +170,6 @@ func (s *session) find(ctx context.Context, args []string) error {
 		return err
 	}
 	s.Compare(ctx)
-	doubt := s.Doubt(ctx)
 	found, failed := s.Find(ctx, args[0], entries, s.limit)
 	if failed != nil && len(found.Keys) == 0 {
 		return failed
@@ -179,7 +178,7 @@ func (s *session) find(ctx context.Context, args []string) error {
 		s.logger().Printf("when callers were refused is not known: %v", s.explained(found.Unread))
 	}
 	if found.All == 0 && len(found.Overrides) == 0 {
-		return cmp.Or(doubt, nothingf("nothing is counted for a key with %q in %s, and no override is for one; a caller for whom nothing is counted is refused by no rule, unless by a failure policy", args[0], operate.Namespaces(s.Namespace)))
+		return nothingf("nothing is counted for a key with %q in %s, and no override is for one; a caller for whom nothing is counted is refused by no rule, unless by a failure policy", args[0], operate.Namespaces(s.Namespace))
 	}
 	names := make([]string, len(found.Keys))
 	for i, k := range found.Keys {
@@ -199,5 +198,5 @@ func (s *session) find(ctx context.Context, args []string) error {
 		e.Last = nil
 		s.logger().Printf("an override that decides for none of these keys: %s, of rule %s", visible(e.String()), printed.Text(e.Rule))
 	}
-	return cmp.Or(failed, doubt)
+	return failed
 }

@@ -20,9 +20,10 @@ func TestRulesOfLivePage(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	page := ratepage.New()
-	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(time.Minute)),
-		runtime.WithObserver(page.Observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	store := runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(time.Minute))
+	limiter := runtime.New(store, runtime.WithObserver(page.Observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	defer limiter.Close()
+	other := runtime.New(store, runtime.WithObserver(page.Observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	rules := []*runtime.Rule{
 		{Name: "log", Prefix: "p:", Source: "a.go: A.B", Window: time.Hour, Max: 3},
 		{Name: "bare", Window: time.Hour, Max: 3},
@@ -38,6 +39,7 @@ func TestRulesOfLivePage(t *testing.T) {
 		{Name: "peer", Window: time.Hour, Max: 3, Hold: true},
 	}
 	limiter.Register(rules...)
+	other.Register(rules...)
 	for _, r := range rules {
 		if _, err := limiter.Take(t.Context(), r.Limit(runtime.NewKey().AddString("a").AddString("b"))); err != nil {
 			t.Fatal(r.Name, err)
@@ -47,6 +49,10 @@ func TestRulesOfLivePage(t *testing.T) {
 	defer web.Close()
 	defer page.Close()
 	b := &bench{env: map[string]string{"RATECTL_REDIS": server.Addr, "RATECTL_RULES": web.URL + "/limits/"}}
+	if a := b.run("rules", "-o", "json"); strings.Count(a.out, "\n") != len(rules) {
+		t.Errorf("not each rule once: %+v", a)
+	}
+	_ = other.Close()
 	for _, r := range rules {
 		b.run("keys", r.Name, "-o", "json").wants(t, 0, `\{.*"key":"a:b".*\}\n`, "")
 		b.run("inspect", r.Name, "a:b", "-o", "json").wants(t, 0, `(?s).*"rule":"`+r.Name+`".*`, "")

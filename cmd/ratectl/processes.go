@@ -77,19 +77,23 @@ func (s *session) listProcesses(ctx context.Context, _ []string) error {
 	if err := printEach(&s.printer, "PROCESS BUILD ALIVE CLOCK OVERRIDES CALLED FINDINGS", lines, processLine.row); err != nil {
 		return err
 	}
+	var differ []string
 	for _, d := range operate.SurveyOf(processes, nil).Differ {
-		s.logger().Printf("rule %s differs: %v", printed.Text(d.Rule), d)
+		differ = append(differ, fmt.Sprintf("rule %s differs: %v", printed.Text(d.Rule), d))
 	}
+	s.WarnOf(differ)
 	return nil
 }
 
 // sayDiffering says which processes have which forms of some rules: rows have the forms alone.
 func (s *session) sayDiffering(names ...string) {
+	var differ []string
 	for i, name := range names {
 		if d, is := s.Differing(name); is && !slices.Contains(names[:i], name) {
-			s.logger().Printf("rule %s differs among processes, and here counts as in the listing: %v", printed.Text(name), d)
+			differ = append(differ, fmt.Sprintf("rule %s differs among processes, and here counts as in the listing: %v", printed.Text(name), d))
 		}
 	}
+	s.WarnOf(differ)
 }
 
 // doctor looks for what may keep limits from working, and says what helps.

@@ -68,6 +68,9 @@ func (s *session) ofRedis(ctx context.Context) error {
 			if lines, err = s.callers(ctx); err == nil {
 				err = repeated(s, "callers in Redis", "RULE BLOCKED REFUSED NEAR UNKNOWN KEYS WORST", lines, topLine.row)
 			}
+			if err == nil && n == s.count {
+				err = s.Doubt(ctx)
+			}
 		}
 		_, untold := errors.AsType[operate.Failure](err) // of keys: it may be told soon
 		if err != nil && (n == 1 && !untold || ctx.Err() != nil || n == s.count) {

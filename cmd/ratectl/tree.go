@@ -57,9 +57,15 @@ func (p *program) leaf(c command) *cli.Command {
 		Action: func(ctx context.Context, flags *cli.Command) error {
 			s.flags, p.began = flags, true
 			defer s.Close()
-			err := s.prepare(ctx, c)
+			err, doubt := s.prepare(ctx, c), error(nil)
+			if err == nil && c.needs&doubts != 0 {
+				doubt = s.Doubt(ctx)
+			}
 			if err == nil {
 				err = c.run(s, ctx, flags.Args().Slice())
+			}
+			if code := codeOf(err); doubt != nil && (code == done || code == nothing) {
+				err = doubt
 			}
 			return s.explained(err)
 		},

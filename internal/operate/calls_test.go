@@ -2,6 +2,7 @@ package operate
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -76,5 +77,17 @@ func TestClockText(t *testing.T) {
 		if got := ClockText(behind); got != want {
 			t.Errorf("%v: %q", behind, got)
 		}
+	}
+}
+
+// TestWarnOf says the same of many rules for the first ones alone, and of how many more it is to be said.
+func TestWarnOf(t *testing.T) {
+	t.Parallel()
+	var said []string
+	c := &Core{Warn: func(text string) { said = append(said, text) }}
+	c.WarnOf([]string{"a", "b%d"})
+	c.WarnOf([]string{"1", "2", "3", "4", "5", "6", "7"})
+	if want := []string{"a", "b%d", "1", "2", "3", "4", "5", "and the same is to be said of 2 more rules"}; !slices.Equal(said, want) {
+		t.Errorf("%q", said)
 	}
 }

@@ -92,6 +92,19 @@ func (c *Core) warnf(format string, args ...any) {
 	}
 }
 
+// maxNamed is how many rules are named of which the same is to be said.
+const maxNamed = 5
+
+// WarnOf warns of the first of several rules in the words for each, and says of how many more that is to be said.
+func (c *Core) WarnOf(rules []string) {
+	for _, text := range rules[:min(len(rules), maxNamed)] {
+		c.warnf("%s", text)
+	}
+	if more := len(rules) - maxNamed; more > 0 {
+		c.warnf("and the same is to be said of %d more rules", more)
+	}
+}
+
 func (c *Core) explained(err error) error {
 	if c.Explain == nil {
 		return InFull(err)

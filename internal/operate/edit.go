@@ -31,7 +31,7 @@ func (c *Core) Edits(ctx context.Context, e Edit) (all []override.Edit, several 
 	if e.Keys || e.Shares {
 		return nil, true, Wrongf("-keys and -share are for one rule: name that in place of %s", e.Rule)
 	}
-	known := make(map[string]bool)
+	known, left := make(map[string]bool), []string(nil)
 	says, err := c.scaled(ctx, e)
 	if err != nil {
 		return nil, true, err
@@ -44,11 +44,12 @@ func (c *Core) Edits(ctx context.Context, e Edit) (all []override.Edit, several 
 		one := e.Edit
 		one.Target = override.Target{Rule: r.Name}
 		if one.Set.Max, err = r.scaled(one.Set.Max, says.Rules[r.Name], e.Scale); err != nil {
-			c.warnf("rule %s is left as it is: %v", r.Name, err)
+			left = append(left, fmt.Sprintf("rule %s is left as it is: %v", r.Name, err))
 			continue
 		}
 		all = append(all, one)
 	}
+	c.WarnOf(left)
 	if len(all) == 0 {
 		return nil, true, Wrongf("no rule that starts with %q can be changed so; ratectl rules lists them", start)
 	}
@@ -148,6 +149,7 @@ func (c *Core) WithoutEffect(ctx context.Context, edits []override.Edit, done []
 	for _, r := range c.Rules {
 		rules[r.Name] = r
 	}
+	var bursts []string
 	for i, e := range edits {
 		after := done[i].After
 		switch {
@@ -165,8 +167,9 @@ func (c *Core) WithoutEffect(ctx context.Context, edits []override.Edit, done []
 		if after.Window != nil {
 			window = ShortDuration(*after.Window)
 		}
-		c.warnf("rule %s declares burst=%d, which stays: a caller may still make %d calls at once, and then %d per %s", e.Rule, r.Burst, r.Burst, *after.Max, window)
+		bursts = append(bursts, fmt.Sprintf("rule %s declares burst=%d, which stays: a caller may still make %d calls at once, and then %d per %s", e.Rule, r.Burst, r.Burst, *after.Max, window))
 	}
+	c.WarnOf(bursts)
 }
 
 // AtOnce returns how much a bucket admits at once if its rule says so, or 0. The burst of a queue is

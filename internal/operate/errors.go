@@ -55,7 +55,7 @@ func Replied(err error, word string) bool {
 // writeRemedies are what helps if Redis refuses all writes, by how the reply begins.
 var writeRemedies = []struct{ reply, remedy string }{
 	{"READONLY", "it is a replica: name its master with -redis, or the Sentinels with -sentinel"},
-	{"OOM", "it is full and evicts nothing: raise maxmemory, or remove what others keep there; ratectl memory shows what limits take, and ratectl reset frees what one caller takes"},
+	{"OOM", "it is full, and evicts nothing or not enough: raise maxmemory, or remove what others keep there; ratectl memory shows what limits take, and ratectl reset frees what one caller takes"},
 	{"MISCONF", "it cannot save a snapshot: see its log and its disk, or set stop-writes-on-bgsave-error no"},
 	{"NOREPLICAS", "too few replicas follow it: bring them back, or set min-replicas-to-write lower"},
 	{"LOADING", "it is still loading its data: wait until that is done"},

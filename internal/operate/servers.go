@@ -231,8 +231,6 @@ func (d *doctor) examineProcesses(ctx context.Context) {
 	}
 }
 
-const maxNamed = 5
-
 func someOf(names []string) string {
 	text := strings.Join(names[:min(len(names), 2*maxNamed)], ", ")
 	if more := len(names) - 2*maxNamed; more > 0 {

@@ -168,15 +168,26 @@ func encode(v any) []byte {
 	return b
 }
 
+// serveListing lists each rule once, also if several limiters have it.
 func (p *Page) serveListing(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/jsonl; charset=utf-8")
-	lines := json.NewEncoder(w)
+	var all []rulelist.Rule
+	listed := make(map[string]int) // places in all
 	for _, s := range p.rules() {
 		l := rulelist.New(s.Rule)
-		l.KeyParts = s.KeyParts
 		if byCall(s.Rule) {
 			l.Max = "by call"
 		}
+		text := string(encode(l))
+		if _, is := listed[text]; !is {
+			listed[text] = len(all)
+			all = append(all, l)
+		}
+		of := &all[listed[text]]
+		of.KeyParts = max(of.KeyParts, s.KeyParts) // only a limiter that was called knows
+	}
+	lines := json.NewEncoder(w)
+	for _, l := range all {
 		if lines.Encode(l) != nil {
 			return // the viewer is gone
 		}
