@@ -50,6 +50,9 @@ func said(a *Answer) string {
 			text += fmt.Sprint(" reset ", q.Reset)
 		}
 	}
+	if a.Contradicts {
+		text += " | contradicts"
+	}
 	return text
 }
 
