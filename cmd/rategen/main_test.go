@@ -41,22 +41,6 @@ func rategen(dir string, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// A line inserted above a method changes no limit, so the generated file stays
-// up to date.
-func TestMovedLines(t *testing.T) {
-	t.Parallel()
-	dir := writeModule(t, module)
-	if code, out, errs := rategen(dir); code != 0 {
-		t.Fatal(code, out, errs)
-	}
-	moved := strings.Replace(module["a.go"], "type A", "// A comment.\n\ntype A", 1)
-	moved = strings.Replace(moved, "\t//ratelimit", "\t// Do does.\n\t//\n\t//ratelimit", 1)
-	scratch.Write(t, filepath.Join(dir, "a.go"), moved)
-	if code, out, errs := rategen(dir, "-check"); code != 0 {
-		t.Error(code, out, errs)
-	}
-}
-
 func TestLifeOfAFile(t *testing.T) {
 	t.Parallel()
 	dir := writeModule(t, module)
@@ -104,23 +88,6 @@ func TestLifeOfAFile(t *testing.T) {
 	}
 }
 
-// A run that finds nothing says so.
-func TestEmpty(t *testing.T) {
-	t.Parallel()
-	dir := writeModule(t, map[string]string{"go.mod": module["go.mod"], "a.go": "package m\n", "b/b.go": "package b\n"})
-	const note = "0 directives in 2 packages: name others, as ./... does, or write one such as //ratelimit:max=100 above a method\n"
-	expect(t, dir, 0, note, "./...")
-	expect(t, dir, 0, note, "-check", "./...")
-	expect(t, dir, 0, "0 directives in these packages\n", "list", "./...")
-}
-
-// An overlay is not read, and that is told.
-func TestOverlay(t *testing.T) {
-	dir := writeModule(t, map[string]string{"go.mod": module["go.mod"], "a.go": module["a.go"], "overlay.json": "{}"})
-	t.Setenv("GOFLAGS", "-overlay="+filepath.Join(dir, "overlay.json"))
-	expect(t, dir, 0, "GOFLAGS: -overlay has no effect on rategen, which reads the files on disk\n")
-}
-
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -136,6 +103,8 @@ func TestErrors(t *testing.T) {
 		{"other package name", map[string]string{"b/b.go": "package b\n"}, []string{"-out", "b", "-pkg", "c"}, 1, "-pkg c: b/b.go belongs to package b"},
 		{"no module", nil, []string{"-out", "/"}, 1, "is in no module"},
 		{"no such package", nil, []string{"./nowhere"}, 1, "nowhere"},
+		{"no such package to list", nil, []string{"list", "./nowhere"}, 1, "nowhere"},
+		{"flag of list", nil, []string{"list", "-nonsense"}, 2, "usage: rategen list"},
 		{"nothing matches", map[string]string{"empty/x.txt": ""}, []string{"./empty/..."}, 1, "no packages match ./empty/..."},
 		{"another module's package", nil, []string{".", "fmt"}, 1, "package fmt is not in the main module: run rategen in the module that it belongs to"},
 		{"another module's packages", nil, []string{"fmt/..."}, 1, "no packages of the main module match fmt/..."},
