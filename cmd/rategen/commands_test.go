@@ -73,7 +73,8 @@ func step(t *testing.T, at *string, dir, text string) (got string, is bool) {
 			words = append([]string{verb}, words...)
 		}
 		code, out, errs := rategen(*at, words...)
-		if got = out + errs; code != 0 {
+		got = out + errs
+		if code != 0 {
 			got += fmt.Sprintf("exit %d\n", code)
 		}
 	case "files":

@@ -67,6 +67,7 @@ func (h *Events) Observer() *observe.Observer {
 				h.add("waits", "%s is left after %v", ev.Rule, ev.Waited)
 			}
 		},
+		Call:        func(_ context.Context, ev observe.CallEvent) { h.add("calls", "waited %v", ev.Waited) },
 		PeerRefused: func(_ context.Context, ev observe.PeerRefusedEvent) { h.add("peers", "%s", ev.Rule) },
 		Override: func(ev observe.OverrideEvent) {
 			h.add("overrides", "%d rules, enabled %v, error %v", ev.Rules, ev.Enabled, ev.Err)
