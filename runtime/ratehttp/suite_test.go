@@ -149,7 +149,7 @@ func TestLayers(t *testing.T) {
 	t.Cleanup(func() { log.SetOutput(os.Stderr) })
 	for name, l := range layers {
 		for _, inside := range []bool{false, true} {
-			for _, proto := range []string{"HTTP/1", "HTTP/2", "h2c"} {
+			for _, proto := range []string{"HTTP/1", "HTTP/2"} {
 				for mode, opts := range modes {
 					t.Run(fmt.Sprintf("%s, inside %t, %s, %s", name, inside, proto, mode), func(t *testing.T) {
 						if mode != "left" {
@@ -174,20 +174,15 @@ func checkLayer(t *testing.T, l layer, inside bool, proto string, opts []ratehtt
 		h = l.wrap(t, middleware(h), opts...)
 	}
 	server := httptest.NewUnstartedServer(h)
-	server.EnableHTTP2 = proto == "HTTP/2"
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	client := server.Client
-	if proto == "h2c" {
-		protocols := new(http.Protocols)
-		protocols.SetUnencryptedHTTP2(true)
-		server.Config.Protocols = protocols
-		server.Start()
-		transport := &http.Transport{Protocols: protocols}
-		defer transport.CloseIdleConnections()
-		client = func() *http.Client { return &http.Client{Transport: transport} }
-	} else {
-		server.StartTLS()
-	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(proto == "HTTP/1")
+	protocols.SetUnencryptedHTTP2(proto == "HTTP/2")
+	server.Config.Protocols = protocols
+	server.Start()
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
 	defer server.Close()
 	for moment, m := range moments {
 		for name, end := range ends {
@@ -207,7 +202,7 @@ func checkLayer(t *testing.T, l layer, inside bool, proto string, opts []ratehtt
 				r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/x/y", nil)
 				r.Header.Set("Moment", moment)
 				r.Header.Set("End", name)
-				checkMoment(t, client(), r, begun, m.begun, own)
+				checkMoment(t, client, r, begun, m.begun, own)
 			}
 		}
 	}
