@@ -11,7 +11,6 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -103,25 +102,6 @@ func TestClientInterceptor(t *testing.T) {
 						t.Errorf("the next call: %v, %v", err, details(t, err))
 					}
 				})
-			}
-		}
-	}
-}
-
-// A message that is too large holds nothing back, wherever that is found.
-func TestClientTooLarge(t *testing.T) {
-	long := wrapperspb.String("long")
-	url := serve(t, &orders{get: func(context.Context, *connect.Request[text]) (*connect.Response[text], error) {
-		return connect.NewResponse(long), nil
-	}})
-	for _, w := range ways {
-		for _, size := range []connect.ClientOption{connect.WithSendMaxBytes(1), connect.WithReadMaxBytes(1)} {
-			transport, held := outgoing(t, 10)
-			w := w
-			w.opts = append(w.opts[:len(w.opts):len(w.opts)], size, connect.WithInterceptors(rateconnect.NewClientInterceptor(transport)))
-			_, err := client(t, w, url, unary).CallUnary(t.Context(), connect.NewRequest(long))
-			if connect.CodeOf(err) != connect.CodeResourceExhausted || held.Load() != 0 {
-				t.Errorf("%s: %v, held for %v", w.name, err, time.Duration(held.Load()))
 			}
 		}
 	}

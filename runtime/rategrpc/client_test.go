@@ -164,64 +164,6 @@ func TestClientHeld(t *testing.T) {
 	}
 }
 
-// A message that is too large holds nothing back, wherever that is found.
-func TestClientTooLarge(t *testing.T) {
-	large := &pb.Payload{Body: make([]byte, 1<<20)}
-	server := &service{
-		unary: func(_ context.Context, r *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-			if r.ResponseSize > 0 {
-				return &pb.SimpleResponse{Payload: large}, nil
-			}
-			return &pb.SimpleResponse{}, nil
-		},
-		server: func(r *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
-			return s.Send(&pb.StreamingOutputCallResponse{Payload: large})
-		},
-	}
-	for name, c := range map[string]struct {
-		server []grpc.ServerOption
-		client []grpc.CallOption
-		call   func(context.Context, pb.TestServiceClient) error
-	}{
-		"sent, by the client": {nil, []grpc.CallOption{grpc.MaxCallSendMsgSize(1 << 10)}, func(ctx context.Context, client pb.TestServiceClient) error {
-			_, err := client.UnaryCall(ctx, &pb.SimpleRequest{Payload: large})
-			return err
-		}},
-		"received, by the server": {[]grpc.ServerOption{grpc.MaxRecvMsgSize(1 << 10)}, nil, func(ctx context.Context, client pb.TestServiceClient) error {
-			_, err := client.UnaryCall(ctx, &pb.SimpleRequest{Payload: large})
-			return err
-		}},
-		"sent, by the server": {[]grpc.ServerOption{grpc.MaxSendMsgSize(1 << 10)}, nil, func(ctx context.Context, client pb.TestServiceClient) error {
-			_, err := client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: 1})
-			return err
-		}},
-		"received, by the client": {nil, []grpc.CallOption{grpc.MaxCallRecvMsgSize(1 << 10)}, func(ctx context.Context, client pb.TestServiceClient) error {
-			_, err := client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: 1})
-			return err
-		}},
-		"received in a stream, by the client": {nil, []grpc.CallOption{grpc.MaxCallRecvMsgSize(1 << 10)}, func(ctx context.Context, client pb.TestServiceClient) error {
-			s, err := client.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{})
-			if err == nil {
-				_, err = s.Recv()
-			}
-			return err
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			options, held := outgoing(t, "/", 10)
-			client := dial(t, server, c.server, append(options, grpc.WithDefaultCallOptions(c.client...))...)
-			for range 3 {
-				if err := c.call(as("a"), client); status.Code(err) != codes.ResourceExhausted || errors.Is(err, runtime.ErrLimited) {
-					t.Errorf("%v, want a message that is too large", err)
-				}
-			}
-			if d := time.Duration(held.Load()); d != 0 {
-				t.Errorf("held for %v", d)
-			}
-		})
-	}
-}
-
 // The pattern of a peer is met by every spelling of its target.
 func TestClientTargets(t *testing.T) {
 	for target, host := range map[string]string{

@@ -60,47 +60,6 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// However a handler ends, the client gets the status that fits.
-func TestStatus(t *testing.T) {
-	limited := &runtime.LimitedError{Rule: "shop.Orders.Get", Limit: 1, RetryAfter: time.Second}
-	own := status.New(codes.ResourceExhausted, "the application's own")
-	own, err := own.WithDetails(&errdetails.DebugInfo{Detail: "x"})
-	limittest.OK(t, err)
-	for _, test := range []struct {
-		name    string
-		err     error
-		code    codes.Code
-		message string
-		details int
-	}{
-		{"limited", limited, codes.ResourceExhausted, "rate limit exceeded", 3},
-		{"wrapped", fmt.Errorf("find order: %w", limited), codes.ResourceExhausted, "rate limit exceeded", 3},
-		{"never", &runtime.LimitedError{RetryAfter: runtime.Never}, codes.ResourceExhausted, "rate limit exceeded", 2},
-		{"unavailable", fmt.Errorf("%w: dial tcp 10.1.2.3:6379: refused", runtime.ErrUnavailable), codes.Unavailable, "rate limiter unavailable", 1},
-		{"invalid key", fmt.Errorf("rule %q: %w", "shop.Orders.Get", runtime.ErrInvalidKey), codes.Internal, "rate limit could not be applied", 1},
-		{"own status", own.Err(), codes.ResourceExhausted, "the application's own", 1},
-		{"own status, wrapped", fmt.Errorf("x: %w", status.Error(codes.NotFound, "no order")), codes.NotFound, "x: rpc error: code = NotFound desc = no order", 0},
-		{"own status around a refusal", coded{limited}, codes.AlreadyExists, "coded", 0},
-		{"cancelled", context.Canceled, codes.Canceled, "context canceled", 0},
-		{"deadline", fmt.Errorf("query: %w", context.DeadlineExceeded), codes.DeadlineExceeded, "query: context deadline exceeded", 0},
-		{"another error", errors.New("no order"), codes.Unknown, "no order", 0},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			client := dial(t, &service{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) { return nil, test.err }}, options())
-			got := call(t, client).status
-			if got.Code() != test.code || got.Message() != test.message || len(got.Details()) != test.details {
-				t.Errorf("%v with %d details", got, len(got.Details()))
-			}
-		})
-	}
-}
-
-// A coded error has a status of its own.
-type coded struct{ error }
-
-func (coded) GRPCStatus() *status.Status { return status.New(codes.AlreadyExists, "coded") }
-func (c coded) Unwrap() error            { return c.error }
-
 // A panic in a handler reaches the interceptor that is there for it.
 func TestPanic(t *testing.T) {
 	recovery := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
