@@ -3,6 +3,7 @@ package override
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -76,14 +77,7 @@ func expired(end, now time.Time) bool { return !end.IsZero() && !now.Before(end)
 
 // next returns the first end after a time; zero: there is none.
 func (c Change) next(now time.Time) (first time.Time) {
-	ends := []time.Time{c.Until}
-	if names := c.names(); len(names) > 0 {
-		ends = ends[:0]
-		for _, name := range names {
-			ends = append(ends, c.End(name))
-		}
-	}
-	for _, end := range ends {
+	for _, end := range append(slices.Collect(maps.Values(c.Ends)), c.Until) {
 		if end.After(now) && (first.IsZero() || end.Before(first)) {
 			first = end
 		}

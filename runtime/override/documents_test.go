@@ -279,3 +279,8 @@ func textIn(o runtime.Overrides) string {
 	}
 	return cmp.Or(strings.Join(all, " | "), "nothing")
 }
+
+// ownOf returns what an override says of the rule, and not of its keys or shares.
+func ownOf(o rule.Override) rule.KeyOverride {
+	return rule.KeyOverride{Enabled: o.Enabled, Max: o.Max, Burst: o.Burst, Window: o.Window, Mode: o.Mode}
+}

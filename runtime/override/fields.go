@@ -85,11 +85,6 @@ func values(v Values) map[string]json.RawMessage {
 	return m
 }
 
-// ownOf returns what an override says of the rule, and not of its keys or shares.
-func ownOf(o rule.Override) rule.KeyOverride {
-	return rule.KeyOverride{Enabled: o.Enabled, Max: o.Max, Burst: o.Burst, Window: o.Window, Mode: o.Mode}
-}
-
 // overrideOf returns what is said of a rule, and of the keys and shares of another override.
 func overrideOf(own rule.KeyOverride, o rule.Override) rule.Override {
 	return rule.Override{Enabled: own.Enabled, Max: own.Max, Burst: own.Burst, Window: own.Window, Mode: own.Mode, Keys: o.Keys, Shares: o.Shares}

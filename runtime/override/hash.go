@@ -7,17 +7,16 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/private"
-	"github.com/rategen/rategen/runtime/rule"
 )
 
 func parseHash(fields map[string]string) (reading, error) {
 	p := hashParser{targets: make(map[Target]bool), known: make(map[[2]string]Change)}
-	p.overrides.Rules = make(map[string]rule.Override)
 	for i, field := range slices.Sorted(maps.Keys(fields)) {
 		if err := p.field(field, fields[field]); err != nil {
 			return reading{}, inField(field, i+1, len(fields), err)
 		}
 	}
+	p.put(time.Time{})
 	if n := len(p.overrides.Rules); n > maxRules {
 		return reading{}, private.Errorf("%d rules, the most is %d", n, maxRules)
 	}
@@ -41,27 +40,10 @@ func (p *hashParser) field(field, value string) error {
 	}
 	p.targets[t] = true
 	c, err := p.change(t.known(), value)
-	if err != nil {
-		return err
+	if err == nil {
+		p.said = append(p.said, statement{t, c, t.Rule == All})
 	}
-	p.addExpiry(timed{target: t, change: c, all: t.Rule == All}, time.Time{})
-	says := c.At(time.Time{})
-	if t.Rule == All {
-		p.overrides.Enabled = says.Enabled
-		return nil
-	}
-	of := p.overrides.Rules[t.Rule]
-	if t.list() == "" {
-		of = overrideOf(says, of)
-	} else {
-		patterns := patternsOf(&of, t.list())
-		if *patterns == nil {
-			*patterns = make(map[string]rule.KeyOverride)
-		}
-		(*patterns)[t.Pattern] = says
-	}
-	p.overrides.Rules[t.Rule] = of
-	return nil
+	return err
 }
 
 // change returns what a value says of a target that may have some fields.

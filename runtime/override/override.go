@@ -68,7 +68,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/private"
-	"github.com/rategen/rategen/runtime/rule"
 )
 
 // Bounds on what is read, so that a wrong file or hash does no harm.
@@ -87,7 +86,7 @@ func readingOf(n *node) (r reading, err error) {
 		case "enabled":
 			r.overrides.Enabled, err = f.boolean()
 		case "rules":
-			r.overrides.Rules, err = r.rules(f)
+			err = r.rules(f)
 		default:
 			err = f.unknown("enabled, rules")
 		}
@@ -95,53 +94,46 @@ func readingOf(n *node) (r reading, err error) {
 			return reading{}, err
 		}
 	}
+	r.put(time.Time{})
 	return r, nil
 }
 
-func (r *reading) rules(n *node) (map[string]rule.Override, error) {
+func (r *reading) rules(n *node) error {
 	if err := n.want(object, "an object", `{"name of a rule": {"max": 10}}`); err != nil {
-		return nil, err
+		return err
 	}
 	if len(n.fields) > maxRules {
-		return nil, n.errorf("%d rules, the most is %d", len(n.fields), maxRules)
+		return n.errorf("%d rules, the most is %d", len(n.fields), maxRules)
 	}
-	rules := make(map[string]rule.Override, len(n.fields))
 	for _, f := range n.fields {
-		of, err := r.override(f, f.name)
-		if err != nil {
-			return nil, private.Errorf("rule %.80q: %w", f.name, err)
+		if err := r.override(f, f.name); err != nil {
+			return private.Errorf("rule %.80q: %w", f.name, err)
 		}
-		rules[f.name] = of
 	}
-	return rules, nil
+	return nil
 }
 
-// override returns what is said of one rule, and of its keys.
-func (r *reading) override(n *node, declared string) (rule.Override, error) {
-	said := make(map[string]map[string]Change)
+// override adds what is said of one rule, and of its keys and shares.
+func (r *reading) override(n *node, declared string) error {
+	lists := make(map[string]map[string]Change)
 	c, until, err := changeOf(n, fileFields, func(f *node) (err error) {
-		said[f.name], err = patternChanges(f)
+		lists[f.name], err = patternChanges(f)
 		return err
 	})
 	if err != nil {
-		return rule.Override{}, err
+		return err
 	}
-	r.addExpiry(timed{target: Target{Rule: declared}, change: c}, time.Time{})
-	of := overrideOf(c.At(time.Time{}), rule.Override{})
-	for list, changes := range said {
-		into := make(map[string]rule.KeyOverride, len(changes))
+	r.said = append(r.said, statement{target: Target{Rule: declared}, change: c})
+	for list, changes := range lists {
 		for _, pattern := range slices.Sorted(maps.Keys(changes)) {
-			c, t := changes[pattern], targetIn(declared, list, pattern)
+			c := changes[pattern]
 			if !until.IsZero() && c.Then != (Values{}) {
-				return rule.Override{}, private.Errorf("%s %.80q: what holds then cannot end with the until of the rule: give the %[1]s ends of its own", list[:len(list)-1], private.Text(pattern))
+				return private.Errorf("%s %.80q: what holds then cannot end with the until of the rule: give the %[1]s ends of its own", list[:len(list)-1], private.Text(pattern))
 			}
-			c = c.within(until)
-			into[pattern] = c.At(time.Time{})
-			r.addExpiry(timed{target: t, change: c}, time.Time{})
+			r.said = append(r.said, statement{target: targetIn(declared, list, pattern), change: c.within(until)})
 		}
-		*patternsOf(&of, list) = into
 	}
-	return of, nil
+	return nil
 }
 
 // patternChanges returns what is said of the keys or shares of a rule.

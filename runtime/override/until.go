@@ -1,7 +1,6 @@
 package override
 
 import (
-	"maps"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -11,83 +10,73 @@ import (
 
 // A reading is the parsed content of a file or hash.
 type reading struct {
+	said      []statement       // nil: nothing has an end that is to come
 	overrides runtime.Overrides // as it is in force
-	timed     []timed
-	next      time.Time // when what is in force changes; zero: never
-	some      bool      // some of it had an end
+	next      time.Time         // when what is in force changes; zero: never
+	some      bool              // some of it had an end
 }
 
-// A timed change has an end that has not come.
-type timed struct {
+// A statement is what is said of a target.
+type statement struct {
 	target Target
 	change Change
 	all    bool // it is that of all limits: a file may have a rule named *
 }
 
-// addExpiry notes that what is said of a target has an end, if it has one after a time.
-func (r *reading) addExpiry(t timed, now time.Time) {
-	end := t.change.next(now)
-	if end.IsZero() {
-		return
+// put makes the overrides of what is said, as they are in force at a time; zero: before any end. Those that it has made
+// before do not change: a limiter may be reading them.
+func (r *reading) put(now time.Time) {
+	r.overrides.Rules, r.next = make(map[string]rule.Override), time.Time{}
+	for _, s := range r.said {
+		end, is := s.change.next(now), s.change.At(now)
+		if !end.IsZero() && (r.next.IsZero() || end.Before(r.next)) {
+			r.next = end
+		}
+		if s.all {
+			r.overrides.Enabled = is.Enabled
+			continue
+		}
+		if s.over(now) {
+			continue
+		}
+		of := r.overrides.Rules[s.target.Rule]
+		if list := s.target.list(); list == "" {
+			of = overrideOf(is, of)
+		} else {
+			patterns := patternsOf(&of, list)
+			if *patterns == nil {
+				*patterns = make(map[string]rule.KeyOverride)
+			}
+			(*patterns)[s.target.Pattern] = is
+		}
+		r.overrides.Rules[s.target.Rule] = of
 	}
-	r.timed, r.some = append(r.timed, t), true
-	if r.next.IsZero() || end.Before(r.next) {
-		r.next = end
+	r.some = r.some || !r.next.IsZero()
+	if r.next.IsZero() {
+		r.said = nil
 	}
 }
 
-// at returns what is in force at a time, and forgets what has ended by then. What
-// it has returned before does not change: a limiter may be reading it.
+// at returns what is in force at a time.
 func (r *reading) at(now time.Time) runtime.Overrides {
-	if !expired(r.next, now) {
-		return r.overrides
+	if expired(r.next, now) {
+		r.put(now)
 	}
-	overrides := r.overrides
-	overrides.Rules = maps.Clone(overrides.Rules)
-	copied := make(map[Target]bool) // without the pattern: those whose patterns are a copy
-	last := r.timed
-	r.timed, r.next = nil, time.Time{}
-	for _, t := range last {
-		target, is := t.target, t.change.At(now)
-		more := !t.change.next(now).IsZero()
-		r.addExpiry(t, now)
-		gone := !more && is == rule.KeyOverride{}
-		of, known := overrides.Rules[target.Rule]
-		if t.all {
-			overrides.Enabled = is.Enabled
-			continue
-		}
-		if !known && gone {
-			continue // all that was said of it has ended
-		}
-		if list := target.list(); list == "" {
-			of = overrideOf(is, of)
-		} else {
-			patterns, all := patternsOf(&of, list), targetIn(target.Rule, list, "")
-			if !copied[all] {
-				*patterns = maps.Clone(*patterns)
-				copied[all] = true
-			}
-			(*patterns)[target.Pattern] = is
-			if gone {
-				delete(*patterns, target.Pattern)
-			}
-		}
-		overrides.Rules[target.Rule] = of
-		if gone && len(of.Keys)+len(of.Shares) == 0 && ownOf(of) == (rule.KeyOverride{}) {
-			delete(overrides.Rules, target.Rule)
-		}
-	}
-	r.overrides = overrides
-	return overrides
+	return r.overrides
+}
+
+// over reports whether all that is said had an end, which was before a time.
+func (s *statement) over(now time.Time) bool {
+	never := s.change.Until.IsZero() && len(s.change.Ends) == 0
+	return !never && s.change.next(now).IsZero() && s.change.At(now) == rule.KeyOverride{}
 }
 
 // over returns the rules of which all that is said of the rule, or of some keys, had ended before
 // a time.
 func (r *reading) over(now time.Time) (rules []string) {
-	for _, t := range r.timed {
-		if t.change.next(now).IsZero() && t.change.At(now) == (rule.KeyOverride{}) {
-			rules = append(rules, t.target.Rule)
+	for _, s := range r.said {
+		if s.over(now) {
+			rules = append(rules, s.target.Rule)
 		}
 	}
 	return rules

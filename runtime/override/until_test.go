@@ -71,7 +71,8 @@ func TestLastGood(t *testing.T) {
 	if o, err := r.lastGood(time.Now(), os.ErrClosed); err != os.ErrClosed || o.Enabled != nil {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	r.addExpiry(timed{Target{Rule: "r"}, Change{Until: time.Now().Add(time.Hour)}, false}, time.Time{})
+	r.said = []statement{{target: Target{Rule: "r"}, change: Change{Until: time.Now().Add(time.Hour)}}}
+	r.put(time.Time{})
 	var last *private.Stale
 	if o, err := r.lastGood(time.Now(), os.ErrClosed); !errors.Is(err, os.ErrClosed) || !errors.As(err, &last) || o.Enabled == nil {
 		t.Errorf("got %+v, %v", o, err)
