@@ -93,9 +93,8 @@ type latencies struct {
 	n [latencyBuckets]atomic.Uint64
 
 	// One goroutine at a time takes samples.
-	last   [latencyBuckets]uint64
-	recent [latencyWindow][latencyBuckets]uint64
-	at     int
+	samples [latencyWindow + 1][latencyBuckets]uint64 // of n; the one behind the last is the oldest
+	at      int                                       // of the last
 }
 
 func (l *latencies) add(took time.Duration) { l.n[latencyBucket(took)].Add(1) }
@@ -118,22 +117,19 @@ func bucketStart(bucket int) float64 {
 	return float64(uint64(4+bucket%4) << (bucket/4 - 1))
 }
 
-// sample takes the calls since the last sample in, and lets the oldest go.
+// sample has the calls up to now be the last ones of the window.
 func (l *latencies) sample() {
-	l.at = (l.at + 1) % latencyWindow
+	l.at = (l.at + 1) % len(l.samples)
 	for i := range l.n {
-		n := l.n[i].Load()
-		l.recent[l.at][i] = n - l.last[i]
-		l.last[i] = n
+		l.samples[l.at][i] = l.n[i].Load()
 	}
 }
 
 // restart forgets all samples.
 func (l *latencies) restart() {
-	for range latencyWindow {
+	for range l.samples {
 		l.sample()
 	}
-	l.recent = [latencyWindow][latencyBuckets]uint64{}
 }
 
 type latencyView struct {
@@ -144,13 +140,11 @@ type latencyView struct {
 }
 
 func (l *latencies) view() latencyView {
-	var sum [latencyBuckets]uint64
 	var v latencyView
-	for _, one := range l.recent {
-		for i, n := range one {
-			sum[i] += n
-			v.Calls += n
-		}
+	sum, oldest := l.samples[l.at], &l.samples[(l.at+1)%len(l.samples)]
+	for i := range sum {
+		sum[i] -= oldest[i]
+		v.Calls += sum[i]
 	}
 	if v.Calls == 0 {
 		return v

@@ -129,43 +129,35 @@ type undecidedKind struct {
 	Count  uint64 `json:"count"`  // lately; 0 if nobody has counted
 }
 
-// Undecideds add up what the store did not decide in the last samples.
-type undecideds struct {
-	last map[failureKind]uint64 // as it was at the sample before
-	span []undecidedSample      // the oldest first
-}
-
+// An undecidedSample is how much was decided up to then, and how much of that not by the store.
 type undecidedSample struct {
 	decisions uint64
 	failed    map[failureKind]uint64
 }
 
-// sample adds the calls since the sample before, unless that was long ago.
+// Undecideds are the last samples, the oldest first, which what is lately begins with.
+type undecideds []undecidedSample
+
+// sample adds a sample of all decisions so far, and returns what is undecided lately. What the samples were before a
+// pause is forgotten.
 func (u *undecideds) sample(w *redisWatch, decisions uint64, resumed bool, now time.Time) undecidedView {
 	counted, fresh := w.undecided(now)
-	s := undecidedSample{decisions, make(map[failureKind]uint64)}
-	for kind, n := range counted {
-		if n -= u.last[kind]; n > 0 {
-			s.failed[kind] = n
-		}
-	}
-	u.last = counted
 	if resumed {
-		u.span = nil
+		*u = undecideds{{decisions, counted}}
 		return undecidedView{Kinds: kindsOf(fresh)}
 	}
-	u.span = append(u.span, s)
-	u.span = u.span[max(0, len(u.span)-undecidedSpan):]
-	all, failed, total := uint64(0), uint64(0), make(map[failureKind]uint64)
-	for _, s := range u.span {
-		all += s.decisions
-		for kind, n := range s.failed {
-			total[kind] += n
+	*u = append(*u, undecidedSample{decisions, counted})
+	*u = (*u)[max(0, len(*u)-undecidedSpan-1):]
+	before, failed := (*u)[0], uint64(0)
+	lately := make(map[failureKind]uint64)
+	for kind, n := range counted {
+		if n -= before.failed[kind]; n > 0 {
+			lately[kind] = n
 			failed += n
 		}
 	}
-	v := undecidedView{Kinds: kindsOf(total)}
-	if all > 0 {
+	v := undecidedView{Kinds: kindsOf(lately)}
+	if all := decisions - before.decisions; all > 0 {
 		v.Share = new(min(1, float64(failed)/float64(all)))
 	}
 	return v

@@ -156,7 +156,10 @@ func (s *sampler) sample(p *Page, now time.Time) {
 	at := point{At: now.UnixMilli(), Seconds: passed.Seconds()}
 	rows, totals := p.counts.sample()
 	s.totals = totals
-	decisions := uint64(0)
+	decisions := uint64(0) // so far
+	for _, n := range totals {
+		decisions += n
+	}
 	if resumed {
 		p.latencies.restart()
 		rows = nil
@@ -165,7 +168,6 @@ func (s *sampler) sample(p *Page, now time.Time) {
 		for _, r := range rows {
 			for i, n := range r.N {
 				at.N[i] += n
-				decisions += n
 			}
 		}
 		at.Latency = p.latencies.view()
