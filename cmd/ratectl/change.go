@@ -80,12 +80,7 @@ func (s *session) setOverride(ctx context.Context, args []string) error {
 	}
 	share := 0.0
 	if s.given("scale") {
-		text, percent := strings.CutSuffix(s.scale, "%")
-		n, err := strconv.ParseFloat(text, 64)
-		if percent {
-			n /= 100
-		}
-		if share = n; err != nil || !(share > 0 && share <= 1000) {
+		if share, err = fraction(s.scale); err != nil || !(share > 0 && share <= 1000) {
 			return usagef("-scale %q: write a share of the present max above 0, such as 50%%; -max 0 admits nobody", s.scale)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	goruntime "runtime"
-	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -83,17 +82,9 @@ func modeOf(ctx context.Context, client redis.UniversalClient) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var mode any
-	switch said := said.(type) {
-	case map[any]any:
-		mode = said["mode"]
-	case []any:
-		if i := slices.Index(said, any("mode")); i >= 0 && i+1 < len(said) {
-			mode = said[i+1]
-		}
-	}
-	text, _ := mode.(string)
-	return text, nil
+	properties, _ := said.(map[any]any)
+	mode, _ := properties["mode"].(string)
+	return mode, nil
 }
 
 func (s *session) clientOptions() (*redis.UniversalOptions, error) {

@@ -11,13 +11,25 @@ import (
 	"github.com/rategen/rategen/runtime/override"
 )
 
+// An edited is what a change has made of an override, or would.
 type edited struct {
-	Before            *operate.Override  `json:"before"` // null: there was none
-	After             *operate.Override  `json:"after"`  // null: there is none any more
-	ID                int64              `json:"id"`     // of the change in the history; 0: nothing is changed
+	Rule              string             `json:"rule,omitempty"` // of a change of several
+	Before            *operate.Override  `json:"before"`         // null: there was none
+	After             *operate.Override  `json:"after"`          // null: there is none any more
+	ID                int64              `json:"id"`             // of the change in the history; 0: nothing is changed
 	DryRun            bool               `json:"dry_run,omitempty"`
-	*operate.Affected                    // with -n
-	Processes         *operate.Following `json:"processes,omitempty"` // without -n: who was to follow the change
+	*operate.Affected                    // of one, with -n
+	Processes         *operate.Following `json:"processes,omitempty"` // of one, without -n: who was to follow the change
+}
+
+func (l edited) row() []string {
+	says := func(o *operate.Override) string {
+		if o == nil {
+			return "-"
+		}
+		return o.Change.String()
+	}
+	return rowOf(l.Rule, says(l.Before), says(l.After))
 }
 
 func (s *session) end(e *override.Edit) error {
@@ -50,46 +62,44 @@ func (s *session) edit(ctx context.Context, e override.Edit, share float64) erro
 	if err != nil {
 		return err
 	}
-	e.Who, e.Why, e.Try = s.author(), s.why, s.dry
+	e.Who, e.Why = s.author(), s.why
 	edits, several, err := s.Edits(ctx, operate.Edit{Edit: e, Scale: share})
 	if err != nil {
 		return err
 	}
-	if several {
-		return s.several(ctx, editor, e, edits)
-	}
-	e = edits[0]
 	following, err := s.Following(ctx)
 	if err != nil {
 		return err
 	}
-	question, err := s.Questions(ctx, e, following)
+	printed := s.printEdited
+	if several {
+		printed = s.printSeveral
+	} else {
+		e = edits[0]
+	}
+	questions, err := s.Questions(ctx, e, len(edits), several, following)
 	if err != nil {
 		return err
 	}
 	e.Try = true
-	if s.dry || len(question) > 0 && !s.yes { // what is wrong is not asked about
-		tried, err := editor.Edit(ctx, e)
+	if s.dry || len(questions) > 0 && !s.yes { // what is wrong is not asked about
+		tried, _, err := editor.EditAll(ctx, e, edits)
 		if err != nil {
 			return err
 		}
 		if s.dry {
-			affected, err := s.Affected(ctx, e.Target, tried.After)
-			if err != nil {
-				return err
-			}
-			return s.printEdited(ctx, e, tried, edited{DryRun: true, Affected: affected})
+			return printed(ctx, edits, tried, edited{DryRun: true})
 		}
-		if err := s.confirm(ctx, "%s", strings.Join(question, ", and ")); err != nil {
+		if err := s.confirm(ctx, "%s", strings.Join(questions, ", and ")); err != nil {
 			return err
 		}
 	}
 	e.Try = false
-	done, err := editor.Edit(ctx, e)
+	done, id, err := editor.EditAll(ctx, e, edits)
 	if err != nil {
 		return err
 	}
-	if err := s.printEdited(ctx, e, done, edited{ID: done.ID, Processes: &following}); err != nil {
+	if err := printed(ctx, edits, done, edited{ID: id, Processes: &following}); err != nil {
 		return err
 	}
 	return s.awaited(ctx)
@@ -97,7 +107,8 @@ func (s *session) edit(ctx context.Context, e override.Edit, share float64) erro
 
 // printEdited prints an override before and after an edit. It returns an error if there was
 // nothing to remove.
-func (s *session) printEdited(ctx context.Context, e override.Edit, done override.Edited, answer edited) error {
+func (s *session) printEdited(ctx context.Context, edits []override.Edit, all []override.Edited, answer edited) (err error) {
+	e, done := edits[0], all[0]
 	if !done.Found && (e.Remove || len(e.Clear) > 0) {
 		return s.missing(e, done.Before)
 	}
@@ -111,7 +122,12 @@ func (s *session) printEdited(ctx context.Context, e override.Edit, done overrid
 	if answer.After = entryOf(e.Target, done.After); answer.After != nil {
 		is = done.After.String()
 	}
-	s.WithoutEffect(ctx, []override.Edit{e}, []override.Edited{done})
+	if answer.DryRun {
+		if answer.Affected, err = s.Affected(ctx, e.Target, done.After); err != nil {
+			return err
+		}
+	}
+	s.WithoutEffect(ctx, edits, all)
 	if s.json() {
 		return s.printJSON(answer)
 	}
@@ -156,53 +172,20 @@ func entryOf(t override.Target, c override.Change) *operate.Override {
 	return &operate.Override{Entry: override.Entry{Target: t, Change: c}}
 }
 
-// A severalLine is the override of one of several rules, before and after a change of all.
-type severalLine struct {
-	Rule   string            `json:"rule"`
-	Before *operate.Override `json:"before"`
-	After  *operate.Override `json:"after"`
-	ID     int64             `json:"id"` // of the change in the history; 0: nothing is changed
-}
-
-func (l severalLine) row() []string {
-	says := func(o *operate.Override) string {
-		if o == nil {
-			return "-"
-		}
-		return o.Change.String()
-	}
-	return rowOf(l.Rule, says(l.Before), says(l.After))
-}
-
-// several changes the overrides of all rules that start alike, as one change.
-func (s *session) several(ctx context.Context, editor *override.Editor, by override.Edit, edits []override.Edit) error {
-	if !s.dry {
-		which, start := "all that are listed", strings.TrimSuffix(by.Rule, "*")
-		if start != "" {
-			which = fmt.Sprintf("those whose names start with %q", start)
-		}
-		if err := s.confirm(ctx, "change %d rules, %s, in every program that reads %q", len(edits), which, s.Hash); err != nil {
-			return err
-		}
-	}
-	done, id, err := editor.EditAll(ctx, by, edits)
-	if err != nil {
-		return err
-	}
-	lines := make([]severalLine, len(done))
+// printSeveral prints the overrides of all rules that start alike before and after an edit.
+func (s *session) printSeveral(ctx context.Context, edits []override.Edit, done []override.Edited, answer edited) error {
+	lines := make([]edited, len(done))
 	for i, d := range done {
-		lines[i] = severalLine{edits[i].Rule, entryOf(edits[i].Target, d.Before), entryOf(edits[i].Target, d.After), id}
+		lines[i] = edited{Rule: edits[i].Rule, Before: entryOf(edits[i].Target, d.Before), After: entryOf(edits[i].Target, d.After), ID: answer.ID, DryRun: answer.DryRun}
 	}
 	s.WithoutEffect(ctx, edits, done)
-	if err := printEach(&s.printer, "RULE BEFORE AFTER", lines, severalLine.row); err != nil {
-		return err
-	}
 	undo := "nothing is changed"
-	if id > 0 {
-		undo = fmt.Sprintf("to undo all of it: ratectl undo %d", id)
+	if answer.ID > 0 {
+		undo = fmt.Sprintf("to undo all of it: ratectl undo %d", answer.ID)
 	}
+	err := printEach(&s.printer, "RULE BEFORE AFTER", lines, edited.row)
 	s.printf("%s", undo)
-	return s.awaited(ctx)
+	return err
 }
 
 // awaited waits, if that is wanted, until a change is in force in all processes that follow it and live.

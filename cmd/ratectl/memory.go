@@ -64,37 +64,33 @@ func (s *session) fixExpiry(ctx context.Context, args []string) error {
 // given one: by default that which the rule's keys may have.
 func (s *session) survey(ctx context.Context, prefixes []string, expiry time.Duration, heal bool) ([]memoryLine, error) {
 	var groups []*bridge.KeyGroup
-	var lines []memoryLine
 	for _, prefix := range prefixes {
 		if prefix == "" {
 			return nil, usagef("a PREFIX is empty: it would stand for every key of the database")
 		}
-		groups, lines = append(groups, &bridge.KeyGroup{Prefix: prefix}), append(lines, memoryLine{Prefix: prefix})
+		groups = append(groups, &bridge.KeyGroup{Prefix: prefix})
 	}
+	names := make([]string, len(prefixes))
 	if len(prefixes) == 0 {
 		if len(s.Rules) == 0 {
 			return nil, usagef("whose keys? Name the rules with -rules, or a PREFIX that only the limiter uses")
 		}
-		groups = s.Groups()
-		for i, d := range s.Rules {
-			lines = append(lines, memoryLine{Rule: d.Name, Prefix: groups[i].Prefix})
-			if heal {
-				groups[i].Expiry = bridge.LimiterOf(s.Limiter).KeysOf(d.Rule).Expiry
-			}
-			if heal && d.ByCall != "" { // a bucket with a lower max may drain for longer
-				groups[i].Expiry = max(groups[i].Expiry, 48*time.Hour)
-			}
-		}
+		groups, names = s.Groups(), s.Names()
 	}
-	for _, group := range groups {
+	for i, group := range groups {
 		if heal && expiry > 0 {
 			group.Expiry = expiry
+		} else if heal {
+			group.Expiry = bridge.LimiterOf(s.Limiter).KeysOf(s.Rules[i].Rule).Expiry
+			if s.Rules[i].ByCall != "" { // a bucket with a lower max may drain for longer
+				group.Expiry = max(group.Expiry, 48*time.Hour)
+			}
 		}
 	}
 	err := s.Survey(ctx, groups)
+	lines := make([]memoryLine, len(groups))
 	for i, g := range groups {
-		l := &lines[i]
-		l.Keys, l.Bytes, l.Endless, l.Healed = g.Keys, g.Bytes, g.Endless, g.Healed
+		lines[i] = memoryLine{names[i], g.Prefix, g.Keys, g.Bytes, g.Endless, g.Healed}
 	}
 	if err != nil {
 		err = foreign{fmt.Errorf("only a part of the keys was looked at: %w", s.explained(err))}

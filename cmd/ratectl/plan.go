@@ -187,15 +187,21 @@ func (s *session) change(ctx context.Context, records *replay.Records) (*replay.
 
 // shareOf reads a share, such as 0.1%; the empty text is none.
 func shareOf(text string) (float64, error) {
-	number, isPercent := strings.CutSuffix(text, "%")
-	share, err := strconv.ParseFloat(number, 64)
-	if isPercent {
-		share /= 100
-	}
+	share, err := fraction(text)
 	if text != "" && (err != nil || !(share >= 0 && share <= 1)) {
 		return 0, usagef("%q is no share: write 0.1%%, or 0.001", text)
 	}
 	return share, nil
+}
+
+// fraction reads a number, or one of percent.
+func fraction(text string) (float64, error) {
+	number, isPercent := strings.CutSuffix(text, "%")
+	n, err := strconv.ParseFloat(number, 64)
+	if isPercent {
+		n /= 100
+	}
+	return n, err
 }
 
 // percent writes a share, and never one as nothing that is something.

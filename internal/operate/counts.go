@@ -171,37 +171,32 @@ end
 redis.call('PEXPIRE', KEYS[1], left)
 return 'imported'`
 
-// fill takes over a reply of readKey. It reports whether there may be more, and whether the
-// line has anything that an export can hold.
-func (l *countsLine) fill(reply *redis.Cmd) (more, is bool, err error) {
+// fill takes over a reply of readKey, and reports whether there may be more. What no limiter writes it leaves out.
+func (l *countsLine) fill(reply *redis.Cmd) (more bool, err error) {
 	values, err := reply.Slice()
-	if err == redis.Nil {
-		return false, false, nil // somebody else's
-	}
 	if err != nil || len(values) != 3 {
-		return false, false, err
+		return false, err
 	}
 	left, _ := values[0].(int64)
 	now, _ := values[1].(int64)
 	if left >= 0 {
-		expires := time.UnixMilli(now + left).UTC()
-		l.Expires = &expires
+		l.Expires = new(time.UnixMilli(now + left).UTC())
 	}
 	switch value := values[2].(type) {
 	case string:
 		l.String = []byte(value)
-		return false, value != "", nil
 	case []any:
 		for _, v := range value {
 			text, _ := v.(string)
 			if !utf8.ValidString(text) {
-				return false, false, nil
+				l.Sorted = nil
+				return false, redis.Nil
 			}
 			l.Sorted = append(l.Sorted, text)
 		}
-		return len(value) == 2*page, len(l.Sorted) > 0, nil
+		return len(value) == 2*page, nil
 	}
-	return false, false, nil // it has gone
+	return false, nil // or it has gone
 }
 
 // writes returns the arguments of the scripts that write the counts, which expire at a time.

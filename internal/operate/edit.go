@@ -111,10 +111,15 @@ func (r Rule) scaled(said *int64, of rule.Override, share float64) (*int64, erro
 	return new(max(min(1, present), int64(math.Round(float64(present)*share)))), nil
 }
 
-// Questions returns what is to be asked before an edit that concerns many callers, refuses all of their
-// calls, is of a hash that nobody follows, or of a key that calls may not have.
-func (c *Core) Questions(ctx context.Context, e override.Edit, f Following) (all []string, err error) {
+// Questions returns what is to be asked before an edit that concerns several rules or many callers, refuses all of
+// their calls, is of a hash that nobody follows, or of a key that calls may not have.
+func (c *Core) Questions(ctx context.Context, e override.Edit, rules int, several bool, f Following) (all []string, err error) {
 	ask := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	if start := strings.TrimSuffix(e.Rule, "*"); several && start == "" {
+		ask("change %d rules, all that are listed, in every program that reads %q", rules, c.Hash)
+	} else if several {
+		ask("change %d rules, those whose names start with %q, in every program that reads %q", rules, start, c.Hash)
+	}
 	of, whole := TargetText(e.Target), !e.Keys && !e.Shares || e.Pattern == "" || e.Pattern == "*"
 	off := e.Set.Enabled != nil && !*e.Set.Enabled
 	switch {

@@ -102,18 +102,16 @@ func (e *export) write(ctx context.Context, r Rule, prefix string, found []bridg
 		return err
 	}
 	for i, l := range lines {
-		more, is, err := l.fill(replies[i])
+		more, err := l.fill(replies[i])
 		for first := page; more && err == nil; first += page { // one at a time: they are large
 			expires := l.Expires
-			replies[i] = e.Client.Eval(ctx, readKey, []string{l.redisKey}, first, first+page-1)
-			more, is, err = l.fill(replies[i])
+			more, err = l.fill(e.Client.Eval(ctx, readKey, []string{l.redisKey}, first, first+page-1))
 			l.Expires = expires
 		}
-		if err != nil {
-			return err
-		}
-		if !is && replies[i].Err() == redis.Nil {
+		if err == redis.Nil {
 			e.foreign++
+		} else if err != nil {
+			return err
 		}
 	}
 	for _, l := range lines {

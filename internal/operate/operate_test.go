@@ -229,9 +229,11 @@ func TestDoctorOfCore(t *testing.T) {
 // TestExportAndImport moves counts and overrides to another Redis, and says what does not fit.
 func TestExportAndImport(t *testing.T) {
 	t.Parallel()
-	from, _ := newCore(t, redistest.Start(t).Client(t))
+	from, left := newCore(t, redistest.Start(t).Client(t))
 	to, warned := newCore(t, redistest.Start(t).Client(t))
 	from.buy(t, "ann", 3)
+	// Of another program, and not to be exported in part: only the first member is text.
+	from.Client.ZAdd(t.Context(), "shop:rate_limit:shop.Buy:eve", redis.Z{Score: 2, Member: "a"}, redis.Z{Score: 1, Member: "\xff"})
 	editor, _ := from.Editor()
 	if _, err := editor.Edit(t.Context(), toMax("shop.Sell", 7)); err != nil {
 		t.Fatal(err)
@@ -239,6 +241,9 @@ func TestExportAndImport(t *testing.T) {
 	var out bytes.Buffer
 	if err := from.Export(t.Context(), &out, nil); err != nil {
 		t.Fatal(err)
+	}
+	if text := strings.Join(*left, "\n"); !strings.Contains(text, "1 keys are left out") {
+		t.Error(text)
 	}
 	m, err := to.Import(bytes.NewReader(out.Bytes()), ImportOptions{Who: "ada"})
 	if err != nil || m.Keys != 1 {
