@@ -232,11 +232,11 @@ func doEverything(t *testing.T, store runtime.Store) {
 	}
 }
 
-// TestRenamedCommands takes each command of the scripts away from a server: what calls it
-// fails for that reason, and says so.
+// TestRenamedCommands takes commands that the scripts call often away from a server: what calls one
+// fails for that reason, and says so. Redis says the same of all of them.
 func TestRenamedCommands(t *testing.T) {
 	t.Parallel()
-	for _, command := range rights(t) {
+	for _, command := range []string{"get", "set", "time", "zadd"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t, "--rename-command", command, "")
@@ -254,8 +254,8 @@ func TestRenamedCommands(t *testing.T) {
 					}
 				}
 			}
-			if often := []string{"zadd", "time", "get", "set"}; failed == 0 && slices.Contains(often, command) {
-				t.Error("nothing has failed, so that this shows nothing")
+			if failed == 0 {
+				t.Error("nothing has failed")
 			}
 		})
 	}
