@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -135,6 +137,8 @@ func (p *site) told(resp *http.Response) string {
 			value, _ = doc["detail"].(string)
 		case "body":
 			value = strings.TrimSpace(body)
+		case "trailers":
+			value = strings.Join(slices.Sorted(maps.Keys(resp.Trailer)), " and ")
 		case "document":
 			delete(doc, "status")
 			if doc != nil {

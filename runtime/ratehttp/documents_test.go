@@ -32,7 +32,7 @@ import (
 //	GET PATH | NAME: VALUE | …     and other methods: sends a request, also from: ADDRESS
 //	client VALUE | VALUE …         sends one through a trusted proxy, whose header has these lines, and tells its client
 //	shows FIELD …                  are told of each answer beside its status and Retry-After: fields, and of the body
-//	                               detail, document, body, and client, which the handler asked for
+//	                               detail, document, body, trailers, and client, which the handler asked for
 //	take LIMIT                     charges one beside requests; return gives the last such charge back
 //	log, hidden, advance TIME
 //
