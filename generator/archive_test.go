@@ -83,6 +83,17 @@ func (s *scenario) write(t *testing.T) {
 	}
 }
 
+// tested returns the directories of a scenario that have tests, as the go command names them.
+func (s *scenario) tested() (dirs []string) {
+	for name := range s.before {
+		dir := "./" + filepath.ToSlash(filepath.Join(s.parent, s.name, filepath.Dir(name)))
+		if strings.HasSuffix(name, "_test.go") && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
 // setFlags sets what a scenario's flags say.
 func (s *scenario) setFlags(t *testing.T, flags string) {
 	t.Helper()
