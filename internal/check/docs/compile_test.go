@@ -106,9 +106,9 @@ var plain EmployeeService
 // Go code in the documentation is formatted, its directives are valid, and it
 // compiles. A named block is a file: those of the tutorial make one package,
 // and those of all other pages one with README.md. Others are fragments, in packages of
-// their own: files, declarations, methods of an interface, or statements. A quick run
-// type-checks them, and leaves out packages that need other modules, since it would have to
-// compile these.
+// their own: files, declarations, methods of an interface, or statements. All are type-checked,
+// and those that need no other modules are vetted. A quick run does not vet, and leaves out
+// packages that need other modules.
 func TestGoCode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles")
@@ -181,14 +181,21 @@ func TestGoCode(t *testing.T) {
 	for _, w := range result.Warnings {
 		t.Errorf("an example is warned of: %v", w)
 	}
+	typecheck.Test(t, module, "./...")
 	if !effort.Full() {
-		typecheck.Test(t, module, "./...")
 		return
 	}
-	compile := exec.Command("go", "vet", "./...")
-	compile.Dir = module
-	if out, err := compile.CombinedOutput(); err != nil {
-		t.Errorf("%v: %v\n%s", compile, err, out)
+	vet := []string{"vet"} // what needs other modules would have these compiled
+	for dir, alone := range dirs {
+		if alone {
+			vet = append(vet, "./"+dir)
+		}
+	}
+	cmd := exec.Command("go", vet...)
+	cmd.Dir, cmd.Env = module, append(os.Environ(), "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %v\n%s", cmd, err, out)
 	}
 }
 
