@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"time"
 
@@ -108,15 +109,15 @@ func (r *Rule) Lapses() bool { return r.Reserve > 0 || r.plain().Is(algorithm.Le
 // isQueue reports whether calls leave the rule evenly spaced.
 func (r *Rule) isQueue() bool { return r.Wait > 0 && r.plain().Meets(algorithm.Wait) }
 
-// burst returns the burst of a bucket without leases, or of a queue: max, and those whose turn
-// comes within Wait.
+// burst returns the burst of a bucket without leases, or of a queue: max, and what drains within Wait, rounded up,
+// so that it keeps nobody out whose turn comes by then.
 func (r *Rule) burst(max int64) int64 {
 	if r.Burst > 0 {
 		return r.Burst
 	}
 	if r.isQueue() {
 		waiting := float64(r.Wait.Microseconds()) * float64(max) / float64(r.Window.Microseconds())
-		return int64(min(float64(MaxCount), float64(max)+waiting))
+		return int64(min(float64(MaxCount), float64(max)+math.Ceil(waiting)))
 	}
 	return max
 }

@@ -56,7 +56,7 @@ type Call struct {
 	overrides   *plan.OverrideSet // that were in force then, or nil
 
 	claims      []claim       // of permits, while it asks for them
-	came        []uint32      // [ledger.Lines.Came] of each charge when a try began, of a call that may wait
+	roomCounts  []uint32      // [ledger.Lines.RoomCount] of each charge when a try began, of a call that may wait
 	place       *ledger.Turn  // in a line for room, or nil
 	waitEnd     time.Duration // the instant until which it may be there
 	permitPause time.Duration // before it last asked for permits

@@ -223,9 +223,9 @@ func (e *Engine) put(c *Call, charge Charge) (same *Charge) {
 // limitWait sets how long each charge of a try may still wait when the call has waited since an
 // instant.
 func (c *Call) limitWait(ctx context.Context, since time.Duration) {
-	c.came = c.came[:0]
+	c.roomCounts = c.roomCounts[:0]
 	for i := range c.Tries {
-		c.came = append(c.came, c.engine.Lines.Came(c.Charges[i].Key))
+		c.roomCounts = append(c.roomCounts, c.engine.Lines.RoomCount(c.Charges[i].Key))
 		t, p := &c.Tries[i], c.Charges[i].Plan
 		t.Wait = c.waitLeft(ctx, p, since)
 		if p.Queues() {

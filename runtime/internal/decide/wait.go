@@ -102,7 +102,7 @@ func (c *Tried) cameBack(w lack) bool {
 	if c.lends(w) {
 		return len(c.claims) == 0 && c.engine.Permits.Count(key) < c.Tries[w.charge].More
 	}
-	return c.engine.Lines.Came(key) != c.came[w.charge]
+	return c.engine.Lines.RoomCount(key) != c.roomCounts[w.charge]
 }
 
 // awaitRoom waits in the line that the call has joined. It leaves the line if the context ends, or if

@@ -18,10 +18,10 @@ const MaxTurns = 100_000
 // Lines are where calls of this process wait for room, in the order of their arrival: a line for
 // each key and max. They are safe for concurrent use.
 type Lines struct {
-	mu      sync.Mutex
-	byKey   map[string][]*line
-	waiting atomic.Int64       // how many calls are in lines
-	came    [256]atomic.Uint32 // how often room of keys has come, by their hashes
+	mu         sync.Mutex
+	byKey      map[string][]*line
+	waiting    atomic.Int64       // how many calls are in lines
+	roomCounts [256]atomic.Uint32 // how often room of keys has come, by their hashes
 
 	// Most is how many calls a line has at most, [MaxTurns] unless a test sets it.
 	Most int
@@ -240,17 +240,19 @@ func (l *line) grant(room int64) {
 	}
 }
 
-// Came returns a number that is another one when room of a key has come. A call that asks the store is in
-// no line that somebody could wake: it notes the number before, and looks at it when it is in one.
-func (l *Lines) Came(key []byte) uint32 { return l.slot(key).Load() }
+// RoomCount returns how often room of a key, or of another one of its hash, has come. A call that asks the store
+// is in no line that somebody could wake: it notes the count before, and looks at it when it is in one.
+func (l *Lines) RoomCount(key []byte) uint32 { return l.roomCount(key).Load() }
 
-func (l *Lines) slot(key []byte) *atomic.Uint32 { return &l.came[uint8(maphash.Bytes(hashSeed, key))] }
+func (l *Lines) roomCount(key []byte) *atomic.Uint32 {
+	return &l.roomCounts[uint8(maphash.Bytes(hashSeed, key))]
+}
 
 var hashSeed = maphash.MakeSeed()
 
 // Wake says that so much room of a key has come.
 func (l *Lines) Wake(key []byte, room int64) {
-	l.slot(key).Add(1)
+	l.roomCount(key).Add(1)
 	if !l.Waiting() {
 		return
 	}
