@@ -47,8 +47,8 @@ func (c crowd) run(p *process) {
 		if p.troubled.Load() > 0 {
 			return // nobody knows how often those ask whose calls fail
 		}
-		if saw = c.come(w); saw.done >= crowdShare*saw.scripts {
-			return
+		if saw = c.come(w); saw.done >= crowdShare*saw.scripts || saw.done < int64(c.Calls) {
+			return // also if the machine was so busy that half of it had no answer: their scripts have done nothing
 		}
 	}
 	p.history.crowds = append(p.history.crowds, saw)

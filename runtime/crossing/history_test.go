@@ -122,9 +122,10 @@ const endless = time.Duration(1<<62 - 1)
 // admitted reports whether the call went on.
 func (a *asked) admitted() bool { return a.err == nil }
 
-// left reports whether the caller has left before it was told what is decided.
+// left reports whether the caller has left before it was told what is decided. A store that gives no answer in time
+// has a context that has ended, too.
 func (a *asked) left() bool {
-	return errors.Is(a.err, context.Canceled) || errors.Is(a.err, context.DeadlineExceeded)
+	return !errors.Is(a.err, runtime.ErrUnavailable) && (errors.Is(a.err, context.Canceled) || errors.Is(a.err, context.DeadlineExceeded))
 }
 
 // over returns when the last thing was done for the call.
@@ -158,13 +159,15 @@ func (a *asked) charged(i int) bool {
 		(t.source == rule.SourceStore || t.source == rule.SourceLease || t.source == rule.SourceLocal)
 }
 
-// maybeCharged reports whether a use may be charged. It is not if the store said so.
+// maybeCharged reports whether a use may be charged. It is not if the store said so, but that of a call which left
+// when it had a place in a queue.
 func (a *asked) maybeCharged(i int) bool {
 	if a.uses[i].Cost == 0 || a.call.Exempt || errors.Is(a.err, runtime.ErrInvalidKey) {
 		return false
 	}
 	t := a.reported[i]
-	return !(t.yes && a.d.Source == rule.SourceStore && !a.admitted())
+	placed := a.left() && t.verdict == observe.VerdictAdmitted
+	return !(t.yes && a.d.Source == rule.SourceStore && !a.admitted()) || placed
 }
 
 // real returns what is known at a time to be charged still of a use, and the least it

@@ -63,20 +63,21 @@ func (o *oracle) heldUse(a *asked, from, to time.Duration) bool {
 
 // blockedBefore reports whether a call may be refused by a block or a hold of before.
 func (o *oracle) blockedBefore(a *asked) bool {
-	if o.heldUse(a, a.start-o.lateness(), a.at) {
+	since := a.start - o.lateness() - o.behind(a.at, false) // by its clock a store blocks
+	if o.heldUse(a, since, a.at) {
 		return true
 	}
 	for _, c := range o.asked {
-		if c == a || c.start > a.at || !o.meet(a, c) || !errors.Is(c.err, runtime.ErrLimited) && !c.left() {
+		if c == a || c.start > a.at || !o.meet(a, c) || !errors.Is(c.err, runtime.ErrLimited) && !c.left() && !o.lateCharge(c, a) {
 			continue
 		}
 		at := c.at
-		if c.left() { // it may be refused all the same, when it comes to the store
+		if c.left() || o.lateCharge(c, a) { // it may be refused all the same, when it comes to the store
 			at += o.answers()
 		}
 		for _, u := range c.uses {
 			others := u.Weight > 0 && !slices.ContainsFunc(a.uses, func(v use) bool { return v.Key == u.Key && v.Tenant == u.Tenant })
-			if b := o.program.Rules[u.Rule].Block; b > 0 && !others && at+b >= a.start-o.lateness() {
+			if b := o.program.Rules[u.Rule].Block; b > 0 && !others && at+b >= since {
 				return true
 			}
 		}
@@ -136,7 +137,7 @@ func (o *oracle) asksStore(a *asked, i int) bool {
 		return t.source == rule.SourceStore && t.verdict == observe.VerdictAdmitted && t.mode.Refuses()
 	}
 	enforced := !slices.ContainsFunc(o.terms(a.uses[i], a.start, a.at), func(t terms) bool { return t.off || !t.mode.Refuses() })
-	return a.uses[i].Cost == 0 && enforced && !a.call.Exempt && !a.more && !o.obscured(a)
+	return a.uses[i].Cost == 0 && enforced && !a.call.Exempt && !a.more && !o.faulted(0, a.end)
 }
 
 // refusals wants no call to go on, whatever it costs, whose key an override gives a max of 0 all

@@ -1,6 +1,7 @@
 package crossing
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 // a call that waits before it wants the room. Room that another process has made it may find a second
 // later.
 //
-// It says nothing where needless does not, of permits, for which see queues, and of a world in which
-// time passes while something is decided.
+// It says nothing of permits and queues, for which see processTurns and turns; of leases and reservations, of which
+// room comes and goes while nobody calls; after faults, holds and steps of the clock, when it is not known by when
+// the store had room; and of a world in which time passes while something is decided.
 func (o *oracle) idle(a *asked) {
 	if !o.still || len(a.uses) != 1 || a.each || a.more || a.call.Exempt || a.call.Meter != nil || a.left() || a.at <= a.start ||
 		len(o.jumps)+len(o.faults) > 0 || len(o.holds) > 0 || o.closed < a.at || o.adapts(a) {
@@ -24,7 +26,7 @@ func (o *oracle) idle(a *asked) {
 		return
 	}
 	for _, c := range o.asked {
-		if s := c.settled; s.tried && s.err == nil && o.meet(a, c) {
+		if s := c.settled; s.tried && s.err == nil && o.meet(a, c) && slices.ContainsFunc(indexes(c.uses), c.maybeCharged) {
 			o.goesOn(a, c.process, s.over, s.turn+1)
 		}
 	}
@@ -60,15 +62,17 @@ func (o *oracle) goesOn(a *asked, process int, made time.Duration, turn int64) {
 	if slices.ContainsFunc(all, func(t terms) bool { return t != now }) {
 		return
 	}
+	l := limited{capacity: capacity(r, now.max), max: now.max, wait: -1, rate: math.Inf(1)}
+	o.slowest(&l, u, r, known)
 	most := 0.0
 	for _, at := range []time.Duration{made, known} {
 		then := *a
 		then.start, then.at, then.turn, then.d = at, at, turn, runtime.Decision{} // what a was told then is not known
-		most = max(most, o.used(&then, u, r, now))
+		most = max(most, o.used(&then, u, r, l, 0))
 	}
 	free := now.off || !now.mode.Refuses()
-	if free || most+float64(u.Cost) <= float64(capacity(r, now.max)) && !o.otherTerms(u, r, now, known) {
-		o.wrong("who waits is woken when there is room", "#%d waits from %v to %v: at %v %.6g of %d are used of %v (%s)", a.number, a.start, a.at, known, most, capacity(r, now.max), u, ruleText(r))
+	if free || l.fits(u, most, 0) {
+		o.wrong("who waits is woken when there is room", "#%d waits from %v to %v: at %v %.6g of %d are used of %v (%s)", a.number, a.start, a.at, known, most, l.capacity, u, ruleText(r))
 	}
 }
 

@@ -2,6 +2,7 @@ package crossing
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -9,23 +10,24 @@ import (
 	"github.com/rategen/rategen/runtime/rule"
 )
 
-// needless holds a refusal against what can have been in its way at most. A limit without room
-// explains it, or a block or hold of the key; nothing else does.
+// needless holds a refusal against what can have been in its way at most, and how long it is told to last
+// against when that must have left. A limit without room explains it, or a block or hold of the key; nothing else
+// does.
 //
-// It says nothing after the clock was set back, since what was counted before may count for longer, nor after any
-// step of it of a reservation, which is renewed by its process's clock and so perhaps in the next period; after a
-// fault that leaves it open what was charged; of a bucket whose max follows the load, which drains by what nobody is
-// told, or whose lease lowers its burst; of a queue, where turns count and not calls. Of a lease it takes most units
-// to be held: a process asks for three quarters of what it has lately used, and has three grants at most, one of
-// them on its way.
+// What is not known is bounded by the worst that it may be, see limits and used, and so judged as far as that
+// goes. Not judged at all are:
+//   - what a process remembers of the store after a fault: it may be of counts that the fault has lost;
+//   - leases after a fault: units that a process has asked for and never got count, and nobody is told how many;
+//   - a queue beside other limits: where the places are of those who found no room at their turn is not known;
+//   - a rule whose periods begin by the callers' zones: its ledger has it;
+//   - a divided limit whose terms have changed: what shares have used decays by the window of each call;
+//   - how long a share of a divided limit is told to wait: what it may use of the headroom decays meanwhile;
+//   - permits that are told to come back: that is a guess, see lapseTold.
 func (o *oracle) needless(a *asked) {
-	if !errors.Is(a.err, runtime.ErrLimited) || o.setBack(a.end) || o.reserves(a) && len(during(o.jumps, 0, a.end)) > 0 || o.obscured(a) {
+	if !errors.Is(a.err, runtime.ErrLimited) || a.d.Blocked && o.blockedBefore(a) {
 		return
 	}
-	if a.d.Source != rule.SourceStore && a.d.Source != rule.SourceRecalled {
-		return
-	}
-	if a.d.Blocked && o.blockedBefore(a) {
+	if a.d.Source != rule.SourceStore && a.d.Source != rule.SourceRecalled && a.d.Source != rule.SourceLocal {
 		return
 	}
 	i := slices.IndexFunc(a.uses, func(u use) bool { return o.program.Rules[u.Rule].Name == a.d.Rule })
@@ -34,24 +36,46 @@ func (o *oracle) needless(a *asked) {
 		return
 	}
 	u, r := a.uses[i], o.program.Rules[a.uses[i].Rule]
-	all := o.terms(u, a.from(o.history), a.at)
-	if o.adapts(a) && len(all) == 1 {
-		if t := a.reported[i]; t.yes && !drains(r) {
-			all[0].max = t.max
-		} else {
-			return
-		}
-	}
-	if len(all) != 1 || o.program.roams(r) || r.Lease > 0 && drains(r) || r.Wait > 0 && r.Algorithm == runtime.LeakyBucket || u.Cost > capacity(r, all[0].max) || o.otherTerms(u, r, all[0], a.at) {
+	if o.obscured(a, r) || o.program.roams(r) || o.queuesBeside(u) || u.Weight > 0 && o.varies(u, 0, a.at) {
 		return
 	}
-	used, kept := o.used(a, u, r, all[0]), o.kept(a, u, r, all[0])
-	if r.Lease > 0 {
-		used += used * 9 / 4
+	l, known := o.limits(a, i)
+	if !known || u.Cost > l.capacity {
+		return
 	}
-	if used+float64(u.Cost) <= float64(capacity(r, all[0].max))-kept {
-		o.wrong("nobody is refused who has room", "#%d at %v: %v (%s) has %.6g of %d used, %.6g kept for others", a.number, a.at, u, ruleText(r), used, capacity(r, all[0].max), kept)
+	if used, kept := o.used(a, u, r, l, 0), o.kept(a, u, r, l); l.fits(u, used, kept) {
+		o.wrong("nobody is refused who has room", "#%d at %v: %v (%s) has %.6g of %d used, %.6g kept for others", a.number, a.at, u, ruleText(r), used, l.capacity, kept)
 	}
+	if a.d.Blocked || a.d.Source == rule.SourceRecalled || u.Weight > 0 || r.Algorithm == runtime.Concurrency || a.d.RetryAfter == runtime.Never {
+		return
+	}
+	sooner := a.d.RetryAfter - (a.at - a.from(o.history)) - o.lateness() - 2*time.Microsecond // it was decided at some moment of these
+	if sooner <= 0 {
+		return
+	}
+	if used := o.used(a, u, r, l, sooner); l.fits(u, used, 0) {
+		o.wrong("RetryAfter is no longer than what is used needs", "#%d at %v is told %v: %v before, %v (%s) has %.6g of %d used at most", a.number, a.at, a.d.RetryAfter, a.d.RetryAfter-sooner, u, ruleText(r), used, l.capacity)
+	}
+}
+
+// obscured reports whether a fault has left it open what a refusal is of.
+func (o *oracle) obscured(a *asked, r *runtime.Rule) bool {
+	return (a.d.Source == rule.SourceRecalled || r.Lease > 0) && o.faulted(0, a.end)
+}
+
+// queuesBeside reports whether a use is of a queue that calls with other limits have had, too.
+func (o *oracle) queuesBeside(u use) bool {
+	return slices.ContainsFunc(o.asked, func(c *asked) bool {
+		return (len(c.uses) > 1 || len(c.call.Uses) > 1) && slices.ContainsFunc(c.uses, func(v use) bool {
+			r := o.program.Rules[v.Rule]
+			return v.Key == u.Key && o.program.alike(v.Rule, u.Rule) && r.Wait > 0 && r.Algorithm == runtime.LeakyBucket
+		})
+	})
+}
+
+// faulted reports whether there was a fault in a time that leaves it open what was charged.
+func (o *oracle) faulted(from, to time.Duration) bool {
+	return slices.ContainsFunc(during(o.faults, from, to), func(f *happening) bool { return f.fault != slow && f.fault != flushed })
 }
 
 // drains reports whether a rule has a bucket.
@@ -59,154 +83,124 @@ func drains(r *runtime.Rule) bool {
 	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
 }
 
+// A limited call has what is least for it of the numbers that may have been in force.
+type limited struct {
+	capacity int64
+	max      int64
+	window   time.Duration // for which what is charged may count
+	rate     float64       // in events a microsecond, by which a bucket drains
+	wait     time.Duration // in a queue
+	local    bool          // its process has decided alone
+	back     time.Duration // what the clock by which it counts has gone less than the oracle's
+}
+
+// fits reports whether a use has room.
+func (l limited) fits(u use, used, kept float64) bool {
+	if l.wait >= 0 && used/l.rate > float64(l.wait.Microseconds()) {
+		return false
+	}
+	return used+float64(u.Cost) <= float64(l.capacity)-kept
+}
+
+// limits returns the numbers of a use of a call, and whether any were in force: the lowest max, and
+// of all that may have counted on the key by then the longest window and the slowest rate.
+func (o *oracle) limits(a *asked, i int) (l limited, known bool) {
+	u, r, told := a.uses[i], o.program.Rules[a.uses[i].Rule], a.reported[i]
+	l.local = a.d.Source == rule.SourceLocal
+	l.wait, l.rate = -1, math.Inf(1)
+	for _, t := range o.terms(u, a.from(o.history), a.at) {
+		most := t.max
+		if told.yes && (l.local || o.adapts(a)) {
+			most = told.max // a share, or what the load has made of it
+		} else if l.local || o.adapts(a) {
+			return l, false
+		}
+		n := leased(r, capacity(r, most), most, t.window)
+		if n > 1<<30 { // a line without a burst of its own has those whose turn comes in time
+			n = most + int64(math.Ceil(float64(most)*float64(r.Wait.Microseconds())/float64(t.window)))
+		}
+		if !known || n < l.capacity {
+			l.capacity, l.max, known = n, most, true
+		}
+	}
+	if l.local && told.limit < l.capacity {
+		l.capacity = told.limit // a share of a burst
+	}
+	l.back = o.behind(a.end, l.local)
+	o.slowest(&l, u, r, a.at)
+	if r.Wait > 0 && r.Algorithm == runtime.LeakyBucket {
+		l.wait = max(0, o.mayWait(a, r)-(a.at-a.start))
+	}
+	return l, known
+}
+
+// slowest finds the longest window and the slowest rate by which a key may have counted up to a time.
+func (o *oracle) slowest(l *limited, u use, r *runtime.Rule, at time.Duration) {
+	least := 1.0
+	if len(o.scales) > 0 {
+		least = min(1, slices.Min(o.scales))
+	}
+	for j, v := range o.program.Rules {
+		if !o.program.alike(j, u.Rule) {
+			continue
+		}
+		all := o.terms(use{Rule: j, Key: u.Key}, 0, at)
+		for _, c := range o.asked {
+			for _, w := range c.uses {
+				if w.Rule == j && w.Key == u.Key && w.Max > 0 && c.start <= at {
+					all = append(all, o.terms(w, 0, at)...)
+				}
+			}
+		}
+		for _, t := range all {
+			l.window = max(l.window, time.Duration(t.window)*time.Microsecond)
+			most := float64(t.max)
+			if v.Adaptive != nil {
+				most = max(1, math.Floor(least*most))
+			}
+			if l.local {
+				most = min(most, float64(l.max))
+			}
+			if most > 0 && t.window > 0 {
+				l.rate = min(l.rate, most/float64(t.window))
+			}
+		}
+	}
+}
+
+// leased returns how much of the capacity of a rule a bucket with leases has at least: less by what
+// drains in a lease.
+func leased(r *runtime.Rule, capacity, most, window int64) int64 {
+	if !drains(r) || r.Lease == 0 {
+		return capacity
+	}
+	drained := int64(math.Ceil(float64(most) * float64(r.Lease.Microseconds()) / float64(window)))
+	return max(min(1, capacity), capacity-drained-1)
+}
+
+// behind returns what the clock of the store has gone less than the oracle's by a time: its steps back;
+// or the clock of a process, which takes no steps.
+func (o *oracle) behind(by time.Duration, local bool) (back time.Duration) {
+	for _, j := range during(o.jumps, 0, by) {
+		if local {
+			back += max(0, j.by)
+		} else {
+			back -= min(0, j.by)
+		}
+	}
+	return back
+}
+
 // setBack reports whether the store's clock was set back by a time.
-func (o *oracle) setBack(by time.Duration) bool {
-	return slices.ContainsFunc(during(o.jumps, 0, by), func(j *happening) bool { return j.by < 0 })
-}
+func (o *oracle) setBack(by time.Duration) bool { return o.behind(by, false) > 0 }
 
-// obscured reports whether a fault may have left it open what was charged before a call.
-func (o *oracle) obscured(a *asked) bool {
-	return slices.ContainsFunc(during(o.faults, 0, a.end), func(f *happening) bool { return f.fault != slow && f.fault != flushed })
-}
-
-// otherTerms reports whether anything may have been counted on a key by a window, or in a
-// bucket by a max, that is not the one of now: it counts longer, or drains otherwise.
-func (o *oracle) otherTerms(u use, rule *runtime.Rule, now terms, at time.Duration) bool {
-	bucket := drains(rule)
-	for _, c := range o.asked {
-		for _, v := range c.uses {
-			if c.start > at || v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) {
-				continue
-			}
-			if c.settled.tried && len(during(o.changes[1:], c.start, at)) > 0 && bucket {
-				return true // it is settled by its terms of then
-			}
-			for _, t := range o.terms(v, c.start, c.at) {
-				if t.window != now.window || bucket && t.max != now.max {
-					return true
-				}
-			}
-		}
+// mayWait returns for how long a call may wait for a rule in all.
+func (o *oracle) mayWait(a *asked, r *runtime.Rule) time.Duration {
+	if r.Algorithm == runtime.LeakyBucket && (a.each || a.more && a.call.Deadline) {
+		return 0 // of a stream the time of the whole call has gone on
 	}
-	return false
-}
-
-// used returns how much of a limit may be used at most when a call is refused.
-func (o *oracle) used(a *asked, u use, r *runtime.Rule, now terms) (level float64) {
-	window := time.Duration(now.window)*time.Microsecond + r.Lease
-	if r.Algorithm == runtime.SlidingCounter && r.Buckets == rule.AdaptiveBuckets() {
-		window += window/16 + time.Microsecond
-	} else if r.Algorithm == runtime.SlidingCounter {
-		window += window/7 + time.Microsecond
+	if a.call.Deadline && a.call.Cancel > 0 {
+		return min(r.Wait, a.call.Cancel)
 	}
-	bucket := drains(r)
-	last, floor := time.Duration(0), a.from(o.history)
-	carries := r.Debt == rule.DebtCarry && r.Algorithm == runtime.FixedWindow
-	if carries {
-		window *= 2 // what is owed is used in the next one
-	} else if r.Algorithm == runtime.FixedWindow && r.Reserve == 0 && len(a.uses) == 1 && a.d.Source == rule.SourceStore && !a.d.Blocked {
-		floor += a.d.RetryAfter // when the window ends, that has not begun before what counts in it
-	}
-	ends := func(at time.Duration) time.Time { // the period in which something counts at the latest
-		end := o.edge(r, o.clock(at))
-		if carries {
-			end = o.edge(r, end)
-		}
-		return end
-	}
-	for _, c := range o.asked {
-		for j, v := range c.uses {
-			if c == a || v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) || !c.maybeCharged(j) && !o.parted(c, a) || c.start > a.at || o.gone(c, j, a) {
-				continue
-			}
-			at, cost := min(c.at, a.at), float64(o.counts(c, j, a))
-			if s := c.settled; s.tried && s.cost[j] > v.Cost || c.left() {
-				at = a.at // it may count as of now
-			}
-			switch {
-			case r.Algorithm == runtime.Concurrency:
-				level += cost
-			case bucket:
-				if s := c.settled; s.tried && s.end > c.at {
-					cost = max(cost, float64(v.Cost)) // what drained of it is not given back
-				}
-				rate := float64(now.max) / float64(now.window)
-				level = max(0, level-rate*float64(max(0, at-last).Microseconds())) + cost
-				last = max(last, at)
-			case r.Period != rule.NoPeriod && !ends(at).After(o.clock(a.from(o.history)-o.lateness())):
-				// of a period that was over
-			case at > floor-window-o.lateness() || r.Period != rule.NoPeriod:
-				level += cost
-			}
-		}
-	}
-	if bucket {
-		level = max(0, level-float64(now.max)/float64(now.window)*float64(max(0, floor-last).Microseconds()))
-		level += 1e-3
-	}
-	return level
-}
-
-// gone reports whether a charge was forgotten for sure before a call, since its key was reset after it. What it
-// turned out to cost later counts anew. Of a reset by another process a refusal may be remembered that came before.
-func (o *oracle) gone(c *asked, use int, a *asked) bool {
-	u := c.uses[use]
-	return slices.ContainsFunc(o.resets, func(r *happening) bool {
-		late := o.lateness()
-		if r.process != a.process && a.d.Source == rule.SourceRecalled {
-			late += o.remembers()
-		}
-		return o.program.alike(r.rule, u.Rule) && r.key == u.Key && c.over() < r.from && r.to < a.start-late
-	})
-}
-
-// counts returns how much of a charge may count at most for a later call: the process of the
-// call itself knows at once what it has given back. Of what another has given back a refusal
-// may be remembered that came before.
-func (o *oracle) counts(c *asked, use int, a *asked) int64 {
-	s, late := c.settled, o.lateness()
-	if a.d.Source == rule.SourceRecalled {
-		late += o.remembers()
-	}
-	seen := s.over <= a.start-late || c.process == a.process && s.turn < a.turn
-	if s.tried && s.cost[use] >= 0 && seen && s.err == nil && !s.mistake {
-		return s.cost[use]
-	}
-	return max(c.uses[use].Cost, c.settledAt(use))
-}
-
-// parted reports whether a call that was refused may have been charged in part for a moment.
-func (o *oracle) parted(c, a *asked) bool {
-	return (c.parts || o.parts && len(c.uses) > 1) && !c.call.Exempt && c.end >= a.start-100*time.Millisecond
-}
-
-// remembers is for how long a process may go by a refusal at most, and not know what others
-// have given back: one more answer than it trusts it.
-func (o *oracle) remembers() time.Duration {
-	if o.still {
-		return 0
-	}
-	if o.scope.far {
-		return o.program.Trip.Trust + 2*o.answers()
-	}
-	return trust + 2*o.answers()
-}
-
-// answers is how long an answer takes at most.
-func (o *oracle) answers() time.Duration {
-	if o.still {
-		return 0
-	}
-	if o.scope.far {
-		return o.program.Trip.longest()
-	}
-	return patience / 2
-}
-
-// lateness is how long it takes at most until something is seen.
-func (o *oracle) lateness() time.Duration {
-	if o.still {
-		return time.Nanosecond // what is settled at the same moment may be later
-	}
-	return 5*time.Millisecond + 2*o.program.Trip.longest()
+	return r.Wait
 }

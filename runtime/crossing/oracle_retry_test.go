@@ -12,7 +12,7 @@ import (
 
 // retry holds the RetryAfter of a refusal against the next equal calls: none is admitted
 // before it is over, unless something was given back, and one that comes later, and after
-// no other, is.
+// no other, is. That it is no longer than what was used then needs, whatever happens later, see needless.
 func (o *oracle) retry(a *asked) {
 	if !errors.Is(a.err, runtime.ErrLimited) || a.d.Source != rule.SourceStore && a.d.Source != rule.SourceRecalled {
 		return
@@ -22,7 +22,7 @@ func (o *oracle) retry(a *asked) {
 	for _, u := range a.uses {
 		r := o.program.Rules[u.Rule]
 		if queue = queue || r.Wait > 0 && r.Algorithm == runtime.LeakyBucket; r.Lease > 0 || queue && a.each {
-			return // a process takes units of a lease, and gives them back, when nobody calls
+			return // a process takes units of a lease, and gives them back, when nobody calls; see needless for how long it may be told
 		}
 		permits = permits || r.Algorithm == runtime.Concurrency
 	}
@@ -108,7 +108,7 @@ func (o *oracle) lapseTold(a *asked) {
 			}
 		}
 	}
-	if a.d.RetryAfter > bound && a.d.RetryAfter < endless && len(o.jumps)+len(o.holds) == 0 {
+	if a.d.RetryAfter > bound+o.behind(a.end, false) && a.d.RetryAfter < endless && len(o.holds) == 0 {
 		o.wrong("permits come back within a window", "#%d is told %v, the window is %v", a.number, a.d.RetryAfter, bound)
 	}
 }

@@ -170,7 +170,7 @@ func (o *oracle) loosest(charges []charge, from, to time.Duration) (l struct {
 
 // capacity returns how much a rule admits at once.
 func capacity(r *runtime.Rule, most int64) int64 {
-	if !drains(r) {
+	if !drains(r) || most == 0 {
 		return most
 	}
 	if r.Burst > 0 {

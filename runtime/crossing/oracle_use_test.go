@@ -93,14 +93,11 @@ func (o *oracle) lapsed(c charge, at time.Duration) bool {
 
 // strange returns how much settlements of charges that were forgotten before may have given
 // back of others. Stores tell by the time of a charge whether it is of before, so they cannot
-// where the clock has stepped back, and the same times come again.
+// where the clock has stepped back between the two, and the same times come again.
 func (o *oracle) strange(charges []charge, u use, from, to time.Duration) (sum int64) {
-	if len(o.jumps) == 0 {
-		return 0
-	}
 	for _, c := range charges {
 		s := c.settled
-		if s.tried && s.start <= to && s.end >= from && s.cost[c.use] < c.cost() && o.forgotten(u, c.start, max(s.start, min(s.end, to))) {
+		if s.tried && o.behind(s.end, false) > o.behind(c.start-1, false) && s.start <= to && s.end >= from && s.cost[c.use] < c.cost() && o.forgotten(u, c.start, max(s.start, min(s.end, to))) {
 			sum += c.cost() - s.cost[c.use]
 		}
 	}

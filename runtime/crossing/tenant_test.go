@@ -33,17 +33,17 @@ func (o *oracle) divides(a *asked) bool {
 
 // kept returns how much of a bucket is kept from a call at most, for tenants that have used less than its
 // own: all of the headroom, less what the call's tenant is behind the heaviest for sure.
-func (o *oracle) kept(a *asked, u use, r *runtime.Rule, now terms) float64 {
+func (o *oracle) kept(a *asked, u use, r *runtime.Rule, l limited) float64 {
 	if u.Weight == 0 {
 		return 0
 	}
-	burst := capacity(r, now.max)
-	headroom := float64(spec.Headroom(r.Headroom, burst, now.max))
+	burst := l.capacity
+	headroom := float64(spec.Headroom(r.Headroom, burst, l.max))
 	most := min(headroom, float64(burst-u.Cost))
 	if a.d.Source != rule.SourceStore { // as it was when the refusal was remembered
 		return most
 	}
-	own, heaviest := o.standing(a, u, time.Duration(now.window)*time.Microsecond)
+	own, heaviest := o.standing(a, u, l.window)
 	behind := float64(u.Weight)*(heaviest-own) - float64(u.Cost)
 	if behind <= 0 {
 		return most
