@@ -22,7 +22,7 @@ import (
 //   - a rule whose periods begin by the callers' zones: its ledger has it;
 //   - a divided limit whose terms have changed: what shares have used decays by the window of each call;
 //   - how long a share of a divided limit is told to wait: what it may use of the headroom decays meanwhile;
-//   - permits that are told to come back: that is a guess, see lapseTold.
+//   - when permits and reservations are told to come back: that is a guess, see lapseTold.
 func (o *oracle) needless(a *asked) {
 	if !errors.Is(a.err, runtime.ErrLimited) || a.d.Blocked && o.blockedBefore(a) {
 		return
@@ -46,7 +46,7 @@ func (o *oracle) needless(a *asked) {
 	if used, kept := o.used(a, u, r, l, 0), o.kept(a, u, r, l); l.fits(u, used, kept) {
 		o.wrong("nobody is refused who has room", "#%d at %v: %v (%s) has %.6g of %d used, %.6g kept for others", a.number, a.at, u, ruleText(r), used, l.capacity, kept)
 	}
-	if a.d.Blocked || a.d.Source == rule.SourceRecalled || u.Weight > 0 || r.Algorithm == runtime.Concurrency || a.d.RetryAfter == runtime.Never {
+	if a.d.Blocked || a.d.Source == rule.SourceRecalled || u.Weight > 0 || r.Algorithm == runtime.Concurrency || r.Reserve > 0 || a.d.RetryAfter == runtime.Never {
 		return
 	}
 	sooner := a.d.RetryAfter - (a.at - a.from(o.history)) - o.lateness() - 2*time.Microsecond // it was decided at some moment of these

@@ -212,7 +212,7 @@ func (o *oracle) varies(u use, from, to time.Duration) bool {
 			if a.over() < from || a.start > to || !o.meet(&asked{uses: []use{u}}, &asked{uses: []use{v}}) {
 				continue
 			}
-			for _, t := range o.terms(v, from, to) {
+			for _, t := range o.terms(v, min(from, a.start), to) { // it is settled by its terms of then
 				seen[t] = true
 			}
 			if o.adapts(a) {
