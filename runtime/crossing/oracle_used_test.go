@@ -46,18 +46,20 @@ func (o *oracle) used(a *asked, u use, r *runtime.Rule, l limited, later time.Du
 				continue // another count has it
 			}
 			at, cost := min(c.at, a.at), float64(o.counts(c, j, a))
-			if s := c.settled; s.tried && s.cost[j] > v.Cost || c.left() || o.lateCharge(c, a) {
+			s := c.settled
+			switch {
+			case s.tried && s.cost[j] > v.Cost, c.left(), o.lateCharge(c, a):
 				at = a.at // it may count as of now
-			} else if r.Reserve > 0 && len(o.jumps) > 0 { // it is renewed, by its process's clock, and perhaps in the next period
-				if at = a.at; s.tried {
-					at = min(a.at, max(c.at, s.over))
-				}
+			case r.Reserve > 0 && len(o.jumps) > 0 && s.tried: // it is renewed, by its process's clock, and perhaps in the next period
+				at = min(a.at, max(c.at, s.over))
+			case r.Reserve > 0 && len(o.jumps) > 0:
+				at = a.at
 			}
 			switch {
 			case r.Algorithm == runtime.Concurrency:
 				level += cost
 			case bucket:
-				if s := c.settled; s.tried && (s.end > c.at || l.wait >= 0) {
+				if s.tried && (s.end > c.at || l.wait >= 0) {
 					cost = max(cost, float64(v.Cost)) // what drained of it is not given back, nor what others stand behind
 				}
 				level = max(0, level-l.rate*float64(max(0, at-last).Microseconds())) + cost
