@@ -20,7 +20,8 @@ import (
 //   - leases after a fault: units that a process has asked for and never got count, and nobody is told how many;
 //   - a queue beside other limits: where the places are of those who found no room at their turn is not known;
 //   - a rule whose periods begin by the callers' zones: its ledger has it;
-//   - a divided limit whose terms have changed: what shares have used decays by the window of each call;
+//   - a divided limit, and reservations, whose terms have changed: what shares have used decays by the window of each
+//     call, and a reservation is renewed or lost by that of its own;
 //   - how long a share of a divided limit is told to wait: what it may use of the headroom decays meanwhile;
 //   - when permits and reservations are told to come back: that is a guess, see lapseTold.
 func (o *oracle) needless(a *asked) {
@@ -36,7 +37,7 @@ func (o *oracle) needless(a *asked) {
 		return
 	}
 	u, r := a.uses[i], o.program.Rules[a.uses[i].Rule]
-	if o.obscured(a, r) || o.program.roams(r) || o.queuesBeside(u) || u.Weight > 0 && o.varies(u, 0, a.at) {
+	if o.obscured(a, r) || o.program.roams(r) || o.queuesBeside(u) || (u.Weight > 0 || r.Reserve > 0) && o.varies(u, 0, a.at) {
 		return
 	}
 	l, known := o.limits(a, i)
