@@ -322,7 +322,8 @@ ends = ends > 0 and ends or nil
 --- barred lives (block)
 --- reads call key lives
 --- sets latest lives
-local latest = call('ZRANGEBYSCORE', key, '(-inf', '-1000000000000', 'WITHSCORES', 'LIMIT', '0', '1')[2]
+-- From -2^53 on, for miniredis takes '(-inf' for '-inf', the score of the state.
+local latest = call('ZRANGEBYSCORE', key, '-9007199254740992', '-1000000000000', 'WITHSCORES', 'LIMIT', '0', '1')[2]
 lives = latest and math.max(lives, -latest) or lives
 --- lift (block)
 --- reads active ends

@@ -72,9 +72,6 @@ func play(t *testing.T, start func(*testing.T) Subject, s *document.Scenario, r 
 		if _, exact := s.Arg("exact"); exact && !subject.Exact {
 			t.Skip("needs a clock that stands still")
 		}
-		if _, real := s.Arg("real"); real && subject.Slow {
-			t.Skip("miniredis takes other numbers than Redis")
-		}
 		p := newTrial(t, subject, r)
 		for _, l := range s.Lines {
 			if l.Step != "" {

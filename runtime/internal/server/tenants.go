@@ -21,7 +21,7 @@ func Tenants(ctx context.Context, client rediswire.Client, key string, most int)
 	commands := []rediswire.Command{
 		{Args: []string{"time"}}, ask("zrange", key, "0", "0"), ask("zcount", key, least, "+inf"),
 		ask("zrevrangebyscore", key, "+inf", least, "withscores", "limit", "0", strconv.Itoa(most)),
-		ask("zrangebyscore", key, "(-inf", "("+least, "withscores", "limit", "0", strconv.Itoa(most)),
+		ask("zrangebyscore", key, "-9007199254740992", "("+least, "withscores", "limit", "0", strconv.Itoa(most)),
 	}
 	client.Do(ctx, commands)
 	if err := rediswire.First(commands); err != nil {
