@@ -160,13 +160,13 @@ func (a *asked) charged(i int) bool {
 }
 
 // maybeCharged reports whether a use may be charged. It is not if the store said so, but that of a call which left
-// when it had a place in a queue.
+// when it had a place in a queue, or whose limiter was closed then.
 func (a *asked) maybeCharged(i int) bool {
 	if a.uses[i].Cost == 0 || a.call.Exempt || errors.Is(a.err, runtime.ErrInvalidKey) {
 		return false
 	}
 	t := a.reported[i]
-	placed := a.left() && t.verdict == observe.VerdictAdmitted
+	placed := (a.left() || errors.Is(a.err, runtime.ErrClosed)) && t.verdict == observe.VerdictAdmitted
 	return !(t.yes && a.d.Source == rule.SourceStore && !a.admitted()) || placed
 }
 

@@ -26,12 +26,12 @@ func (o *oracle) idle(a *asked) {
 		return
 	}
 	for _, c := range o.asked {
-		if s := c.settled; s.tried && s.err == nil && o.meet(a, c) && slices.ContainsFunc(indexes(c.uses), c.maybeCharged) {
+		if s := c.settled; s.tried && s.err == nil && o.givesBack(c, u) {
 			o.goesOn(a, c.process, s.over, s.turn+1)
 		}
 	}
 	for _, h := range o.resets {
-		if o.program.alike(h.rule, u.Rule) && h.key == u.Key {
+		if o.resetsUse(h, u, h.to, h.to) {
 			o.goesOn(a, h.process, h.to, 0)
 		}
 	}
@@ -40,6 +40,14 @@ func (o *oracle) idle(a *asked) {
 			o.goesOn(a, a.process, h.to, 0)
 		}
 	}
+}
+
+// givesBack reports whether the settlement of a call makes room of a use: one at what was charged makes none.
+func (o *oracle) givesBack(c *asked, u use) bool {
+	return slices.ContainsFunc(indexes(c.uses), func(i int) bool {
+		v := c.uses[i]
+		return v.Key == u.Key && o.program.alike(v.Rule, u.Rule) && c.maybeCharged(i) && c.settled.cost[i] >= 0 && c.settled.cost[i] < v.Cost
+	})
 }
 
 // goesOn wants a call that waits to go on if there is room when a process has made some, and knows of

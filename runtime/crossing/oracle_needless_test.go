@@ -20,8 +20,9 @@ import (
 //   - leases after a fault: units that a process has asked for and never got count, and nobody is told how many;
 //   - a queue beside other limits: where the places are of those who found no room at their turn is not known;
 //   - a rule whose periods begin by the callers' zones: its ledger has it;
-//   - a divided limit, and reservations, whose terms have changed: what shares have used decays by the window of each
-//     call, and a reservation is renewed or lost by that of its own;
+//   - a divided limit whose terms have changed: what shares have used decays by the window of each call;
+//   - reservations whose window has changed: each is renewed and settled by the window by which it was charged, and so
+//     counts until it lapses where that has ended and the other one goes on;
 //   - how long a share of a divided limit is told to wait: what it may use of the headroom decays meanwhile;
 //   - when permits and reservations are told to come back: that is a guess, see lapseTold.
 func (o *oracle) needless(a *asked) {

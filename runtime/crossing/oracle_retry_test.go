@@ -155,7 +155,8 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 		if o.carries(a) && (!o.sameTerms(a, c) || len(o.changes) > 1) {
 			given = true // what is over a lower max than it was charged by may be forgotten
 		}
-		if c != a && c != b && c.err == nil && c.start <= b.at && c.end >= since {
+		used := c.err == nil || o.usesTurn(c)
+		if c != a && c != b && used && c.start <= b.at && c.end >= since {
 			taken = true
 		}
 		multiple := c.parts || o.parts && len(c.uses) > 1
@@ -164,6 +165,15 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 		}
 	}
 	return given, taken
+}
+
+// usesTurn reports whether a call that was refused may have had its turn in a queue: another limit has refused it
+// then, and the calls behind it stay where they are.
+func (o *oracle) usesTurn(a *asked) bool {
+	return errors.Is(a.err, runtime.ErrLimited) && len(a.uses) > 1 && a.at > a.start && slices.ContainsFunc(a.uses, func(u use) bool {
+		r := o.program.Rules[u.Rule]
+		return r.Wait > 0 && r.Algorithm == runtime.LeakyBucket
+	})
 }
 
 // blocking reports whether a limit of a call blocks those that it refuses.

@@ -39,7 +39,7 @@ func (o *oracle) used(a *asked, u use, r *runtime.Rule, l limited, later time.Du
 	}
 	for _, c := range o.asked {
 		for j, v := range c.uses {
-			if c == a || v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) || !c.maybeCharged(j) && !o.parted(c, a) || c.start > a.at || o.gone(c, j, a) {
+			if c.number == a.number || v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) || !c.maybeCharged(j) && !o.parted(c, a) || c.start > a.at || o.gone(c, j, a) {
 				continue
 			}
 			if l.local && (c.process != a.process || c.reported[j].yes && c.reported[j].source != rule.SourceLocal) {
@@ -50,10 +50,11 @@ func (o *oracle) used(a *asked, u use, r *runtime.Rule, l limited, later time.Du
 			switch {
 			case s.tried && s.cost[j] > v.Cost, c.left(), o.lateCharge(c, a):
 				at = a.at // it may count as of now
-			case r.Reserve > 0 && len(o.jumps) > 0 && s.tried: // it is renewed, by its process's clock, and perhaps in the next period
-				at = min(a.at, max(c.at, s.over))
-			case r.Reserve > 0 && len(o.jumps) > 0:
+			case o.lapsed(charge{c, j}, a.at): // it is renewed, or charged anew when it is settled, perhaps in the next period
 				at = a.at
+				if s.tried {
+					at = min(a.at, max(c.at, s.over))
+				}
 			}
 			switch {
 			case r.Algorithm == runtime.Concurrency:
@@ -101,8 +102,18 @@ func (o *oracle) gone(c *asked, use int, a *asked) bool {
 		if r.process != a.process && a.d.Source == rule.SourceRecalled {
 			late += o.remembers()
 		}
-		return o.program.alike(r.rule, u.Rule) && r.key == u.Key && c.over() < r.from && r.to < a.start-late
+		return o.resetsUse(r, u, c.start, c.at) && c.over() < r.from && r.to < a.start-late
 	})
+}
+
+// resetsUse reports whether a reset is for sure of the key by which a use was charged in a time: that of layered
+// buckets names their width, so a reset by another window leaves it.
+func (o *oracle) resetsUse(r *happening, u use, from, to time.Duration) bool {
+	if !o.program.alike(r.rule, u.Rule) || r.key != u.Key {
+		return false
+	}
+	all := append(o.terms(use{Rule: r.rule, Key: r.key}, r.from, r.to), o.terms(u, from, to)...)
+	return !layered(o.program.Rules[u.Rule]) || !slices.ContainsFunc(all, func(t terms) bool { return t.window != all[0].window })
 }
 
 // counts returns how much of a charge may count at most for a later call: the process of the
