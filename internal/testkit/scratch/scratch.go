@@ -40,10 +40,14 @@ func Requirements(mod, root string) string {
 }
 
 // Flags returns a value of GOFLAGS with which a test does not depend on somebody's flags, but compiles
-// paths as they ask for: otherwise everything would be compiled twice.
+// and links as they ask for: otherwise everything would be compiled twice.
 func Flags(flags ...string) string {
-	if strings.Contains(os.Getenv("GOFLAGS"), "-trimpath") {
-		flags = append(flags, "-trimpath")
+	for _, flag := range strings.Fields(os.Getenv("GOFLAGS")) {
+		name, _, _ := strings.Cut(flag, "=")
+		switch name {
+		case "-trimpath", "-gcflags", "-ldflags":
+			flags = append(flags, flag)
+		}
 	}
 	return strings.Join(flags, " ")
 }
