@@ -3,7 +3,7 @@ package runtime
 import (
 	"fmt"
 	"log/slog"
-	goruntime "runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -170,37 +170,30 @@ func (s *RedisStore) attach(e *report.Events) {
 	s.watch.Begin()
 }
 
-// firstStores are the first stores with limiters on each client of go-redis in this process.
-var firstStores struct {
-	mu       sync.Mutex
-	byClient map[any]weak.Pointer[RedisStore] // by goredis.Weak
+// listening are stores with limiters: the last one on each client.
+var listening struct {
+	mu     sync.Mutex
+	stores []weak.Pointer[RedisStore]
 }
 
 // isSecond reports whether the store's client has another store with limiters.
 func (s *RedisStore) isSecond() bool {
-	client, all := goredis.Weak(s.client), &firstStores
-	if client == nil {
-		return false
-	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	other := all.byClient[client].Value()
-	if other != nil && other != s && other.listeners.Any() {
-		return true
-	}
-	if all.byClient == nil {
-		all.byClient = make(map[any]weak.Pointer[RedisStore])
-	}
-	mine := weak.Make(s)
-	all.byClient[client] = mine
-	goruntime.AddCleanup(s, func(client any) {
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		if all.byClient[client] == mine {
-			delete(all.byClient, client)
+	listening.mu.Lock()
+	defer listening.mu.Unlock()
+	second := false
+	listening.stores = slices.DeleteFunc(listening.stores, func(p weak.Pointer[RedisStore]) bool {
+		other := p.Value()
+		if other == nil || other == s {
+			return true
 		}
-	}, client)
-	return false
+		same := goredis.Same(s.client, other.client)
+		second = second || same && other.listeners.Any()
+		return same && !other.listeners.Any()
+	})
+	if !second {
+		listening.stores = append(listening.stores, weak.Make(s))
+	}
+	return second
 }
 
 // events returns those that reach the limiters on the store.

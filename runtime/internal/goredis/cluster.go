@@ -12,28 +12,28 @@ import (
 )
 
 // A cluster is the client of a Redis cluster.
-type cluster struct{ *redis.ClusterClient }
+type cluster struct{ client *redis.ClusterClient }
 
 func (c cluster) Execute(ctx context.Context, scripts []*rediswire.Script) {
 	showKeys(scripts)
-	execute(ctx, c.ClusterClient, scripts)
+	execute(ctx, c.client, scripts)
 }
 
 func (c cluster) Do(ctx context.Context, commands []rediswire.Command) {
-	do(ctx, c.ClusterClient, commands)
+	do(ctx, c.client, commands)
 }
 
 func (cluster) About() rediswire.About                   { return rediswire.About{} }
 func (c cluster) Patient(time.Duration) rediswire.Server { return c }
 
 func (c cluster) Advice() (set, now string) {
-	return advice(c.Options().ContextTimeoutEnabled, c.Options().ReadTimeout)
+	return advice(c.client.Options().ContextTimeoutEnabled, c.client.Options().ReadTimeout)
 }
 
 func (cluster) Slots() bool { return true }
 
 func (c cluster) Find(ctx context.Context, key string) (rediswire.Server, error) {
-	client, err := c.MasterForKey(ctx, key)
+	client, err := c.client.MasterForKey(ctx, key)
 	if err != nil {
 		return nil, marked(err)
 	}
@@ -41,31 +41,31 @@ func (c cluster) Find(ctx context.Context, key string) (rediswire.Server, error)
 }
 
 func (c cluster) Masters(ctx context.Context) ([]rediswire.Server, error) {
-	return collect(ctx, c.ForEachMaster)
+	return collect(ctx, c.client.ForEachMaster)
 }
 
-func (c cluster) Reload() { c.ReloadState(context.Background()) }
+func (c cluster) Reload() { c.client.ReloadState(context.Background()) }
 
 // A ring is the client of servers that know nothing of each other.
-type ring struct{ *redis.Ring }
+type ring struct{ client *redis.Ring }
 
 func (r ring) Execute(ctx context.Context, scripts []*rediswire.Script) {
 	showKeys(scripts)
-	execute(ctx, r.Ring, scripts)
+	execute(ctx, r.client, scripts)
 }
 
-func (r ring) Do(ctx context.Context, commands []rediswire.Command) { do(ctx, r.Ring, commands) }
+func (r ring) Do(ctx context.Context, commands []rediswire.Command) { do(ctx, r.client, commands) }
 func (ring) About() rediswire.About                                 { return rediswire.About{} }
 func (r ring) Patient(time.Duration) rediswire.Server               { return r }
 
 func (r ring) Advice() (set, now string) {
-	return advice(r.Options().ContextTimeoutEnabled, r.Options().ReadTimeout)
+	return advice(r.client.Options().ContextTimeoutEnabled, r.client.Options().ReadTimeout)
 }
 
 func (ring) Slots() bool { return false }
 
 func (r ring) Find(_ context.Context, key string) (rediswire.Server, error) {
-	client, err := r.GetShardClientForKey(key)
+	client, err := r.client.GetShardClientForKey(key)
 	if err != nil {
 		return nil, marked(err)
 	}
@@ -73,7 +73,7 @@ func (r ring) Find(_ context.Context, key string) (rediswire.Server, error) {
 }
 
 func (r ring) Masters(ctx context.Context) ([]rediswire.Server, error) {
-	return collect(ctx, r.ForEachShard)
+	return collect(ctx, r.client.ForEachShard)
 }
 
 func (ring) Reload() {}

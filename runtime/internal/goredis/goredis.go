@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"time"
-	"weak"
 
 	"github.com/redis/go-redis/v9"
 
@@ -30,44 +29,41 @@ func New(client redis.UniversalClient) rediswire.Client {
 	return &other{client}
 }
 
-// Weak returns what is equal for all values of [New] for one client, which it does not keep in memory. It
-// returns nil for a client of a type that go-redis does not have.
-func Weak(client rediswire.Client) any {
-	switch c := client.(type) {
-	case node:
-		return weak.Make(c.Client)
-	case cluster:
-		return weak.Make(c.ClusterClient)
-	case ring:
-		return weak.Make(c.Ring)
+// Same reports whether two clients are of one client of go-redis. It is false for a type that go-redis
+// does not have.
+func Same(a, b rediswire.Client) bool {
+	switch a.(type) {
+	case node, cluster, ring:
+		return a == b
 	}
-	return nil
+	return false
 }
 
-// A node is a client of a single server, or of one of a cluster.
-type node struct{ *redis.Client }
+// A node is a client of a single server, or of one of a cluster. Like the others it embeds no client: each of
+// its 600 methods would be compiled again, into every program.
+type node struct{ client *redis.Client }
 
 func (n node) Execute(ctx context.Context, scripts []*rediswire.Script) {
-	execute(ctx, n.Client, scripts)
+	execute(ctx, n.client, scripts)
 }
 
-func (n node) Do(ctx context.Context, commands []rediswire.Command) { do(ctx, n.Client, commands) }
+func (n node) Do(ctx context.Context, commands []rediswire.Command) { do(ctx, n.client, commands) }
 
 func (n node) About() rediswire.About {
-	options := n.Options()
+	options := n.client.Options()
 	return rediswire.About{
 		Address:     options.Addr,
 		Punctual:    options.ContextTimeoutEnabled,
 		Most:        options.PoolSize,
-		Connections: int(n.PoolStats().TotalConns),
+		Connections: int(n.client.PoolStats().TotalConns),
 	}
 }
 
 // Patient returns a client that has no hooks, which may count commands.
-func (n node) Patient(d time.Duration) rediswire.Server { return node{n.WithTimeout(d)} }
+func (n node) Patient(d time.Duration) rediswire.Server { return node{n.client.WithTimeout(d)} }
 
 func (n node) Advice() (set, now string) {
-	return advice(n.Options().ContextTimeoutEnabled, n.Options().ReadTimeout)
+	return advice(n.client.Options().ContextTimeoutEnabled, n.client.Options().ReadTimeout)
 }
 
 // A command is a script that go-redis runs at most once: it retries timeouts by default,
