@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/generator"
-	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/scratch"
+	"github.com/rategen/rategen/internal/testkit/typecheck"
 	"golang.org/x/tools/go/packages"
 	"golang.org/x/tools/txtar"
 )
@@ -38,11 +38,7 @@ func TestScenarios(t *testing.T) {
 			expected[name] = sections
 		}
 	}
-	parents := []string{"plain"} // without the generated files
-	if effort.Full() {
-		parents = append(parents, "good")
-	}
-	for _, parent := range parents {
+	for _, parent := range []string{"good", "plain"} { // with the generated files and without
 		dir := filepath.Join(module, parent)
 		found := vetAll(t, dir)
 		total := 0
@@ -67,9 +63,6 @@ func unpack(t *testing.T, module, name string, archive *txtar.Archive) map[strin
 	if slices.ContainsFunc(archive.Files, func(f txtar.File) bool { return foreignPolicy.Match(f.Data) }) {
 		return nil // another package declares it
 	}
-	if !effort.Full() && slices.ContainsFunc(archive.Files, importsRuntime) {
-		return nil // the runtime would be compiled here and by the generator's tests at once
-	}
 	sections := map[string]string{}
 	for _, f := range archive.Files {
 		generated, ok := strings.CutPrefix(f.Name, "want/")
@@ -93,19 +86,9 @@ func within(parent, text string) string {
 
 var foreignPolicy = regexp.MustCompile(`use=\w+\.`)
 
-// importsRuntime reports whether a file of a scenario that is loaded without
-// tests imports the runtime.
-func importsRuntime(f txtar.File) bool {
-	return !strings.HasPrefix(f.Name, "want/") && !strings.HasSuffix(f.Name, "_test.go") &&
-		strings.Contains(string(f.Data), `"github.com/rategen/rategen/runtime`)
-}
-
 // vetAll returns what the analyzer says below a directory, by scenario.
 func vetAll(t *testing.T, dir string) map[string]generator.Diagnostics {
-	pkgs, err := packages.Load(&packages.Config{
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedTypesSizes | packages.NeedCompiledGoFiles,
-		Dir:  dir,
-	}, "./...")
+	pkgs, err := packages.Load(&packages.Config{Dir: dir, Mode: typecheck.Mode, ParseFile: typecheck.Parser(dir)}, "./...")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,12 +11,16 @@ import (
 	"golang.org/x/tools/go/packages"
 
 	"github.com/rategen/rategen/internal/check/workspace"
+	"github.com/rategen/rategen/internal/testkit/typecheck"
 )
 
 // load returns the public packages of a checkout, in order, those of nested modules too
-// unless only those of the root are wanted. Their types are loaded alone, since that
-// compiles what they are of.
+// unless only those of the root are wanted.
 func load(checkout string, onlyRoot bool) ([]*packages.Package, error) {
+	checkout, err := filepath.Abs(checkout)
+	if err != nil {
+		return nil, err
+	}
 	config := &packages.Config{Dir: checkout, Mode: packages.NeedName, Env: append(os.Environ(), "GOWORK=off")}
 	patterns := []string{"./..."}
 	if !onlyRoot {
@@ -56,7 +60,7 @@ func load(checkout string, onlyRoot bool) ([]*packages.Package, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("%s has no public packages", checkout)
 	}
-	config.Mode |= packages.NeedTypes | packages.NeedImports
+	config.Mode, config.ParseFile = typecheck.Mode, typecheck.Parser(checkout)
 	public, err := packages.Load(config, paths...)
 	for _, p := range public {
 		for _, e := range p.Errors {

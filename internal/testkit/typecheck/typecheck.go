@@ -17,19 +17,7 @@ import (
 // workspace of a directory, their tests included.
 func Test(t *testing.T, dir string, patterns ...string) {
 	t.Helper()
-	config := packages.Config{
-		Dir: dir, Tests: true,
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps |
-			packages.NeedTypes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedTypesSizes,
-		ParseFile: func(fset *token.FileSet, path string, source []byte) (*ast.File, error) {
-			file, err := parser.ParseFile(fset, path, source, parser.SkipObjectResolution)
-			// What cgo and go test have written lies in the cache, with no such extension.
-			if file != nil && strings.HasSuffix(path, ".go") && !strings.HasPrefix(path, dir+string(filepath.Separator)) {
-				declare(file)
-			}
-			return file, err
-		},
-	}
+	config := packages.Config{Dir: dir, Tests: true, Mode: Mode, ParseFile: Parser(dir)}
 	checked, err := packages.Load(&config, patterns...)
 	if err != nil {
 		t.Fatal(err)
@@ -51,13 +39,26 @@ func Test(t *testing.T, dir string, patterns ...string) {
 	}
 }
 
-// declare leaves only the declarations of a file, since no error is looked for in its
-// functions.
-func declare(file *ast.File) {
-	for _, d := range file.Decls {
-		f, ok := d.(*ast.FuncDecl)
-		if ok {
-			f.Body = nil
+// Mode is what packages are to be loaded with for their types and those of their imports to be
+// found in source.
+const Mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps |
+	packages.NeedTypes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedTypesSizes
+
+// Parser returns what parses files below a directory whole, and of others the declarations
+// alone: no error is looked for in their functions.
+func Parser(dir string) func(*token.FileSet, string, []byte) (*ast.File, error) {
+	return func(fset *token.FileSet, path string, source []byte) (*ast.File, error) {
+		file, err := parser.ParseFile(fset, path, source, parser.ParseComments|parser.SkipObjectResolution)
+		// What cgo and go test have written lies in the cache, with no such extension.
+		if file == nil || !strings.HasSuffix(path, ".go") || strings.HasPrefix(path, dir+string(filepath.Separator)) {
+			return file, err
 		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if ok {
+				f.Body = nil
+			}
+		}
+		return file, err
 	}
 }
