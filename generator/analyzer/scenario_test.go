@@ -88,7 +88,7 @@ var foreignPolicy = regexp.MustCompile(`use=\w+\.`)
 
 // vetAll returns what the analyzer says below a directory, by scenario.
 func vetAll(t *testing.T, dir string) map[string]generator.Diagnostics {
-	pkgs, err := packages.Load(&packages.Config{Dir: dir, Mode: typecheck.Mode, ParseFile: typecheck.Parser(dir)}, "./...")
+	pkgs, err := packages.Load(&packages.Config{Dir: dir, Mode: typecheck.Mode}, "./...")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,10 +17,6 @@ import (
 // load returns the public packages of a checkout, in order, those of nested modules too
 // unless only those of the root are wanted.
 func load(checkout string, onlyRoot bool) ([]*packages.Package, error) {
-	checkout, err := filepath.Abs(checkout)
-	if err != nil {
-		return nil, err
-	}
 	config := &packages.Config{Dir: checkout, Mode: packages.NeedName, Env: append(os.Environ(), "GOWORK=off")}
 	patterns := []string{"./..."}
 	if !onlyRoot {
@@ -60,7 +56,7 @@ func load(checkout string, onlyRoot bool) ([]*packages.Package, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("%s has no public packages", checkout)
 	}
-	config.Mode, config.ParseFile = typecheck.Mode, typecheck.Parser(checkout)
+	config.Mode = typecheck.Mode
 	public, err := packages.Load(config, paths...)
 	for _, p := range public {
 		for _, e := range p.Errors {

@@ -3,10 +3,6 @@
 package typecheck
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,7 +13,7 @@ import (
 // workspace of a directory, their tests included.
 func Test(t *testing.T, dir string, patterns ...string) {
 	t.Helper()
-	config := packages.Config{Dir: dir, Tests: true, Mode: Mode, ParseFile: Parser(dir)}
+	config := packages.Config{Dir: dir, Tests: true, Mode: Mode}
 	checked, err := packages.Load(&config, patterns...)
 	if err != nil {
 		t.Fatal(err)
@@ -39,26 +35,7 @@ func Test(t *testing.T, dir string, patterns ...string) {
 	}
 }
 
-// Mode is what packages are to be loaded with for their types and those of their imports to be
-// found in source.
+// Mode is what packages are to be loaded with for their types to be read from source. What they
+// import is declared alone: errors in its functions are not looked for.
 const Mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps |
 	packages.NeedTypes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedTypesSizes
-
-// Parser returns what parses files below a directory whole, and of others the declarations
-// alone: no error is looked for in their functions.
-func Parser(dir string) func(*token.FileSet, string, []byte) (*ast.File, error) {
-	return func(fset *token.FileSet, path string, source []byte) (*ast.File, error) {
-		file, err := parser.ParseFile(fset, path, source, parser.ParseComments|parser.SkipObjectResolution)
-		// What cgo and go test have written lies in the cache, with no such extension.
-		if file == nil || !strings.HasSuffix(path, ".go") || strings.HasPrefix(path, dir+string(filepath.Separator)) {
-			return file, err
-		}
-		for _, d := range file.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if ok {
-				f.Body = nil
-			}
-		}
-		return file, err
-	}
-}

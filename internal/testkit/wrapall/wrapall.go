@@ -28,7 +28,7 @@ func Test(t *testing.T, root, checkout string, patterns ...string) {
 	t.Helper()
 	pkgs, err := packages.Load(&packages.Config{
 		Dir:  root,
-		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports,
+		Mode: typecheck.Mode,
 	}, complete(t, root, patterns)...)
 	if err != nil {
 		t.Fatal(err)
