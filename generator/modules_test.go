@@ -12,15 +12,16 @@ import (
 	"github.com/rategen/rategen/generator"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/scratch"
+	"github.com/rategen/rategen/internal/testkit/typecheck"
 	"golang.org/x/tools/txtar"
 )
 
 // TestModules runs every testdata/modules/*.txtar: what depends on go.mod,
 // go.work, vendor directories, build tags or cgo. An archive holds whole
 // modules, in whose go.mod REQUIRE stands for what generated code requires, and a
-// file "script". Each of its lines is a directory and a command: go, or rategen
-// with -tags and patterns, which generates. A line that starts with "full" is
-// run with RATEGEN_TEST_FULL=1 only, and go vet only compiles without it. The file
+// file "script". Each of its lines is a directory and a command: go, rategen with
+// -tags and patterns, which generates, or check with those, which checks types. A line
+// that starts with "full" is run with RATEGEN_TEST_FULL=1 only. The file
 // "want" names the generated files that are there in the end.
 func TestModules(t *testing.T) {
 	if testing.Short() {
@@ -91,16 +92,13 @@ func modules(t *testing.T, archive *txtar.Archive) {
 			}
 			continue
 		}
-		flags := "-vet=all"
-		if !effort.Full() { // vet has to look at the standard library first
-			flags = "-vet=off"
-			if args[0] == "vet" {
-				args[0] = "build"
-			}
+		if words[1] == "check" {
+			typecheck.Test(t, at, args...)
+			continue
 		}
 		cmd := exec.Command(words[1], args...)
 		cmd.Dir = at
-		cmd.Env = append(cmd.Environ(), "GOFLAGS="+scratch.Flags(flags), "GOPROXY=off")
+		cmd.Env = append(cmd.Environ(), "GOFLAGS="+scratch.Flags("-vet=off"), "GOPROXY=off")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", line, err, out)
 		}

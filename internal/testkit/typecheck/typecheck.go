@@ -10,10 +10,13 @@ import (
 )
 
 // Test fails a test for each error in the packages that patterns name in the module or
-// workspace of a directory, their tests included.
+// workspace of a directory, their tests included. Flags of go build may stand before these.
 func Test(t *testing.T, dir string, patterns ...string) {
 	t.Helper()
 	config := packages.Config{Dir: dir, Tests: true, Mode: Mode}
+	for len(patterns) > 0 && strings.HasPrefix(patterns[0], "-") {
+		config.BuildFlags, patterns = append(config.BuildFlags, patterns[0]), patterns[1:]
+	}
 	checked, err := packages.Load(&config, patterns...)
 	if err != nil {
 		t.Fatal(err)
