@@ -31,7 +31,7 @@ func TestCodes(t *testing.T) {
 		t.Errorf("%d of %d warnings of the manual have a code", len(documented), items)
 	}
 	scenarios, _ := filepath.Glob("../../../testdata/*.txtar")
-	commands, _ := filepath.Glob("../../../cmd/rategen/*_test.go")
+	commands, _ := filepath.Glob("../../../cmd/rategen/testdata/*.txtar")
 	vetted, _ := filepath.Glob("../../analyzer/testdata/src/*/*.go")
 	shown := map[Code]bool{}
 	for _, path := range slices.Concat(scenarios, commands, vetted) {

@@ -32,7 +32,7 @@ var says = [][2]string{
 	{"ratectl override set orders.Service.Create -keys acme -max 200 -for 2h", `acme of rule orders.Service.Create: the override is \{"max":200,"until":"\S+Z"\}; there was none; to undo: ratectl undo \d+\n1 of the 1 processes`},
 	{"ratectl allow orders.Service.Create acme -for 2h", `acme of rule orders.Service.Create: the override is \{"allow":true,.*"max":200,.*\}; it was \{"max":200`},
 	{"ratectl override set orders.Service.Create -max 12", `rule orders.Service.Create: the override is \{"max":12\}; there was none`},
-	{"ratectl keys orders.Service.Search -state near,refused", `KEY +STATE +USED +RETRY +RESET\n(\S+ +(near|refused) +\d+/\d+ .*\n)*`},
+	{"ratectl keys orders.Service.Search -state near,refused", `KEY +STATE +USED +RETRY +RESET(\n\S+ +(near|refused) +\d+/\d+ .*)*`},
 	{"ratectl block login.address -parts 2001:db8::/56 -for 1h", `2001%3Adb8%3A%3A/56 of rule login.address: the override is \{"block":true,"until":"\S+Z"\}; there was none`},
 	{"ratectl override ls", `(?s)orders.Service.Create +- +\{"max":12\} +-.*orders.Service.Create +acme .*in force in 1 of the 1 processes`},
 	{"ratectl shadow on orders.Service.Create", `rule orders.Service.Create: the override is \{"max":12,"mode":"shadow"\}; it was \{"max":12\}`},
