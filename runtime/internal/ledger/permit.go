@@ -57,6 +57,7 @@ type permit struct {
 	number     int64         // of a reservation: what the store knows it by, chargeTime unless it was charged again
 	correction int64         // of a reservation that is settled: by how much
 	lapseTime  time.Duration // of a reservation: the instant until which it is known to last
+	counted    int64         // of a reservation: the window, in microseconds, by which its period counts now
 	periodEnd  time.Duration // of a reservation: the instant at which its period is over
 }
 
@@ -68,7 +69,24 @@ func (p *permit) reserved() bool { return p.plan.Terms.Reserve > 0 }
 func (p *permit) renewal() (c terms.Charge) {
 	p.plan.Charge(&c, []byte(p.key), p.cost)
 	c.At = p.number
+	p.setWindow(&c)
 	return c
+}
+
+// setWindow has what renews or settles a reservation count by the window of other calls, for which its period goes on
+// longer, or ends sooner, than when it was charged.
+func (p *permit) setWindow(c *terms.Charge) {
+	if p.reserved() && p.plan.Numbers.Period == nil {
+		c.Window = p.counted
+	}
+}
+
+// follow has a reservation count by a window, in microseconds, which an override may have changed.
+func (p *permit) follow(window int64) {
+	if p.reserved() && p.plan.Numbers.Period == nil {
+		p.periodEnd += terms.Micros(window - p.counted)
+		p.counted = window
+	}
 }
 
 // returnCharge returns the charge by which the permit is given back, or the reservation settled. It is
@@ -81,7 +99,9 @@ func (p *permit) returnCharge(key []byte) terms.Charge {
 	if p.lapseTime >= p.periodEnd {
 		mark = terms.Lasted
 	}
-	return p.plan.Correction(key, p.cost, -p.correction, p.number, mark)
+	c := p.plan.Correction(key, p.cost, -p.correction, p.number, mark)
+	p.setWindow(&c)
+	return c
 }
 
 // repeatedReturn is returnCharge for a return that the store may have executed before.
@@ -175,7 +195,7 @@ func (p *Permits) Record(by *plan.Plan, c *terms.Charge, asked time.Duration) {
 	local := c.Source == rule.SourceLocal
 	m := &permit{permitID: permitID{string(c.Key), c.At, local}, plan: by, cost: min(c.Cost, c.Max), number: c.At}
 	now := clock.Now()
-	m.due, m.lapseTime, m.periodEnd = now+m.interval(), asked+m.window(), now+c.ResetAfter
+	m.due, m.lapseTime, m.counted, m.periodEnd = now+m.interval(), asked+m.window(), c.Window, now+c.ResetAfter
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.held == nil {
@@ -212,7 +232,7 @@ func (p *Permits) withdraw(by *plan.Plan, c *terms.Charge, local bool) withdrawa
 	m := p.held[permitID{string(c.Key), c.At, local}] // without a copy of the key
 	if m == nil {                                     // they were reset since
 		return withdrawal{&permit{permitID: permitID{string(c.Key), c.At, local}, plan: by, cost: c.Charged, number: c.At,
-			correction: c.Cost}}
+			correction: c.Cost, counted: c.Window}}
 	}
 	delete(p.held, m.permitID)
 	if !m.reserved() {
@@ -224,6 +244,7 @@ func (p *Permits) withdraw(by *plan.Plan, c *terms.Charge, local bool) withdrawa
 	if p.inFlight[m.plan.Name] == 0 && len(p.inFlight) > maxNames {
 		delete(p.inFlight, m.plan.Name)
 	}
+	m.follow(by.Terms.Window)
 	m.renewalOpen, m.correction = m.inRenewal, c.Charged+c.Cost-m.cost
 	*c = m.returnCharge(c.Key)
 	return withdrawal{m}

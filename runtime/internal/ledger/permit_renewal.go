@@ -34,6 +34,7 @@ func (p *permit) retry() time.Duration {
 // may have been in vain. A permit that is returned meanwhile is returned again
 // when the round is over.
 func (p *Permits) round() {
+	p.followWindows()
 	p.mu.Lock()
 	if p.closed || p.roundActive {
 		p.mu.Unlock()
@@ -80,6 +81,28 @@ func (p *Permits) round() {
 	}
 }
 
+// followWindows has reservations count by the windows that are in force.
+func (p *Permits) followWindows() {
+	var all []*permit
+	p.mu.Lock()
+	if p.ledger.Plans.Overrides() != nil {
+		for _, m := range p.held {
+			if m.reserved() {
+				all = append(all, m)
+			}
+		}
+	}
+	p.mu.Unlock()
+	for _, m := range all { // overrides that do not fit are told to observers
+		window := p.ledger.Plans.WindowInForce(m.plan, []byte(m.key))
+		p.mu.Lock()
+		if p.held[m.permitID] == m {
+			m.follow(window)
+		}
+		p.mu.Unlock()
+	}
+}
+
 // collectReturns collects what is to be returned again at a time, by store. It forgets what has lapsed by
 // now.
 func (p *Permits) collectReturns(leaving *[2][]*permit, at, now time.Duration) {
@@ -118,10 +141,12 @@ func (p *Permits) enforcedDue(at time.Duration) bool {
 // renew renews permits in a round that began at an instant.
 func (p *Permits) renew(store terms.Store, members []*permit, start time.Duration) {
 	calls, charges := make([]terms.Call, len(members)), make([]terms.Charge, len(members))
+	p.mu.Lock()
 	for i, m := range members {
 		charges[i] = m.renewal()
 		calls[i].Charges = charges[i : i+1]
 	}
+	p.mu.Unlock()
 	failed := p.execute(store, func(ctx context.Context, s terms.Store) error { return s.Renew(ctx, calls) })
 	last, rule := failed, ""
 	now := clock.Now()

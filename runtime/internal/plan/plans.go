@@ -99,6 +99,20 @@ func (s *Plans) Charged(limit *rule.Limit) (*Plan, error) {
 	return p, err
 }
 
+// WindowInForce returns the window in force, in microseconds, for a key that was charged by a plan. That of a period of
+// the calendar is the plan's.
+func (s *Plans) WindowInForce(p *Plan, key []byte) int64 {
+	overrides := s.overrides.Load()
+	if overrides == nil || p.Numbers.Period != nil {
+		return p.Terms.Window
+	}
+	e := overrides.Effective(p.Declared)
+	if e.Keys() > 0 {
+		e = e.Lookup(key[len(p.Start) : len(key)-len(p.Tag)])
+	}
+	return NumbersOf(e.Rule).Window().Microseconds()
+}
+
 // AtMax returns the plan for calls with another max than those of a plan.
 func (s *Plans) AtMax(p *Plan, max int64) *Plan {
 	return s.find(p.Declared, Key{p.Rule, max, p.Period})
