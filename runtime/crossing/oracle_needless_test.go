@@ -18,11 +18,7 @@ import (
 // goes. Not judged at all are:
 //   - what a process remembers of the store after a fault: it may be of counts that the fault has lost;
 //   - leases after a fault: units that a process has asked for and never got count, and nobody is told how many;
-//   - a queue beside other limits: where the places are of those who found no room at their turn is not known;
 //   - a rule whose periods begin by the callers' zones: its ledger has it;
-//   - a divided limit whose terms have changed: what shares have used decays by the window of each call;
-//   - reservations whose window has changed: each is renewed and settled by the window by which it was charged, and so
-//     counts until it lapses where that has ended and the other one goes on;
 //   - how long a share of a divided limit is told to wait: what it may use of the headroom decays meanwhile;
 //   - when permits and reservations are told to come back: that is a guess, see lapseTold.
 func (o *oracle) needless(a *asked) {
@@ -38,7 +34,7 @@ func (o *oracle) needless(a *asked) {
 		return
 	}
 	u, r := a.uses[i], o.program.Rules[a.uses[i].Rule]
-	if o.obscured(a, r) || o.program.roams(r) || o.queuesBeside(u) || (u.Weight > 0 || r.Reserve > 0) && o.varies(u, 0, a.at) {
+	if o.obscured(a, r) || o.program.roams(r) {
 		return
 	}
 	l, known := o.limits(a, i)
@@ -63,16 +59,6 @@ func (o *oracle) needless(a *asked) {
 // obscured reports whether a fault has left it open what a refusal is of.
 func (o *oracle) obscured(a *asked, r *runtime.Rule) bool {
 	return (a.d.Source == rule.SourceRecalled || r.Lease > 0) && o.faulted(0, a.end)
-}
-
-// queuesBeside reports whether a use is of a queue that calls with other limits have had, too.
-func (o *oracle) queuesBeside(u use) bool {
-	return slices.ContainsFunc(o.asked, func(c *asked) bool {
-		return (len(c.uses) > 1 || len(c.call.Uses) > 1) && slices.ContainsFunc(c.uses, func(v use) bool {
-			r := o.program.Rules[v.Rule]
-			return v.Key == u.Key && o.program.alike(v.Rule, u.Rule) && r.Wait > 0 && r.Algorithm == runtime.LeakyBucket
-		})
-	})
 }
 
 // faulted reports whether there was a fault in a time that leaves it open what was charged.

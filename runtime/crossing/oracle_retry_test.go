@@ -73,11 +73,11 @@ func (o *oracle) retry(a *asked) {
 
 // passes reports whether the room may be over that a call was told of when a later one comes: a gap in a
 // queue, for who comes when he need not have waited for it any more, and what a tenant may use of that which others
-// have, as long as these have used it, where another limit has refused the first call.
+// have, as long as these have used it, where another limit or a block has refused the first call.
 func (o *oracle) passes(a, b *asked) bool {
 	for i, u := range a.uses {
 		r := o.program.Rules[u.Rule]
-		if u.Weight > 0 && r.Name == b.d.Rule && a.reported[i].verdict != observe.VerdictRefused {
+		if u.Weight > 0 && r.Name == b.d.Rule && (a.d.Blocked || a.reported[i].verdict != observe.VerdictRefused) {
 			return true
 		}
 		wait := r.Wait
@@ -155,7 +155,7 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 		if o.carries(a) && (!o.sameTerms(a, c) || len(o.changes) > 1) {
 			given = true // what is over a lower max than it was charged by may be forgotten
 		}
-		used := c.err == nil || o.usesTurn(c)
+		used := c.err == nil || slices.ContainsFunc(indexes(c.uses), func(i int) bool { return o.places(c, i, b.at) > 0 })
 		if c != a && c != b && used && c.start <= b.at && c.end >= since {
 			taken = true
 		}
@@ -165,15 +165,6 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 		}
 	}
 	return given, taken
-}
-
-// usesTurn reports whether a call that was refused may have had its turn in a queue: another limit has refused it
-// then, and the calls behind it stay where they are.
-func (o *oracle) usesTurn(a *asked) bool {
-	return errors.Is(a.err, runtime.ErrLimited) && len(a.uses) > 1 && a.at > a.start && slices.ContainsFunc(a.uses, func(u use) bool {
-		r := o.program.Rules[u.Rule]
-		return r.Wait > 0 && r.Algorithm == runtime.LeakyBucket
-	})
 }
 
 // blocking reports whether a limit of a call blocks those that it refuses.

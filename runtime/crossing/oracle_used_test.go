@@ -39,7 +39,7 @@ func (o *oracle) used(a *asked, u use, r *runtime.Rule, l limited, later time.Du
 	}
 	for _, c := range o.asked {
 		for j, v := range c.uses {
-			if c.number == a.number || v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) || !c.maybeCharged(j) && !o.parted(c, a) || c.start > a.at || o.gone(c, j, a) {
+			if c.number == a.number || v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) || !c.maybeCharged(j) && !o.parted(c, a) && o.places(c, j, a.at) == 0 || c.start > a.at || o.gone(c, j, a) {
 				continue
 			}
 			if l.local && (c.process != a.process || c.reported[j].yes && c.reported[j].source != rule.SourceLocal) {
@@ -63,6 +63,7 @@ func (o *oracle) used(a *asked, u use, r *runtime.Rule, l limited, later time.Du
 				if s.tried && (s.end > c.at || l.wait >= 0) {
 					cost = max(cost, float64(v.Cost)) // what drained of it is not given back, nor what others stand behind
 				}
+				cost += float64(max(0, o.places(c, j, a.at)-1) * v.Cost)
 				level = max(0, level-l.rate*float64(max(0, at-last).Microseconds())) + cost
 				last = max(last, at)
 			case r.Period != rule.NoPeriod && !ends(at).After(shown.Add(later)):
@@ -80,6 +81,22 @@ func (o *oracle) used(a *asked, u use, r *runtime.Rule, l limited, later time.Du
 		level += level * 9 / 4
 	}
 	return level
+}
+
+// places returns how many places in a queue a call with other limits has had at most by a time, one after the other: when
+// one of them has no room at its turn it takes a new place, which is as far away as what it costs needs, or is refused.
+// Those behind it stay where they are.
+func (o *oracle) places(c *asked, use int, by time.Duration) int64 {
+	u := c.uses[use]
+	r := o.program.Rules[u.Rule]
+	if len(c.uses) == 1 || r.Wait == 0 || r.Algorithm != runtime.LeakyBucket || c.call.Exempt || u.Cost == 0 || c.at <= c.start {
+		return 0
+	}
+	rate := 0.0
+	for _, t := range o.terms(u, c.start, by) {
+		rate = max(rate, float64(o.highest(r, t.max))/float64(t.window))
+	}
+	return 1 + int64(float64(max(0, min(by, c.at)-c.start).Microseconds())*rate/float64(u.Cost))
 }
 
 // lateCharge reports whether a call may have been charged, or settled, later than its caller was told: a fault

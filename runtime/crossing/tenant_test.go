@@ -39,6 +39,11 @@ func (o *oracle) kept(a *asked, u use, r *runtime.Rule, l limited) float64 {
 	}
 	burst := l.capacity
 	headroom := float64(spec.Headroom(r.Headroom, burst, l.max))
+	for _, t := range o.terms(u, a.from(o.history), a.at) {
+		if !o.adapts(a) && !l.local {
+			headroom = max(headroom, float64(spec.Headroom(r.Headroom, burst, t.max)))
+		}
+	}
 	most := min(headroom, float64(burst-u.Cost))
 	if a.d.Source != rule.SourceStore { // as it was when the refusal was remembered
 		return most
@@ -53,9 +58,20 @@ func (o *oracle) kept(a *asked, u use, r *runtime.Rule, l limited) float64 {
 }
 
 // standing returns what the tenant of a use has used by its weight at most, and the heaviest one for sure, when
-// a call was decided. What was used decays by 1/e in a window, and is nothing after one without a charge.
-func (o *oracle) standing(a *asked, u use, window time.Duration) (own, heaviest float64) {
-	left := func(from, to time.Duration) float64 { return math.Exp(-float64(max(0, to-from)) / float64(window)) }
+// a call was decided. What was used decays by 1/e in a window, and is nothing after one without a charge, nor
+// when the window is another one.
+func (o *oracle) standing(a *asked, u use, longest time.Duration) (own, heaviest float64) {
+	left := func(from, to, window time.Duration) float64 {
+		return math.Exp(-float64(max(0, to-from)) / float64(window))
+	}
+	window := longest // the shortest one
+	for _, t := range o.termsOfKey(u, 0, a.at) {
+		window = min(window, time.Duration(t.window)*time.Microsecond)
+	}
+	anew := func(from, to time.Duration) bool {
+		all := o.termsOfKey(u, from, to)
+		return to-from >= window-time.Millisecond || slices.ContainsFunc(all, func(t terms) bool { return t.window != all[0].window })
+	}
 	sure := map[int]float64{} // by tenant, as of last
 	last := time.Duration(-1)
 	before := slices.Clone(o.asked)
@@ -70,7 +86,7 @@ func (o *oracle) standing(a *asked, u use, window time.Duration) (own, heaviest 
 				if c.settledAt(i) > v.Cost || c.left() {
 					at = a.at // it may count as of now
 				}
-				own += float64(max(v.Cost, c.settledAt(i))) / float64(v.Weight) * left(at, a.from(o.history))
+				own += float64(max(v.Cost, c.settledAt(i))) / float64(v.Weight) * left(at, a.from(o.history), longest)
 			}
 			least := v.Cost
 			if s := c.settled; s.tried && s.cost[i] >= 0 {
@@ -79,22 +95,32 @@ func (o *oracle) standing(a *asked, u use, window time.Duration) (own, heaviest 
 			if !c.charged(i) || c.left() || c.at >= a.start || o.forgotten(u, c.start, a.at) || c.reported[i].source != rule.SourceStore {
 				continue
 			}
-			if since := c.from(o.history); since-last >= window-time.Millisecond {
+			if anew(last, c.from(o.history)) || anew(c.from(o.history), c.at) {
 				clear(sure)
 			} else {
 				for tenant := range sure {
-					sure[tenant] *= left(last, c.at)
+					sure[tenant] *= left(last, c.at, window)
 				}
 			}
 			last = c.at
 			sure[v.Tenant] += float64(least) / float64(v.Weight)
 		}
 	}
-	if last < 0 || a.at-last >= window-time.Millisecond {
+	if last < 0 || anew(last, a.at) {
 		return own, 0
 	}
 	for _, x := range sure {
-		heaviest = max(heaviest, x*left(last, a.at))
+		heaviest = max(heaviest, x*left(last, a.at, window))
 	}
 	return own, heaviest
+}
+
+// termsOfKey returns all terms that may have been in force, in a time, for calls on the key of a use.
+func (o *oracle) termsOfKey(u use, from, to time.Duration) (all []terms) {
+	for i := range o.program.Rules {
+		if o.program.alike(i, u.Rule) {
+			all = append(all, o.terms(use{Rule: i, Key: u.Key}, from, to)...)
+		}
+	}
+	return all
 }
