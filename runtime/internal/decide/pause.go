@@ -8,6 +8,7 @@ import (
 
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -32,6 +33,29 @@ func (w *waiting) leave() {
 func (w *waiting) leaveStore(o *Charge, t *terms.Charge) {
 	if o != nil && t.Is(algorithm.Lends) && t.Source != rule.SourceLocal && w.engine.Lines.Empty(o.Key) {
 		w.engine.Permits.Leave(o.Plan, o.Key)
+	}
+}
+
+// permits returns the plan of the permits in whose line the call is, or nil.
+func (w *waiting) permits() *plan.Plan {
+	for i := range w.Charges {
+		if o := &w.Charges[i]; o.Plan.Terms.Is(algorithm.Lends) && w.place.InLine(o.Key, o.Max) {
+			return o.Plan
+		}
+	}
+	return nil
+}
+
+// leaveGone takes the call out of the line for permits that it asks for no more by what holds now.
+func (w *waiting) leaveGone(by *plan.Plan) {
+	if by == nil || w.permits() != nil {
+		return
+	}
+	key := w.place.Key()
+	w.place.Pass()
+	w.place, w.permitPause = nil, 0
+	if w.engine.Lines.Empty(key) {
+		w.engine.Permits.Leave(by, key)
 	}
 }
 

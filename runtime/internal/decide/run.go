@@ -107,12 +107,16 @@ func (e *Engine) arrive(ctx context.Context, c *Call, since time.Duration) (even
 
 // tryAgain tries a call that has waited, by what holds now.
 func (e *Engine) tryAgain(ctx context.Context, c *Call, limits []rule.Limit, since time.Duration) (event, error) {
+	w := (*waiting)(c)
+	permits := w.permits()
 	if !e.Switch.Enabled() {
 		c.Clear()
 	} else if err := e.Plan(ctx, c, limits); err != nil {
 		c.Clear() // some of its charges may be planned, and none was tried
+		w.leaveGone(permits)
 		return fails, err
 	}
+	w.leaveGone(permits)
 	return e.try(ctx, c, since, clock.Now())
 }
 

@@ -35,6 +35,7 @@ func isDue(o *Charge, t *terms.Charge) bool {
 // are any. Limits that are switched off are left out.
 func (e *Engine) beginTurn(ctx context.Context, c *Call, limits []rule.Limit, since time.Duration) (due bool) {
 	c.release()
+	permits := (*waiting)(c).permits()
 	c.Arrived, c.overrides = clock.Now(), e.Plans.Overrides()
 	charges, tries := slices.Clone(c.Charges), slices.Clone(c.Tries)
 	c.Charges, c.Tries = c.Charges[:0], c.Tries[:0]
@@ -64,5 +65,6 @@ func (e *Engine) beginTurn(ctx context.Context, c *Call, limits []rule.Limit, si
 			}
 		}
 	}
+	(*waiting)(c).leaveGone(permits)
 	return due
 }

@@ -99,6 +99,9 @@ func (l *Lines) Empty(key []byte) bool {
 // InLine reports whether a turn, which may be nil, is in the line for a key and a max.
 func (t *Turn) InLine(key []byte, max int64) bool { return t != nil && t.line.matches(key, max) }
 
+// Key returns the key in whose line a turn is.
+func (t *Turn) Key() []byte { return []byte(t.line.key) }
+
 func (l *line) matches(key []byte, max int64) bool { return l.max == max && l.key == string(key) }
 
 // find returns the line for a key and a max, or nil.
