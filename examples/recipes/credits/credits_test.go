@@ -9,7 +9,6 @@ import (
 
 	"github.com/rategen/rategen/examples/recipes/internal/replica"
 	"github.com/rategen/rategen/internal/testkit/limittest"
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -28,7 +27,7 @@ func (p printer) Print(context.Context, Account, int) error {
 // A customer pays many times while calls of all replicas use its credits. What is printed is
 // what was paid for, to the page.
 func TestCredits(t *testing.T) {
-	limiters := replica.Limiters(t, redistest.Start(t))
+	limiters := replica.Limiters(t)
 	var fails, paying atomic.Bool
 	var bought atomic.Int64 // by ann, in the database
 	var replicas []Printer

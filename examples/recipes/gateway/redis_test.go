@@ -11,7 +11,6 @@ import (
 
 	"github.com/rategen/rategen/examples/recipes/internal/replica"
 	"github.com/rategen/rategen/internal/testkit/limittest"
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -32,7 +31,7 @@ func (m counted) Ask(ctx context.Context, c Caller, prompt string) iter.Seq2[Chu
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	var asked, used atomic.Int64
-	limiters := replica.Limiters(t, redistest.Start(t), replica.Year("gateway.requests", "gateway.requests.user"))
+	limiters := replica.Limiters(t, replica.Year("gateway.requests", "gateway.requests.user"))
 	cost := func() int64 { return in*asked.Load() + out*used.Load() }
 	// run has a caller read four answers on each replica, twice: the second time none holds what
 	// another lacks. before is what others have cost.

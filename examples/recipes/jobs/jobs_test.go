@@ -8,12 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/examples/recipes/internal/replica"
 	"github.com/rategen/rategen/internal/testkit/limittest"
-	"github.com/rategen/rategen/internal/testkit/redistest"
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 )
 
@@ -47,15 +43,13 @@ func (w *worker) count(job Job, n int) {
 func TestJobs(t *testing.T) {
 	w := &worker{running: map[string]int{}, most: map[string]int{}, started: make(chan string, 14), end: make(chan struct{}, 14)}
 	var waiting atomic.Int64
-	limiters := replica.Limiters(t, redistest.Start(t), func(*redis.Client) runtime.Option {
-		return limittest.Observing(observe.Observer{Wait: func(_ context.Context, ev observe.WaitEvent) {
-			if ev.Waiting {
-				waiting.Add(1)
-			} else {
-				waiting.Add(-1)
-			}
-		}})
-	})
+	limiters := replica.Limiters(t, limittest.Observing(observe.Observer{Wait: func(_ context.Context, ev observe.WaitEvent) {
+		if ev.Waiting {
+			waiting.Add(1)
+		} else {
+			waiting.Add(-1)
+		}
+	}}))
 	var jobs sync.WaitGroup
 	queue := func(tenant string, n int) {
 		for i, limiter := range limiters {

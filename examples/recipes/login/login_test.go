@@ -11,7 +11,6 @@ import (
 
 	"github.com/rategen/rategen/examples/recipes/internal/replica"
 	"github.com/rategen/rategen/internal/testkit/limittest"
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -42,7 +41,7 @@ type site struct {
 }
 
 func newSite(t *testing.T) *site {
-	s := &site{T: t, limiters: replica.Limiters(t, redistest.Start(t))}
+	s := &site{T: t, limiters: replica.Limiters(t)}
 	for _, limiter := range s.limiters {
 		s.replicas = append(s.replicas, NewRateLimitedAccounts(&s.plain, limiter))
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/rategen/rategen/examples/recipes/internal/replica"
 	"github.com/rategen/rategen/internal/testkit/limittest"
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -31,7 +30,7 @@ func (i index) Find(context.Context, Customer, string) ([]string, error) {
 func TestPlan(t *testing.T) {
 	var fails atomic.Bool
 	var replicas []Search
-	limiters := replica.Limiters(t, redistest.Start(t), replica.Year("plan.second"))
+	limiters := replica.Limiters(t, replica.Year("plan.second"))
 	for _, limiter := range limiters {
 		replicas = append(replicas, NewRateLimitedSearch(index{&fails}, limiter))
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/examples/recipes/internal/replica"
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -17,7 +16,7 @@ func (orders) Submit(context.Context, Request) error { return nil }
 // Each priority may fill the limit as far as its share, whoever has filled it so far.
 func TestPriority(t *testing.T) {
 	var replicas []Orders
-	for _, limiter := range replica.Limiters(t, redistest.Start(t), replica.Year("orders.submit")) {
+	for _, limiter := range replica.Limiters(t, replica.Year("orders.submit")) {
 		replicas = append(replicas, NewRateLimitedOrders(orders{}, limiter))
 	}
 	for i, step := range []struct {

@@ -9,11 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/examples/recipes/internal/replica"
 	"github.com/rategen/rategen/internal/testkit/limittest"
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -51,9 +48,7 @@ func TestQuotas(t *testing.T) {
 	exceptions.Store(&map[string]int64{"initech": 0, "odd:{*": 9})
 	source := Exceptions(func(context.Context) (map[string]int64, error) { return *exceptions.Load(), nil })
 	var services []service
-	for _, limiter := range replica.Limiters(t, redistest.Start(t), func(*redis.Client) runtime.Option {
-		return runtime.WithOverrides(source, 10*time.Millisecond)
-	}) {
+	for _, limiter := range replica.Limiters(t, runtime.WithOverrides(source, 10*time.Millisecond)) {
 		services = append(services, service{NewPlans(func(_ context.Context, id string) (Tenant, error) {
 			if perHour, is := plans[id]; is {
 				return Tenant{id, perHour}, nil

@@ -26,11 +26,9 @@ func TestShadow(t *testing.T) {
 	server := redistest.Start(t)
 	calls := new(expvar.Map)
 	var replicas []Search
-	for _, limiter := range replica.Limiters(t, server,
-		func(*redis.Client) runtime.Option { return runtime.WithObserver(Count(calls)) },
-		func(client *redis.Client) runtime.Option {
-			return runtime.WithOverrides(override.Redis(client, "limits"), 10*time.Millisecond)
-		}) {
+	for _, limiter := range replica.On(t, server, func(client *redis.Client) []runtime.Option {
+		return []runtime.Option{runtime.WithObserver(Count(calls)), runtime.WithOverrides(override.Redis(client, "limits"), 10*time.Millisecond)}
+	}) {
 		replicas = append(replicas, NewRateLimitedSearch(search{}, limiter))
 	}
 	refused := func(s Search, user string, calls int) (refused int) {
