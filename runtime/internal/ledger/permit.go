@@ -63,30 +63,12 @@ type permit struct {
 
 func (p *permit) window() time.Duration { return p.plan.Terms.Lasts() }
 
-func (p *permit) reserved() bool { return p.plan.Terms.Reserve > 0 }
-
 // renewal returns the charge by which the permit is renewed.
 func (p *permit) renewal() (c terms.Charge) {
 	p.plan.Charge(&c, []byte(p.key), p.cost)
 	c.At = p.number
 	p.setWindow(&c)
 	return c
-}
-
-// setWindow has what renews or settles a reservation count by the window of other calls, for which its period goes on
-// longer, or ends sooner, than when it was charged.
-func (p *permit) setWindow(c *terms.Charge) {
-	if p.reserved() && p.plan.Numbers.Period == nil {
-		c.Window = p.counted
-	}
-}
-
-// follow has a reservation count by a window, in microseconds, which an override may have changed.
-func (p *permit) follow(window int64) {
-	if p.reserved() && p.plan.Numbers.Period == nil {
-		p.periodEnd += terms.Micros(window - p.counted)
-		p.counted = window
-	}
 }
 
 // returnCharge returns the charge by which the permit is given back, or the reservation settled. It is

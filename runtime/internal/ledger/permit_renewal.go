@@ -81,28 +81,6 @@ func (p *Permits) round() {
 	}
 }
 
-// followWindows has reservations count by the windows that are in force.
-func (p *Permits) followWindows() {
-	var all []*permit
-	p.mu.Lock()
-	if p.ledger.Plans.Overrides() != nil {
-		for _, m := range p.held {
-			if m.reserved() {
-				all = append(all, m)
-			}
-		}
-	}
-	p.mu.Unlock()
-	for _, m := range all { // overrides that do not fit are told to observers
-		window := p.ledger.Plans.WindowInForce(m.plan, []byte(m.key))
-		p.mu.Lock()
-		if p.held[m.permitID] == m {
-			m.follow(window)
-		}
-		p.mu.Unlock()
-	}
-}
-
 // collectReturns collects what is to be returned again at a time, by store. It forgets what has lapsed by
 // now.
 func (p *Permits) collectReturns(leaving *[2][]*permit, at, now time.Duration) {
@@ -173,19 +151,6 @@ func (p *Permits) renew(store terms.Store, members []*permit, start time.Duratio
 	if last != nil {
 		p.ledger.NotRenewed(rule, private.Hide(last))
 	}
-}
-
-// noteRecharge notes that a reservation was charged again by a number. A call that is over by
-// now has settled the one before, so that this one is to be given back.
-func (p *Permits) noteRecharge(m *permit, number int64, now time.Duration) {
-	if p.held[m.permitID] == m {
-		m.number = number
-		return
-	}
-	again := *m
-	again.chargeTime, again.number, again.correction = number, number, -m.cost
-	again.due, again.retryEnd = now, now+m.window()
-	p.returns[again.permitID] = &again
 }
 
 // repeatReturns returns permits whose return may have been in vain.
