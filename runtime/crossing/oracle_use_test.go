@@ -81,14 +81,13 @@ func (o *oracle) windows(name string, charges []charge) {
 	}
 }
 
-// lapsed reports whether a charge may have come back by a time because nobody could renew it, or
-// did beyond the window by which it was charged.
+// lapsed reports whether a charge may have come back by a time because nobody could renew it.
 func (o *oracle) lapsed(c charge, at time.Duration) bool {
 	if s := c.settled; s.tried && c.call.Meter == nil { // a meter settles later what it has used
 		at = min(at, s.end)
 	}
 	since := c.from(o.history)
-	return o.program.Rules[c.uses[c.use].Rule].Reserve > 0 && (at >= o.closed || len(during(o.faults, since-o.recovery(), at)) > 0 || len(during(o.jumps, since, at)) > 0 || len(during(o.changes[1:], since, at)) > 0)
+	return o.program.Rules[c.uses[c.use].Rule].Reserve > 0 && (at >= o.closed || len(during(o.faults, since-o.recovery(), at)) > 0 || len(during(o.jumps, since, at)) > 0)
 }
 
 // strange returns how much settlements of charges that were forgotten before may have given
