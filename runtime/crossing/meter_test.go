@@ -90,9 +90,10 @@ func (s *stream) charge(costs message) error {
 	}
 	places := s.note(trip, err)
 	if err != nil {
+		waited := (trip.left() || errors.Is(err, runtime.ErrClosed)) && trip.end > trip.start // where there was no room
 		for i := range s.accounts {
 			a := &s.accounts[i]
-			a.final = charged[i] > a.left && errors.Is(err, runtime.ErrLimited) && s.program.Rules[s.first.uses[i].Rule].Reserve > 0
+			a.final = charged[i] > a.left && (errors.Is(err, runtime.ErrLimited) || waited) && s.program.Rules[s.first.uses[i].Rule].Reserve > 0
 			s.look(i)
 		}
 		return err
