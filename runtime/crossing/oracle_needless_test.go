@@ -114,7 +114,7 @@ func (o *oracle) limits(a *asked, i int) (l limited, known bool) {
 	if l.local && told.limit < l.capacity {
 		l.capacity = told.limit // a share of a burst
 	}
-	l.back = o.behind(a.end, l.local)
+	l.back = o.behind(a.end, l.local && !o.still) // in memory a process that decides alone has the store's clock
 	o.slowest(&l, u, r, a.at)
 	if r.Wait > 0 && r.Algorithm == runtime.LeakyBucket {
 		l.wait = max(0, o.mayWait(a, r)-(a.at-a.start))
