@@ -3,6 +3,7 @@ package ratehttp_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -20,8 +21,9 @@ import (
 
 // handle does what a handler is to do: take LIMITS, take apart LIMITS in no request and take within LIMITS in one with a
 // recorder of its own, each RULE for 20 keys, away LIMITS where there is no store, upstream LEFT RESET, which sets the older
-// fields, answer, which ends it after a refusal, deny, deny ERROR, set NAME: VALUE, status N, error N,
-// status of the query, write TEXT, flush, wait TIME, panic, abort, recover, which does what follows below a middleware that contains
+// fields, answer, which ends it after a refusal, answer on, which does not, deny, deny ERROR, set NAME: VALUE, status N, error N,
+// status of the query, write TEXT, copy TEXT, which lets the writer read it, claim, refused, which tells whether a limit
+// has refused in a field Refused, flush, wait TIME, panic, abort, recover, which does what follows below a middleware that contains
 // panics, and bare, which does it with a writer of its own.
 func (p *site) handle(w http.ResponseWriter, r *http.Request, steps []string) {
 	var refused error
@@ -60,7 +62,9 @@ func (p *site) handle(w http.ResponseWriter, r *http.Request, steps []string) {
 		case "answer":
 			if refused != nil {
 				ratehttp.Error(w, r, refused)
-				return
+				if rest != "on" {
+					return
+				}
 			}
 		case "deny":
 			if rest != "" {
@@ -82,9 +86,17 @@ func (p *site) handle(w http.ResponseWriter, r *http.Request, steps []string) {
 			w.Header().Set("Content-Length", "7")
 			http.Error(w, "secret", n)
 		case "write":
-			_, _ = io.WriteString(w, rest)
+			n, err := io.WriteString(w, rest)
+			limittest.Equal(p, fmt.Sprint("written of ", len(rest), " bytes, ", err), n, len(rest))
+		case "copy":
+			n, err := io.Copy(w, struct{ io.Reader }{strings.NewReader(rest)})
+			limittest.Equal(p, fmt.Sprint("written of ", len(rest), " bytes, ", err), n, int64(len(rest)))
+		case "claim":
+			ratehttp.Claim(r.Context())
+		case "refused":
+			w.Header().Set("Refused", strconv.FormatBool(ratehttp.IsRefused(r)))
 		case "flush":
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush()
 		case "wait":
 			d, err := document.Duration(rest)
 			limittest.OK(p, err)
@@ -137,6 +149,8 @@ func (p *site) told(resp *http.Response) string {
 			value, _ = doc["detail"].(string)
 		case "body":
 			value = strings.TrimSpace(body)
+		case "size":
+			value = strconv.Itoa(len(body))
 		case "trailers":
 			value = strings.Join(slices.Sorted(maps.Keys(resp.Trailer)), " and ")
 		case "document":

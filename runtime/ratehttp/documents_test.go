@@ -32,9 +32,9 @@ import (
 //	GET PATH | NAME: VALUE | …     and other methods: sends a request, also from: ADDRESS
 //	client VALUE | VALUE …         sends one through a trusted proxy, whose header has these lines, and tells its client
 //	shows FIELD …                  are told of each answer beside its status and Retry-After: fields, and of the body
-//	                               detail, document, body, trailers, and client, which the handler asked for
+//	                               detail, document, body, its size, trailers, and client, which the handler asked for
 //	take LIMIT                     charges one beside requests; return gives the last such charge back
-//	log, hidden, advance TIME
+//	log, hidden, health, advance TIME
 //
 // The log must not have what clients have sent: hxqzj. For long texts see [document.Expand].
 type site struct {
@@ -148,6 +148,11 @@ func (p *site) one(text string) string {
 		limittest.OK(p, p.limiter.Settle(p.Context(), p.taken))
 	case "log":
 		return p.logged()
+	case "health":
+		w := httptest.NewRecorder()
+		ratehttp.Health(p.limiter).ServeHTTP(w, nil)
+		status, _, _ := strings.Cut(bodyOf(p, w.Result()), ",")
+		return status
 	case "hidden":
 		all := strings.Join(p.hidden, ", ")
 		p.hidden = nil

@@ -150,6 +150,8 @@ func (p *site) option(word string) ratehttp.Option {
 		return ratehttp.WithLogger(slog.New(lineHandler{}))
 	case "pkpanics":
 		return ratehttp.WithPartitionKey([]byte("s"), func(*http.Request, string) string { panic("hxqzj") })
+	case "pk":
+		return ratehttp.WithPartitionKey([]byte("s"), func(r *http.Request, _ string) string { return r.URL.Query().Get("user") })
 	case "messages":
 		return ratehttp.WithMessages(func(language, rule string) string {
 			if language == "xx" {

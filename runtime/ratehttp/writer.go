@@ -121,9 +121,6 @@ func (w *writer) WriteString(s string) (int, error) {
 // without copying them. It starts the answer when there is something to send: after a
 // reader that fails at once a handler can still send another status.
 func (w *writer) ReadFrom(from io.Reader) (n int64, err error) {
-	if w.answered {
-		return io.Copy(io.Discard, from)
-	}
 	if !w.started.Load() {
 		// The server copies as much by itself, to find the content's type.
 		n, err = io.Copy(struct{ io.Writer }{w}, io.LimitReader(from, sniffed))
@@ -131,7 +128,7 @@ func (w *writer) ReadFrom(from io.Reader) (n int64, err error) {
 			return n, err
 		}
 	}
-	if w.bounded {
+	if w.answered || w.bounded { // it drops what is too much
 		rest, err := io.Copy(struct{ io.Writer }{w}, from)
 		return n + rest, err
 	}
