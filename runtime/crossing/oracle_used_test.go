@@ -19,7 +19,7 @@ func (o *oracle) used(a *asked, u use, r *runtime.Rule, l limited, later time.Du
 		window += base/7 + time.Microsecond
 	}
 	bucket := drains(r)
-	last, floor := time.Duration(0), a.from(o.history)+later
+	last, floor, lately := time.Duration(0), a.from(o.history)+later, 0.0
 	carries := r.Debt == rule.DebtCarry && r.Algorithm == runtime.FixedWindow
 	if carries {
 		window += l.window // what is owed is used in the next one
@@ -56,6 +56,9 @@ func (o *oracle) used(a *asked, u use, r *runtime.Rule, l limited, later time.Du
 					at = min(a.at, max(c.at, s.over))
 				}
 			}
+			if r.Period != rule.NoPeriod || r.Algorithm == runtime.FixedWindow && at > a.from(o.history)-window-o.lateness() {
+				lately += cost
+			}
 			switch {
 			case r.Algorithm == runtime.Concurrency:
 				level += cost
@@ -77,8 +80,8 @@ func (o *oracle) used(a *asked, u use, r *runtime.Rule, l limited, later time.Du
 		level = max(0, level-l.rate*float64(max(0, floor-last).Microseconds())) + l.rate*float64(l.back.Microseconds())
 		level += 1e-3
 	}
-	if r.Lease > 0 { // a process asks for three quarters of what it has lately used, and has three grants at most, one of them on its way
-		level += level * 9 / 4
+	if r.Lease > 0 { // a process asks for three quarters of what it has lately used, also before a window began, and has three grants at most, one of them on its way
+		level += max(level, lately) * 9 / 4
 	}
 	return level
 }
