@@ -134,6 +134,21 @@ func TestBlockExpiry(t *testing.T) {
 	}
 }
 
+// TestBlockOutlivesCharges has others charge a bucket whose key they would have expire before a tenant's block ends.
+func TestBlockOutlivesCharges(t *testing.T) {
+	client := ownRedis(t)
+	limiter := newLimiter(client)
+	rule := &runtime.Rule{Name: "shared", Window: time.Hour, Max: 10, Algorithm: runtime.TokenBucket, Headroom: 4, Block: 100 * time.Hour}
+	share := func(tenant string) runtime.Limit { return rule.Limit(nil).WithShare(key(tenant), 1) }
+	taken(t, limiter, share("a").WithCost(6))
+	blocked(t, limiter, share("a"))
+	client.Expire(t.Context(), onlyKey(t, client, rule.Prefix), 30*time.Second)
+	taken(t, limiter, share("b"))
+	if ttl := client.PTTL(t.Context(), onlyKey(t, client, rule.Prefix)).Val(); ttl < 99*time.Hour {
+		t.Errorf("the key of a block for 100 hours expires in %v", ttl)
+	}
+}
+
 // TestBlockWithoutMemory wants a Redis that refuses writes to refuse all the same.
 func TestBlockWithoutMemory(t *testing.T) {
 	client := ownRedis(t)
