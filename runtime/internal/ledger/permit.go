@@ -63,11 +63,16 @@ type permit struct {
 
 func (p *permit) window() time.Duration { return p.plan.Terms.Lasts() }
 
+// reserved reports whether a permit is a reservation: what a call that runs has been charged of a window or a period.
+func (p *permit) reserved() bool { return p.plan.Terms.Reserve > 0 }
+
 // renewal returns the charge by which the permit is renewed.
 func (p *permit) renewal() (c terms.Charge) {
 	p.plan.Charge(&c, []byte(p.key), p.cost)
 	c.At = p.number
-	p.setWindow(&c)
+	if p.reserved() {
+		p.setWindow(&c)
+	}
 	return c
 }
 
@@ -82,7 +87,9 @@ func (p *permit) returnCharge(key []byte) terms.Charge {
 		mark = terms.Lasted
 	}
 	c := p.plan.Correction(key, p.cost, -p.correction, p.number, mark)
-	p.setWindow(&c)
+	if p.reserved() {
+		p.setWindow(&c)
+	}
 	return c
 }
 
@@ -226,7 +233,9 @@ func (p *Permits) withdraw(by *plan.Plan, c *terms.Charge, local bool) withdrawa
 	if p.inFlight[m.plan.Name] == 0 && len(p.inFlight) > maxNames {
 		delete(p.inFlight, m.plan.Name)
 	}
-	m.follow(by.Terms.Window)
+	if m.reserved() {
+		m.follow(by.Terms.Window)
+	}
 	m.renewalOpen, m.correction = m.inRenewal, c.Charged+c.Cost-m.cost
 	*c = m.returnCharge(c.Key)
 	return withdrawal{m}

@@ -6,20 +6,17 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// reserved reports whether a permit is a reservation: what a call that runs has been charged of a window or a period.
-func (p *permit) reserved() bool { return p.plan.Terms.Reserve > 0 }
-
 // setWindow has what renews or settles a reservation count by the window of other calls, for which its period goes on
 // longer, or ends sooner, than when it was charged.
 func (p *permit) setWindow(c *terms.Charge) {
-	if p.reserved() && p.plan.Numbers.Period == nil {
+	if p.plan.Numbers.Period == nil {
 		c.Window = p.counted
 	}
 }
 
 // follow has a reservation count by a window, in microseconds, which an override may have changed.
 func (p *permit) follow(window int64) {
-	if p.reserved() && p.plan.Numbers.Period == nil {
+	if p.plan.Numbers.Period == nil {
 		p.periodEnd += terms.Micros(window - p.counted)
 		p.counted = window
 	}
