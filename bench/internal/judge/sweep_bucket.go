@@ -32,8 +32,8 @@ func NewBucketCheck(r *runtime.Rule) Checker {
 	burst := r.Max
 	if r.Burst > 0 {
 		burst = r.Burst
-	} else if c.wait > 0 { // no longer than the wait
-		burst += c.wait * r.Max / c.window
+	} else if c.wait > 0 { // all whose turn comes within the wait
+		burst += (c.wait*r.Max + c.window - 1) / c.window
 	}
 	c.burst = burst * c.window
 	return c
