@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -67,7 +69,7 @@ func TestOneBillOfPrograms(t *testing.T) {
 	first, second, own := *rules()[0], *rules()[0], *rules()[0]
 	first.Prefix, second.Prefix, own.Prefix = "shared:", "shared:", "own:"
 	second.Name, own.Name = "other", "own"
-	p, other := begin(t, server.Client(t), sink, []*runtime.Rule{&first}), begin(t, server.Client(t), sink, []*runtime.Rule{&second, &own})
+	p := begin(t, server.Client(t), sink, []*runtime.Rule{&first})
 	charge := func(p *process, r *runtime.Rule, cost int64) {
 		t.Helper()
 		_, err := p.limiter.Take(t.Context(), r.Limit(runtime.NewKey().AddString("k")).WithCost(cost))
@@ -75,6 +77,7 @@ func TestOneBillOfPrograms(t *testing.T) {
 	}
 	charge(p, &first, 10)
 	ok(t, p.ledger.scan(t.Context()))
+	other := begin(t, server.Client(t), sink, []*runtime.Rule{&second, &own}) // whose scan at the start would be first
 	charge(other, &second, 1)
 	charge(other, &own, 100)
 	for range 2 {
@@ -158,7 +161,8 @@ func TestRetry(t *testing.T) {
 		for _, keys := range []int{1, 3 * writeRows / 2} {
 			sink, err := NewPostgres(t.Context(), database(t))
 			ok(t, err)
-			p := &process{store: runtime.NewRedisStore(redistest.Start(t).Client(t))}
+			client := redistest.Start(t).Client(t, func(o *redis.Options) { o.ReadTimeout = time.Minute })
+			p := &process{store: runtime.NewRedisStore(client, runtime.WithTimeout(time.Minute))}
 			p.limiter, p.ledger = runtime.New(p.store), New(sink, p.store)
 			accounts := p.ledger.accounts
 			defer accounts.Open(time.Hour)()
