@@ -13,7 +13,7 @@ import (
 // one needs anyway. examples/grpc does the same for gRPC.
 func TestEveryInterface(t *testing.T) {
 	if testing.Short() {
-		t.Skip("compiles")
+		t.Skip("checks the types of much code")
 	}
 	root, err := filepath.Abs("..")
 	if err != nil {

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the expectations in testdata")
 // generated for, in a package of one scratch module. What comes out is
 // compared with the archive. One run is for all scenarios without errors, and one for
 // those with some; a full run generates for each alone, too. In the end all of it is
-// type-checked at once; in a full run it is compiled and vetted, and the tests in it are run.
+// type-checked at once; in a full run it is vetted, and what has tests is compiled and tested.
 func TestScenarios(t *testing.T) {
 	archives, err := filepath.Glob("../testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
