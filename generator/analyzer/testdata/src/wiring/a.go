@@ -1,8 +1,6 @@
 // Wiring declares limits, and does not use all of them.
 package main
 
-import "net/http"
-
 type Store interface { // want `NewRateLimitedStore is called nowhere in the package, and no other can call it, so these limits hold nothing: call it where the Store is made`
 	//ratelimit:max=5
 	Get() error
@@ -15,12 +13,12 @@ type Used interface {
 
 type Orders struct{}
 
-//ratelimit:max=5
-func (o Orders) Show(w http.ResponseWriter, r *http.Request) {}
+//ratelimit:key=#id max=5
+func (o Orders) Show(id string) error { return nil }
 
-func (o Orders) Plain(w http.ResponseWriter, r *http.Request) { handle(o.Show) }
+func (o Orders) Plain(id string) error { return handle(o.Show) }
 
-func handle(http.HandlerFunc) {}
+func handle(func(id string) error) error { return nil }
 
 func main() {
 	orders := Orders{}
@@ -28,6 +26,6 @@ func main() {
 	handle((&Orders{}).Show) // want `Show of Orders is passed on without its limits`
 	handle(orders.Plain)
 	handle(NewRateLimitedOrders(orders, nil).Show)
-	handle(func(w http.ResponseWriter, r *http.Request) { orders.Show(w, r) })
+	handle(func(id string) error { return orders.Show(id) })
 	_ = NewRateLimitedUsed(nil, nil)
 }

@@ -2,8 +2,6 @@
 
 package main
 
-import "net/http"
-
 type RateLimitedStore struct{ Store }
 
 func NewRateLimitedStore(next Store, limiter any) *RateLimitedStore { return nil }
@@ -13,8 +11,8 @@ type RateLimitedUsed struct{ Used }
 func NewRateLimitedUsed(next Used, limiter any) *RateLimitedUsed { return nil }
 
 type OrdersInterface interface {
-	Show(w http.ResponseWriter, r *http.Request)
-	Plain(w http.ResponseWriter, r *http.Request)
+	Show(id string) error
+	Plain(id string) error
 }
 
 type RateLimitedOrders struct{ OrdersInterface }
