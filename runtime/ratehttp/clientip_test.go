@@ -35,25 +35,6 @@ func proxies(header string) ratehttp.Option {
 
 const proxy = "10.0.0.1:4711"
 
-// An element that takes the last byte that is read of a header leaves none for the
-// lines before it.
-func TestLineAsLongAsTheBound(t *testing.T) {
-	for length := 4000; length < 4200; length++ {
-		last := "for=10.0.0.2;by="
-		last += strings.Repeat("a", length-len(last))
-		want := "10.0.0.2"
-		if length+1+len("for=203.0.113.7") <= 4096 {
-			want = "203.0.113.7"
-		} else if length > 4096 {
-			want = "10.0.0.1"
-		}
-		lines := []string{"Forwarded: for=203.0.113.7", "Forwarded: " + last}
-		if got := clientOf(proxy, lines, proxies(ratehttp.Forwarded)); got != want {
-			t.Errorf("after a line of %d bytes the client is %s, not %s", length, got, want)
-		}
-	}
-}
-
 // A program may find the client in a way of its own.
 func TestWithClientIP(t *testing.T) {
 	for addr, want := range map[string]string{
@@ -95,6 +76,8 @@ func TestBadOptionsPanic(t *testing.T) {
 		"no handler":        func() { ratehttp.Middleware()(nil) },
 		"no limiter":        func() { ratehttp.RequestLimit{Rule: nobody}.Wrap(http.NotFoundHandler()) },
 		"no rule":           func() { ratehttp.RequestLimit{Limiter: newLimiter()}.Wrap(http.NotFoundHandler()) },
+		"no usage":          func() { ratehttp.Usage(nil) },
+		"no history":        func() { ratehttp.History(nil) },
 		"nothing to limit":  func() { ratehttp.RequestLimit{Limiter: newLimiter(), Rule: nobody}.Wrap(nil) },
 	} {
 		func() {

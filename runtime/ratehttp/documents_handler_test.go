@@ -1,21 +1,26 @@
 package ratehttp_test
 
 import (
+	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
+	"testing/iotest"
 	"time"
 
 	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
+	"github.com/rategen/rategen/runtime/rateclient"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
@@ -46,6 +51,11 @@ func (p *site) handle(w http.ResponseWriter, r *http.Request, steps []string) {
 			for i := range 20 {
 				_, _ = p.limiter.Take(r.Context(), p.rules[rest].Limit(runtime.NewKey().AddInt(int64(i))))
 			}
+		case "call":
+			_, err := p.peer(rest).RoundTrip(httptest.NewRequestWithContext(r.Context(), http.MethodGet, "http://peer.example/", nil))
+			if err != nil {
+				refused = err
+			}
 		case "away":
 			away := runtime.New(failing(), runtime.WithLogger(silent))
 			_, _ = away.Take(r.Context(), p.limits(rest)...)
@@ -60,11 +70,8 @@ func (p *site) handle(w http.ResponseWriter, r *http.Request, steps []string) {
 				time.Sleep(d)
 			}
 		case "answer":
-			if refused != nil {
-				ratehttp.Error(w, r, refused)
-				if rest != "on" {
-					return
-				}
+			if refused != nil && ratehttp.Error(w, r, refused) && rest != "on" {
+				return
 			}
 		case "deny":
 			if rest != "" {
@@ -91,12 +98,17 @@ func (p *site) handle(w http.ResponseWriter, r *http.Request, steps []string) {
 		case "copy":
 			n, err := io.Copy(w, struct{ io.Reader }{strings.NewReader(rest)})
 			limittest.Equal(p, fmt.Sprint("written of ", len(rest), " bytes, ", err), n, int64(len(rest)))
+		case "copies":
+			_, refused = io.Copy(w, iotest.ErrReader(map[string]error{"refusal": &runtime.LimitedError{Rule: "reads"}, "failure": errSecret}[rest]))
 		case "claim":
 			ratehttp.Claim(r.Context())
 		case "refused":
 			w.Header().Set("Refused", strconv.FormatBool(ratehttp.IsRefused(r)))
 		case "flush":
-			_ = http.NewResponseController(w).Flush()
+			func() {
+				defer func() { _ = recover() }()
+				_ = http.NewResponseController(w).Flush()
+			}()
 		case "wait":
 			d, err := document.Duration(rest)
 			limittest.OK(p, err)
@@ -118,17 +130,44 @@ func (p *site) handle(w http.ResponseWriter, r *http.Request, steps []string) {
 	}
 }
 
+// peer returns a client whose peer has a limit, and answers.
+func (p *site) peer(rule string) http.RoundTripper {
+	if p.peers[rule] == nil {
+		answered := peer(func(*http.Request) int { return http.StatusOK })
+		of := rateclient.Peer{Pattern: "/", Limits: []rateclient.PeerLimit{{Rule: *p.rules[rule]}}}
+		transport, err := rateclient.New(p.limiter, []rateclient.Peer{of}, rateclient.WithNext(answered))
+		limittest.OK(p, err)
+		p.peers[rule] = transport
+	}
+	return p.peers[rule]
+}
+
+// A peer answers with a status.
+type peer func(*http.Request) int
+
+func (p peer) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: p(r), Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
 // denied are errors, none of them that of a limit of the scenario.
 var denied = map[string]error{
 	"nothing": nil, "cancelled": context.Canceled, "late": context.DeadlineExceeded, "secret": errSecret,
-	"200": statusError(200), "402": statusError(402), "403": statusError(403), "0": statusError(0), "429": statusError(429), "503": statusError(503), "599": statusError(599),
+	"200": statusError(200), "401": statusError(401), "402": statusError(402), "403": statusError(403), "0": statusError(0), "429": statusError(429), "503": statusError(503), "599": statusError(599),
 	"unavailable": runtime.ErrUnavailable, "limited": runtime.ErrLimited, "invalid": runtime.ErrInvalidLimit,
 }
 
 // told tells what the client gets. Secrets and parts of fields that no parser reads are errors.
 func (p *site) told(resp *http.Response) string {
 	text := strconv.Itoa(resp.StatusCode)
+	if resp.Header.Get("Content-Encoding") == "gzip" {
+		unzipped, err := gzip.NewReader(resp.Body)
+		limittest.OK(p, err)
+		resp.Body = io.NopCloser(unzipped)
+	}
 	body := bodyOf(p, resp)
+	if strings.Contains(fmt.Sprint(resp.Header, body), "hxqzj") {
+		p.Errorf("an answer has what its client has sent: %v %s", resp.Header, body)
+	}
 	parse(p, resp.Header, "RateLimit")
 	parse(p, resp.Header, "RateLimit-Policy")
 	if retry := resp.Header.Values("Retry-After"); len(retry) > 0 {
@@ -149,6 +188,14 @@ func (p *site) told(resp *http.Response) string {
 			value, _ = doc["detail"].(string)
 		case "body":
 			value = strings.TrimSpace(body)
+		case "quoted":
+			value = strconv.Quote(body)
+		case "Grpc-Status-Details-Bin":
+			details, err := base64.RawStdEncoding.DecodeString(value)
+			limittest.OK(p, err)
+			if value != "" {
+				value = strconv.Quote(string(details))
+			}
 		case "size":
 			value = strconv.Itoa(len(body))
 		case "trailers":

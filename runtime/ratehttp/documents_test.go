@@ -20,23 +20,26 @@ import (
 // A site is one scenario of requests that a server answers, in a bubble of testing/synctest. A step of it is one of
 //
 //	rule NAME FIELD=VALUE …        declares a rule
-//	limiter OPTION …               makes another limiter: away has no store, cap=RULE one for the process,
+//	limiter OPTION …               makes another limiter: away has one that fails, gone has none, cap=RULE one for the process,
 //	                               hides and wraps replace the errors of refusals
-//	layers LAYER …                 are around the handler, from outside: middleware, cors, timeout, gzip and limits
-//	                               of requests; at first there is a middleware alone, none stands for no layer
+//	layers LAYER …                 are around the handler, from outside: middleware, cors, timeout, gzip, recovery,
+//	                               delegate, whose flush fails as that below does, or panicking, and limits of requests;
+//	                               at first there is a middleware alone, none stands for no layer
 //	options OPTION …               are those of the middleware, see [site.option]
 //	limit RULE FIELD=VALUE …       is a layer of the rule's name, or as=NAME, see [site.declareLimit]
 //	handler DO; DO …               is what the handler does from then on, see [site.handle]
-//	usage RULE …                   has it tell what the user in the query has left
+//	usage RULE …                   has it tell what the user in the query has left, history what one has used, and
+//	usage fails STATUS             what it cannot tell
 //	networks exempt=NETWORK,… refuse=NETWORK,…
 //	GET PATH | NAME: VALUE | …     and other methods: sends a request, also from: ADDRESS
 //	client VALUE | VALUE …         sends one through a trusted proxy, whose header has these lines, and tells its client
 //	shows FIELD …                  are told of each answer beside its status and Retry-After: fields, and of the body
-//	                               detail, document, body, its size, trailers, and client, which the handler asked for
+//	                               detail, document, body, quoted, which is the body, its size, trailers, and client,
+//	                               which the handler asked for
 //	take LIMIT                     charges one beside requests; return gives the last such charge back
 //	log, hidden, health, advance TIME
 //
-// The log must not have what clients have sent: hxqzj. For long texts see [document.Expand].
+// The log and answers must not have what clients have sent: hxqzj. For long texts see [document.Expand].
 type site struct {
 	*testing.T
 	rules    map[string]*runtime.Rule
@@ -44,6 +47,7 @@ type site struct {
 	taken    runtime.Decision
 	networks ratehttp.Networks
 	requests map[string]ratehttp.RequestLimit // by layer
+	peers    map[string]http.RoundTripper     // by rule
 	layers   []string
 	options  []ratehttp.Option
 	header   string // of proxies
@@ -60,7 +64,7 @@ type site struct {
 func TestDocuments(t *testing.T) { document.Run(t, "testdata/*.txt", "http", play) }
 
 func play(t *testing.T, s *document.Scenario, world document.World, replace *strings.Replacer) {
-	p := &site{T: t, rules: map[string]*runtime.Rule{}, requests: map[string]ratehttp.RequestLimit{}, layers: []string{"middleware"}}
+	p := &site{T: t, rules: map[string]*runtime.Rule{}, requests: map[string]ratehttp.RequestLimit{}, peers: map[string]http.RoundTripper{}, layers: []string{"middleware"}}
 	p.open(nil)
 	for _, l := range s.Lines {
 		if l.Step != "" {
@@ -111,7 +115,13 @@ func (p *site) one(text string) string {
 		p.declareLimit(words)
 	case "handler":
 		p.serve, p.usage = strings.Split(rest, "; "), nil
+	case "history":
+		p.usage = ratehttp.History(history)
 	case "usage":
+		if status, fails := strings.CutPrefix(rest, "fails "); fails {
+			p.usage = ratehttp.Usage(func(*http.Request) ([]runtime.Usage, error) { return nil, denied[status] })
+			break
+		}
 		p.usage = ratehttp.Usage(func(r *http.Request) ([]runtime.Usage, error) {
 			var rules []*runtime.Rule
 			for _, name := range words {

@@ -32,6 +32,8 @@ func (p *site) open(words []string) {
 		switch name {
 		case "away":
 			store = failing()
+		case "gone":
+			store = nil
 		case "cap":
 			opts = append(opts, runtime.WithProcessCap(p.rules[value]))
 		case "hides":
@@ -55,6 +57,9 @@ func (p *site) declare(words []string) {
 		}
 	}
 	r.Message = strings.ReplaceAll(r.Message, "{retry after}", "{retry_after}")
+	if text, err := strconv.Unquote(`"` + r.Message + `"`); err == nil { // with \n and \xff
+		r.Message = text
+	}
 	p.rules[words[0]] = r
 }
 
@@ -151,7 +156,16 @@ func (p *site) option(word string) ratehttp.Option {
 	case "pkpanics":
 		return ratehttp.WithPartitionKey([]byte("s"), func(*http.Request, string) string { panic("hxqzj") })
 	case "pk":
-		return ratehttp.WithPartitionKey([]byte("s"), func(r *http.Request, _ string) string { return r.URL.Query().Get("user") })
+		return ratehttp.WithPartitionKey([]byte("s"), func(r *http.Request, rule string) string {
+			return map[string]string{"x/192.0.2.1": r.URL.Query().Get("user")}[rule+"/"+ratehttp.ClientIP(r.Context())]
+		})
+	case "answers":
+		return ratehttp.WithAnswer(func(w http.ResponseWriter, _ *http.Request, a ratehttp.Answer) {
+			if value == "itself" {
+				w.WriteHeader(http.StatusTeapot)
+				_, _ = fmt.Fprint(w, a.Status, a.RetryAfter, a.Policies, a.Detail, errors.Is(a.Err, runtime.ErrLimited))
+			}
+		})
 	case "messages":
 		return ratehttp.WithMessages(func(language, rule string) string {
 			if language == "xx" {
@@ -159,6 +173,10 @@ func (p *site) option(word string) ratehttp.Option {
 			}
 			return map[string]string{"zh shop.Orders": "请 {retry_after} 后再来", "de ": "gerade nicht", "de shop.Orders": "in {retry_after} wieder"}[language+" "+rule]
 		})
+	case "called":
+		rule, text, _ := strings.Cut(value, ":")
+		name, unit, _ := strings.Cut(text, ":")
+		return ratehttp.WithPolicy(rule, ratefield.Policy{Name: strings.ReplaceAll(name, "_", " "), Unit: unit})
 	case "internal", "outgoing", "public", "bytes":
 		audience := map[string]ratefield.Audience{"internal": ratefield.Internal, "outgoing": ratefield.Outgoing}[name]
 		policy := ratefield.Policy{Audience: audience}
@@ -196,6 +214,10 @@ func (p *site) build() {
 			p.server = http.TimeoutHandler(p.server, 24*time.Hour, "late")
 		case "gzip":
 			p.server = compressed(p.server)
+		case "delegate", "panicking":
+			p.server = delegating(p.server, name == "panicking")
+		case "recovery":
+			p.server = recovering(p.server)
 		case "none":
 		default:
 			p.server = p.requests[name].Wrap(p.server)

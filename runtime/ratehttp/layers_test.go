@@ -3,7 +3,6 @@ package ratehttp_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -123,50 +122,6 @@ func refusing(t *testing.T, limiter *runtime.Limiter, before func(http.ResponseW
 // answers answers a refusal, and hides maps it to 500.
 func answers(w http.ResponseWriter, r *http.Request, err error) { ratehttp.Error(w, r, err) }
 func hides(w http.ResponseWriter, _ *http.Request, _ error)     { http.Error(w, "internal error", 500) }
-
-// A delegate has a flush that fails as that of the writer below does, or panics as in echo.
-type delegate struct {
-	http.ResponseWriter
-	panics bool
-}
-
-func (d delegate) FlushError() error {
-	err := http.NewResponseController(d.ResponseWriter).Flush()
-	if err != nil && d.panics {
-		panic(err)
-	}
-	return err
-}
-
-// A flush that no writer below can do begins no answer.
-func TestFlushThatFails(t *testing.T) {
-	flush := func(w http.ResponseWriter) {
-		defer func() { _ = recover() }()
-		if err := http.NewResponseController(w).Flush(); !errors.Is(err, http.ErrNotSupported) {
-			t.Error(err)
-		}
-	}
-	timeout := func(h http.Handler) http.Handler { return http.TimeoutHandler(h, time.Minute, "late") }
-	over := func(panics bool) func(http.Handler) http.Handler {
-		return func(h http.Handler) http.Handler {
-			return timeout(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(delegate{w, panics}, r) }))
-		}
-	}
-	for name, layer := range map[string]func(http.Handler) http.Handler{"timeout": timeout, "delegate": over(false), "panics": over(true)} {
-		for way, after := range map[string]func(http.ResponseWriter, *http.Request, error){"answers": answers, "hides": hides, "writes nothing": func(http.ResponseWriter, *http.Request, error) {}} {
-			var refund int
-			limiter := newLimiter()
-			limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: hourly, Refund: func(status int) bool { refund = status; return false }}
-			h := limit.Wrap(refusing(t, limiter, flush, after))
-			resp := answerOf(layer(ratehttp.Middleware(ratehttp.WithLegacyFields())(h)), func(r *http.Request) { r.Header.Set("Origin", "https://page.example") })
-			problemOf(t, resp)
-			if resp.StatusCode != 429 || refund != 429 || resp.Header.Get("Retry-After") == "" ||
-				len(resp.Header.Values("RateLimit")) != 1 || len(parse(t, resp.Header, "RateLimit-Policy")) != 2 || resp.Header.Get("X-RateLimit-Remaining") != "0" {
-				t.Errorf("%s, %s: %d, Refund %d, %v", name, way, resp.StatusCode, refund, resp.Header)
-			}
-		}
-	}
-}
 
 // A connection that is hijacked past layers is no answer of ours, and hides nothing.
 func TestHijackPastLayers(t *testing.T) {

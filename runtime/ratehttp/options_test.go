@@ -1,15 +1,11 @@
 package ratehttp_test
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"net/http"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
@@ -77,35 +73,4 @@ func TestWithJitter(t *testing.T) {
 		never := ratehttp.Middleware(ratehttp.WithJitter(time.Hour))(taking(limiter, nobody.Limit(nil)))
 		limittest.Equal(t, "a call that can never be admitted may come back after", answerOf(never).Header.Get("Retry-After"), "")
 	})
-}
-
-// A partition key is the same for one value in all replicas, and another for another
-// value or secret.
-func TestWithPartitionKey(t *testing.T) {
-	limiter := newLimiter()
-	keyOf := func(secret, user string) any {
-		h := ratehttp.Middleware(ratehttp.WithPartitionKey([]byte(secret), func(r *http.Request, rule string) string {
-			if ratehttp.ClientIP(r.Context()) != "203.0.113.7" || rule != "hourly" {
-				t.Error("the function does not get the request and the rule")
-			}
-			return r.URL.Query().Get("user")
-		}))(taking(limiter, hourly.Limit(nil)))
-		resp := answerOf(h, from("203.0.113.7:1", "user="+user))
-		policies, limits := parse(t, resp.Header, "RateLimit-Policy"), parse(t, resp.Header, "RateLimit")
-		if diff := cmp.Diff(policies[0].Params["pk"], limits[0].Params["pk"]); diff != "" {
-			t.Error(diff)
-		}
-		return limits[0].Params["pk"]
-	}
-	mac := hmac.New(sha256.New, []byte("secret"))
-	mac.Write([]byte("ann"))
-	if diff := cmp.Diff(any(mac.Sum(nil)[:12]), keyOf("secret", "ann")); diff != "" {
-		t.Error(diff)
-	}
-	for _, other := range []any{keyOf("secret", "ben"), keyOf("another", "ann")} {
-		if cmp.Equal(other, keyOf("secret", "ann")) || other == nil {
-			t.Errorf("%v", other)
-		}
-	}
-	limittest.Equal(t, "no value has the key", keyOf("secret", ""), nil)
 }

@@ -48,6 +48,7 @@ var (
 	full    = &runtime.Rule{Name: "shop.Orders.Place", Window: time.Minute, Max: 1, Message: "喝杯茶再来 \"<tea>\""}
 	nobody  = &runtime.Rule{Name: "nobody", Window: time.Minute, Max: 0}
 	another = &runtime.Rule{Name: "another", Window: time.Hour, Max: 1}
+	hourly  = &runtime.Rule{Name: "hourly", Window: time.Hour, Max: 1000}
 )
 
 type statusError int

@@ -142,6 +142,11 @@ var ends = map[string]end{
 	"503":     {do: writes(503), own: 503, hides: true},
 }
 
+// modes are what a middleware does about refusals that a handler hides.
+var modes = map[string][]ratehttp.Option{
+	"left": {ratehttp.WithHiddenRefusals()}, "default": nil, "forced": {ratehttp.WithForcedRefusals()},
+}
+
 // Whatever stands between handler and client, a refusal is the same at each moment: an answer of
 // its own if none has begun, and nothing after that.
 func TestLayers(t *testing.T) {
