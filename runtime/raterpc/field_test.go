@@ -13,14 +13,6 @@ import (
 	"github.com/rategen/rategen/runtime/raterpc"
 )
 
-const method = "/shop.v1.Orders/Get"
-
-// nobody is a peer without address and metadata.
-type nobody struct{}
-
-func (nobody) Addr() string           { return "" }
-func (nobody) Header(string) []string { return nil }
-
 // take has a limiter in memory decide n calls under rules, within one RPC.
 func take(t *testing.T, call *raterpc.Call, ctx context.Context, n int, rules ...*runtime.Rule) error {
 	t.Helper()
@@ -75,17 +67,6 @@ func FuzzFields(f *testing.F) {
 			}
 		}
 	})
-}
-
-// A client is told of no limit that is not public, and of none where the program says so.
-func TestHiddenFields(t *testing.T) {
-	for _, option := range []raterpc.Option{raterpc.WithoutFields(), raterpc.WithPolicy("pkg.Ord*", ratefield.Policy{Audience: ratefield.Internal})} {
-		ctx, call := raterpc.NewServer(option).Begin(t.Context(), method, nobody{})
-		_ = take(t, call, ctx, 1, &runtime.Rule{Name: "pkg.Orders.Get", Window: time.Minute, Max: 10})
-		if limit, policy := call.Fields(); limit+policy != "" {
-			t.Errorf("%s %s", limit, policy)
-		}
-	}
 }
 
 // A stream that meets ever more rules remembers a bounded number.
