@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	pb "google.golang.org/grpc/interop/grpc_testing"
 
 	"github.com/rategen/rategen/runtime/raterpc"
 )
@@ -23,10 +22,10 @@ const policy = `{"methodConfig": [{"name": [{}], "retryPolicy": {
 func TestRetry(t *testing.T) {
 	var attempts atomic.Int64
 	inner := limitedBy(limiter(t), rule(1, 400*time.Millisecond))
-	client := dial(t, &service{unary: func(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	client := dial(t, serving(func(ctx context.Context) error {
 		attempts.Add(1)
-		return inner(ctx, req)
-	}}, options(raterpc.WithPushback(time.Minute)), grpc.WithDefaultServiceConfig(policy))
+		return inner(ctx)
+	}), options(raterpc.WithPushback(time.Minute)), grpc.WithDefaultServiceConfig(policy))
 
 	const most = 20
 	for range most { // a slow machine may need none

@@ -2,6 +2,7 @@ package rategrpc_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
@@ -18,7 +18,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/leaks"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rategrpc"
 	"github.com/rategen/rategen/runtime/raterpc"
 )
@@ -28,26 +27,36 @@ func TestMain(m *testing.M) { leaks.Main(m) }
 // A service answers by functions. One that is nil is unimplemented.
 type service struct {
 	pb.UnimplementedTestServiceServer
-	unary  func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error)
-	server func(*pb.StreamingOutputCallRequest, pb.TestService_StreamingOutputCallServer) error
-	client func(pb.TestService_StreamingInputCallServer) error
+	unary  func(context.Context) error
+	server func(pb.TestService_StreamingOutputCallServer) error
 	bidi   func(pb.TestService_FullDuplexCallServer) error
 }
 
-func (s *service) UnaryCall(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-	return s.unary(ctx, req)
+func (s *service) UnaryCall(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	return &pb.SimpleResponse{}, s.unary(ctx)
 }
 
-func (s *service) StreamingOutputCall(req *pb.StreamingOutputCallRequest, stream pb.TestService_StreamingOutputCallServer) error {
-	return s.server(req, stream)
-}
-
-func (s *service) StreamingInputCall(stream pb.TestService_StreamingInputCallServer) error {
-	return s.client(stream)
+func (s *service) StreamingOutputCall(_ *pb.StreamingOutputCallRequest, stream pb.TestService_StreamingOutputCallServer) error {
+	return s.server(stream)
 }
 
 func (s *service) FullDuplexCall(stream pb.TestService_FullDuplexCallServer) error {
 	return s.bidi(stream)
+}
+
+// serving answers calls and streams by a function.
+func serving(do func(context.Context) error) *service {
+	return &service{unary: do, server: func(stream pb.TestService_StreamingOutputCallServer) error { return do(stream.Context()) }}
+}
+
+func succeed(context.Context) error { return nil }
+
+// limitedBy is a handler that a rule limits inside of it, as a generated wrapper does.
+func limitedBy(l *runtime.Limiter, r *runtime.Rule) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := l.Take(ctx, r.Limit(nil))
+		return err
+	}
 }
 
 // dial serves on a port of this machine and returns a client of it.
@@ -84,17 +93,6 @@ func rule(max int64, window time.Duration) *runtime.Rule {
 	return &runtime.Rule{Name: "shop.Orders.Get", Window: window, Max: max, Message: "too fast, have a cup of tea"}
 }
 
-// limitedBy returns a unary method that a rule limits inside of it, as a generated
-// wrapper does.
-func limitedBy(l *runtime.Limiter, r *runtime.Rule) func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-	return func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-		if _, err := l.Take(ctx, r.Limit(nil)); err != nil {
-			return nil, err
-		}
-		return &pb.SimpleResponse{}, nil
-	}
-}
-
 // an answer is what a client gets of a call.
 type answer struct {
 	header, trailer metadata.MD
@@ -106,6 +104,26 @@ func call(t *testing.T, client pb.TestServiceClient) (a answer) {
 	_, err := client.UnaryCall(t.Context(), &pb.SimpleRequest{}, grpc.Header(&a.header), grpc.Trailer(&a.trailer))
 	a.status = status.Convert(err)
 	return a
+}
+
+// calls are a unary call and a stream that is received to its end.
+func calls(client pb.TestServiceClient) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"unary": func(ctx context.Context) error {
+			_, err := client.UnaryCall(ctx, &pb.SimpleRequest{})
+			return err
+		},
+		"stream": func(ctx context.Context) error {
+			stream, err := client.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{})
+			if err == nil {
+				_, err = receive(stream)
+			}
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		},
+	}
 }
 
 // detail returns the detail of a type, or nil.
@@ -126,7 +144,6 @@ func TestCheckLimits(t *testing.T) {
 	pb.RegisterTestServiceServer(server, &service{})
 	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 1}
 	err := rategrpc.CheckLimits(server,
-		raterpc.MethodLimit{Method: "/grpc.testing.TestService/UnaryCall", Rule: rule},
 		raterpc.MethodLimit{Method: "/grpc.testing.TestService/StreamingOutputCall", Rule: rule, On: raterpc.OnSend},
 		raterpc.MethodLimit{Method: "/grpc.testing.TestService/Unarycall", Rule: rule},
 		raterpc.MethodLimit{Method: "/grpc.testing.TestService/StreamingInputCall", Rule: rule, On: raterpc.OnSend})
@@ -162,8 +179,7 @@ func TestUnmetMethods(t *testing.T) {
 		}()
 	}
 	l := limiter(t)
-	s := &service{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) { return &pb.SimpleResponse{}, nil }}
-	client := dial(t, s, options(raterpc.WithLimits(l, limits("*", "/grpc.testing.TestService/UnaryCall", "/grpc.testing.testService/UnaryCall", "/testing.TestService/*", "/other.v1.Things/Do")...)))
+	client := dial(t, serving(succeed), options(raterpc.WithLimits(l, limits("*", "/grpc.testing.TestService/UnaryCall", "/grpc.testing.testService/UnaryCall", "/testing.TestService/*", "/other.v1.Things/Do")...)))
 	unmet := func() (details []string) {
 		for _, f := range l.Findings() {
 			if f.Code == "method_unmet" {
@@ -177,35 +193,5 @@ func TestUnmetMethods(t *testing.T) {
 		call(t, client)
 		limittest.Equal(t, "unmet", strings.Join(unmet(), "\n"), `/grpc.testing.testService/UnaryCall: did you mean "/grpc.testing.TestService/UnaryCall"?
 /testing.TestService/*: did you mean "/grpc.testing.TestService/*"?`)
-	}
-}
-
-// The clients of calls that wait for their turns get UNAVAILABLE when the limiter is closed, so that a
-// server which stops does not wait for them.
-func TestLimiterClosed(t *testing.T) {
-	waits := make(chan struct{}, 9)
-	l := limiter(t, runtime.WithObserver(&observe.Observer{Wait: func(_ context.Context, ev observe.WaitEvent) {
-		if ev.Waiting {
-			waits <- struct{}{}
-		}
-	}}))
-	waiting := rule(1, time.Hour)
-	waiting.Wait = time.Hour
-	client := dial(t, &service{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-		_, err := l.Take(ctx, waiting.Limit(nil))
-		return &pb.SimpleResponse{}, err
-	}}, rategrpc.ServerOptions())
-	if _, err := client.UnaryCall(t.Context(), &pb.SimpleRequest{}); err != nil {
-		t.Fatal(err)
-	}
-	errs := make(chan error)
-	go func() {
-		_, err := client.UnaryCall(t.Context(), &pb.SimpleRequest{})
-		errs <- err
-	}()
-	<-waits
-	_ = l.Close()
-	if err := <-errs; status.Code(err) != codes.Unavailable || strings.Contains(err.Error(), "shop.Orders") {
-		t.Error(err)
 	}
 }

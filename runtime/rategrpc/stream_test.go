@@ -2,6 +2,7 @@ package rategrpc_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"time"
@@ -44,8 +45,8 @@ func exhausted(t *testing.T, stream grpc.ClientStream, err error, trailersOnly b
 }
 
 // respond sends n messages.
-func respond(n int) func(*pb.StreamingOutputCallRequest, pb.TestService_StreamingOutputCallServer) error {
-	return func(_ *pb.StreamingOutputCallRequest, stream pb.TestService_StreamingOutputCallServer) error {
+func respond(n int) func(pb.TestService_StreamingOutputCallServer) error {
+	return func(stream pb.TestService_StreamingOutputCallServer) error {
 		for range n {
 			if err := stream.Send(&pb.StreamingOutputCallResponse{}); err != nil {
 				return err
@@ -66,29 +67,26 @@ func receive(stream pb.TestService_StreamingOutputCallClient) (n int, err error)
 }
 
 func TestServerStream(t *testing.T) {
-	for _, test := range []struct {
-		name         string
+	for name, c := range map[string]struct {
 		on           raterpc.Event
+		budget       int64
 		received     [2]int // by each of two streams
 		trailersOnly bool   // of the second
 	}{
-		{"when opened", raterpc.OnOpen, [2]int{5, 0}, true},
-		{"by request", raterpc.OnReceive, [2]int{5, 0}, true},
-		{"by message", raterpc.OnSend, [2]int{5, 2}, false},
-		{"by both", raterpc.OnOpen | raterpc.OnSend, [2]int{5, 0}, true},
+		"when opened": {raterpc.OnOpen, 1, [2]int{5, 0}, true},
+		"by request":  {raterpc.OnReceive, 1, [2]int{5, 0}, true},
+		"by message":  {raterpc.OnSend, 7, [2]int{5, 2}, false},
+		"by both":     {raterpc.OnOpen | raterpc.OnSend, 6, [2]int{5, 0}, true},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			budget := map[raterpc.Event]int64{raterpc.OnOpen: 1, raterpc.OnReceive: 1, raterpc.OnSend: 7, raterpc.OnOpen | raterpc.OnSend: 6}[test.on]
-			client := dial(t, &service{server: respond(5)}, limits(t, budget, test.on))
-			for i, want := range test.received {
+		t.Run(name, func(t *testing.T) {
+			client := dial(t, &service{server: respond(5)}, limits(t, c.budget, c.on))
+			for i, want := range c.received {
 				stream, err := client.StreamingOutputCall(t.Context(), &pb.StreamingOutputCallRequest{})
 				limittest.OK(t, err)
 				n, err := receive(stream)
-				if n != want {
-					t.Errorf("stream %d: %d messages, want %d", i, n, want)
-				}
+				limittest.Equal(t, "messages", n, want)
 				if i > 0 {
-					exhausted(t, stream, err, test.trailersOnly)
+					exhausted(t, stream, err, c.trailersOnly)
 				} else if !errors.Is(err, io.EOF) {
 					t.Error(err)
 				}
@@ -100,24 +98,19 @@ func TestServerStream(t *testing.T) {
 // A stream that sends nothing, and one whose handler sends the headers itself, have
 // the fields too.
 func TestStreamHeaders(t *testing.T) {
-	for name, handler := range map[string]func(*pb.StreamingOutputCallRequest, pb.TestService_StreamingOutputCallServer) error{
+	for name, handler := range map[string]func(pb.TestService_StreamingOutputCallServer) error{
 		"empty": respond(0),
-		"sent":  respond(1),
-		"sent early": func(_ *pb.StreamingOutputCallRequest, stream pb.TestService_StreamingOutputCallServer) error {
+		"sent early": func(stream pb.TestService_StreamingOutputCallServer) error {
 			return stream.SendHeader(metadata.Pairs("request-id", "1"))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			client := dial(t, &service{server: handler}, limits(t, 1, raterpc.OnOpen))
-			stream, err := client.StreamingOutputCall(t.Context(), &pb.StreamingOutputCallRequest{})
-			limittest.OK(t, err)
-			if _, err := receive(stream); !errors.Is(err, io.EOF) {
-				t.Error(err)
-			}
-			if header, err := stream.Header(); err != nil || len(header.Get("ratelimit")) != 1 {
-				t.Errorf("headers %v, %v", header, err)
-			}
-		})
+		client := dial(t, &service{server: handler}, limits(t, 1, raterpc.OnOpen))
+		stream, err := client.StreamingOutputCall(t.Context(), &pb.StreamingOutputCallRequest{})
+		limittest.OK(t, err)
+		_, ended := receive(stream)
+		if header, err := stream.Header(); err != nil || len(header.Get("ratelimit")) != 1 || !errors.Is(ended, io.EOF) {
+			t.Errorf("%s: headers %v, %v, %v", name, header, err, ended)
+		}
 	}
 }
 
@@ -126,13 +119,11 @@ func TestBidiStream(t *testing.T) {
 	echo := func(stream pb.TestService_FullDuplexCallServer) error {
 		for {
 			_, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
+			if err != nil && !errors.Is(err, runtime.ErrLimited) {
 				return nil
 			}
-			if err := stream.Send(&pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: []byte{bit(err != nil)}}}); err != nil {
-				return err
-			}
-			if err != nil && !errors.Is(err, runtime.ErrLimited) {
+			answer := &pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: fmt.Appendf(nil, "%t", err == nil)}}
+			if err := stream.Send(answer); err != nil {
 				return err
 			}
 		}
@@ -140,23 +131,14 @@ func TestBidiStream(t *testing.T) {
 	client := dial(t, &service{bidi: echo}, limits(t, 2, raterpc.OnReceive))
 	stream, err := client.FullDuplexCall(t.Context())
 	limittest.OK(t, err)
-	for i := range 4 {
+	for _, admitted := range []string{"true", "true", "false", "false"} {
 		limittest.OK(t, stream.Send(&pb.StreamingOutputCallRequest{}))
 		resp, err := stream.Recv()
 		limittest.OK(t, err)
-		if got, want := resp.Payload.Body[0], bit(i >= 2); got != want {
-			t.Errorf("message %d: refused %d, want %d", i, got, want)
-		}
+		limittest.Equal(t, "admitted", string(resp.Payload.Body), admitted)
 	}
 	limittest.OK(t, stream.CloseSend())
 	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
 		t.Errorf("the stream ended with %v", err)
 	}
-}
-
-func bit(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
 }
