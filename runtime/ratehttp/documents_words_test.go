@@ -56,7 +56,6 @@ func (p *site) declare(words []string) {
 			p.Fatalf("rule %s: %v", word, err)
 		}
 	}
-	r.Message = strings.ReplaceAll(r.Message, "{retry after}", "{retry_after}")
 	if text, err := strconv.Unquote(`"` + r.Message + `"`); err == nil { // with \n and \xff
 		r.Message = text
 	}

@@ -22,12 +22,12 @@ import (
 // A service is one scenario of calls of procedures, in a bubble of testing/synctest. A step of it is one of
 //
 //	rule NAME FIELD=VALUE …        declares a rule
-//	limiter OPTION …               makes another limiter: gone has no store, replaces has errors of the program's own,
-//	                               and spoils has one that no status can hold
+//	limiter OPTION …               makes another limiter: gone has no store, capped the rule cap for the process,
+//	                               replaces has errors of the program's own, and spoils one that no status can hold
 //	options OPTION …               are those of the server, see [service.option]
 //	limit METHOD RULE FIELD=VALUE … has the server limit methods: on=EVENT+…, except=METHOD+…, key=message, key=nil,
 //	                               cost=length, which may panic without a message, cost=panics
-//	call NAME METHOD               begins a call, of which the next steps are; end NAME ends it
+//	call NAME METHOD LANGUAGE      begins a call, of which the next steps are; end NAME ends it
 //	take RULE COST + …             takes limits in the call
 //	charge EVENT+… MESSAGE         charges an event of the call; event METHOD EVENT+… MESSAGE one of a new call
 //	refusal ERROR                  is what the client gets of an error, see [service.failure]
@@ -55,11 +55,16 @@ type call struct {
 
 const method = "/shop.v1.Orders/Get"
 
-// nobody is a peer without address and metadata.
-type nobody struct{}
+// A peer has no address, and languages that it prefers as its metadata.
+type peer string
 
-func (nobody) Addr() string           { return "" }
-func (nobody) Header(string) []string { return nil }
+func (peer) Addr() string { return "" }
+
+func (p peer) Header(name string) []string {
+	return map[string][]string{"Accept-Language": {string(p)}}[name]
+}
+
+const nobody peer = ""
 
 func TestDocuments(t *testing.T) {
 	document.Run(t, "testdata/*.txt", "calls", func(t *testing.T, s *document.Scenario, world document.World, replace *strings.Replacer) {
@@ -104,7 +109,7 @@ func (p *service) step(text string) string {
 	case "limit":
 		return p.limit(words)
 	case "call":
-		p.calls[words[0]] = p.begin(p.Context(), words[1])
+		p.calls[words[0]] = p.begin(p.Context(), words[1], words[2:]...)
 		p.call = p.calls[words[0]]
 	case "end":
 		p.calls[rest].End(p.Context())
@@ -150,6 +155,8 @@ func (p *service) open(kind string) {
 		switch word {
 		case "gone":
 			store = nil
+		case "capped":
+			opts = append(opts, runtime.WithProcessCap(p.rules["cap"]))
 		case "spoils":
 			opts = append(opts, runtime.WithRefusalError(func(context.Context, error) error { return errors.New("\xff") }))
 		case "replaces":
@@ -165,7 +172,7 @@ func (p *service) open(kind string) {
 }
 
 // begin begins a call.
-func (p *service) begin(ctx context.Context, method string) *call {
+func (p *service) begin(ctx context.Context, method string, language ...string) *call {
 	if p.server == nil {
 		all := p.options
 		if len(p.limits) > 0 {
@@ -173,7 +180,7 @@ func (p *service) begin(ctx context.Context, method string) *call {
 		}
 		p.server = raterpc.NewServer(append(all, nil)...)
 	}
-	ctx, begun := p.server.Begin(ctx, method, nobody{})
+	ctx, begun := p.server.Begin(ctx, method, peer(strings.Join(language, " ")))
 	return &call{begun, ctx}
 }
 

@@ -35,6 +35,10 @@ func (p *service) option(word string) raterpc.Option {
 		return raterpc.WithPolicy(value, ratefield.Policy{Audience: ratefield.Internal})
 	case "outgoing":
 		return raterpc.WithPolicy(value, ratefield.Policy{Audience: ratefield.Outgoing})
+	case "messages":
+		return raterpc.WithMessages(func(language, rule string) string {
+			return map[string]string{"zh x": "请 {retry_after} 后再来"}[language+" "+rule]
+		})
 	case "default":
 		return nil
 	}

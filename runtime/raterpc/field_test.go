@@ -39,7 +39,7 @@ func FuzzFields(f *testing.F) {
 			Name: "x", Prefix: "x:", Window: time.Duration(ms) * time.Millisecond, Max: limit, Algorithm: runtime.Algorithm(algorithm % 5),
 		}
 		server := raterpc.NewServer(raterpc.WithPolicy("x", ratefield.Policy{Name: name}))
-		ctx, call := server.Begin(t.Context(), method, nobody{})
+		ctx, call := server.Begin(t.Context(), method, nobody)
 		if err := take(t, call, ctx, 1, rule); err != nil {
 			t.Skip()
 		}
@@ -71,7 +71,7 @@ func FuzzFields(f *testing.F) {
 
 // A stream that meets ever more rules remembers a bounded number.
 func TestRecordIsBounded(t *testing.T) {
-	ctx, call := raterpc.NewServer().Begin(t.Context(), method, nobody{})
+	ctx, call := raterpc.NewServer().Begin(t.Context(), method, nobody)
 	for i := range 100 {
 		_ = take(t, call, ctx, 1, &runtime.Rule{Name: strings.Repeat("x", i+1), Window: time.Minute, Max: 1})
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func TestPushback(t *testing.T) {
-	_, call := raterpc.NewServer(raterpc.WithPushback(time.Minute)).Begin(t.Context(), method, nobody{})
+	_, call := raterpc.NewServer(raterpc.WithPushback(time.Minute)).Begin(t.Context(), method, nobody)
 	refusal := func(after time.Duration) *raterpc.Refusal {
 		return call.Refusal(&runtime.LimitedError{Rule: "x", RetryAfter: after})
 	}
@@ -43,11 +43,11 @@ func TestPushback(t *testing.T) {
 	if text := call.Pushback(t.Context(), call.Refusal(runtime.ErrUnavailable)); text != "" {
 		t.Errorf("%q for a limiter that is unavailable", text)
 	}
-	_, plain := raterpc.NewServer(nil).Begin(t.Context(), method, nobody{})
+	_, plain := raterpc.NewServer(nil).Begin(t.Context(), method, nobody)
 	if text := plain.Pushback(t.Context(), refusal(time.Second)); text != "" {
 		t.Errorf("%q without the option", text)
 	}
-	_, long := raterpc.NewServer(raterpc.WithPushback(runtime.Never)).Begin(t.Context(), method, nobody{})
+	_, long := raterpc.NewServer(raterpc.WithPushback(runtime.Never)).Begin(t.Context(), method, nobody)
 	if text := long.Pushback(t.Context(), refusal(300*24*time.Hour)); text != "-1" {
 		t.Errorf("%q is beyond 31 bits", text)
 	}

@@ -28,7 +28,7 @@ func TestRefusalFitsHeaders(t *testing.T) {
 					rules = append(rules, rule.Limit(nil))
 				}
 				limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)))
-				ctx, call := raterpc.NewServer().Begin(t.Context(), method, nobody{})
+				ctx, call := raterpc.NewServer().Begin(t.Context(), method, nobody)
 				_, _ = limiter.Take(ctx, rules...)
 				_, err := limiter.Take(ctx, rules...)
 				r := call.Refusal(err)

@@ -20,7 +20,7 @@ func Set(r *rule.Rule, name, value string) (is bool, err error) {
 	case "prefix":
 		r.Prefix = value
 	case "message":
-		r.Message = strings.ReplaceAll(value, "_", " ")
+		r.Message = strings.ReplaceAll(strings.ReplaceAll(value, "_", " "), "{retry after}", "{retry_after}")
 	case "zone":
 		r.Zone = value
 	case "window":
