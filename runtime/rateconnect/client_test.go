@@ -56,52 +56,28 @@ func TestClientInterceptor(t *testing.T) {
 		"no room":                  {nil, 1, 0},
 		"RetryInfo":                {refusal(connect.CodeResourceExhausted, 90*time.Second, ""), 10, 90 * time.Second},
 		"Retry-After":              {refusal(connect.CodeResourceExhausted, 0, "7"), 10, 7 * time.Second},
-		"nothing said":             {refusal(connect.CodeResourceExhausted, 0, ""), 10, 0},
 		"unavailable, Retry-After": {refusal(connect.CodeUnavailable, 0, "7"), 10, 7 * time.Second},
-		"unavailable":              {refusal(connect.CodeUnavailable, 0, ""), 10, 0},
 		"another code":             {refusal(connect.CodeNotFound, time.Second, "7"), 10, 0},
 	} {
 		for _, w := range ways {
-			for _, procedure := range []string{unary, serverStream} {
-				t.Run(name+", "+w.name+procedure, func(t *testing.T) {
-					url := serve(t, &orders{
-						get: func(context.Context, *connect.Request[text]) (*connect.Response[text], error) {
-							return connect.NewResponse(&text{}), c.err
-						},
-						list: func(context.Context, *connect.Request[text], *connect.ServerStream[text]) error { return c.err },
-					})
-					transport, held := outgoing(t, c.max)
-					w := w
-					w.opts = append(w.opts[:len(w.opts):len(w.opts)], connect.WithInterceptors(rateconnect.NewClientInterceptor(transport)))
-					client := client(t, w, url, procedure)
-					do := func() error {
-						if procedure == unary {
-							_, err := client.CallUnary(t.Context(), connect.NewRequest(&text{}))
-							return err
-						}
-						stream, err := client.CallServerStream(t.Context(), connect.NewRequest(&text{}))
-						if err != nil {
-							return err
-						}
-						for stream.Receive() {
-						}
-						_ = stream.Close()
-						return stream.Err()
-					}
-					if err := do(); c.err == nil && err != nil || c.err != nil && connect.CodeOf(err) != connect.CodeOf(c.err) {
-						t.Fatalf("the first call: %v, want %v", err, c.err)
-					}
-					if got := time.Duration(held.Load()); got != c.held {
-						t.Errorf("held for %v, want %v", got, c.held)
-					}
-					err := do()
-					var limited *runtime.LimitedError
-					if refused := c.held > 0 || c.max == 1; errors.As(err, &limited) != refused {
-						t.Errorf("the next call: %v", err)
-					} else if refused && (limited.Blocked != (c.held > 0) || connect.CodeOf(err) != connect.CodeResourceExhausted || details(t, err)["google.rpc.RetryInfo"] == nil) {
-						t.Errorf("the next call: %v, %v", err, details(t, err))
-					}
-				})
+			url := serve(t, serving(returns(c.err)))
+			for _, kind := range []string{"unary", "stream"} {
+				transport, held := outgoing(t, c.max)
+				w := w
+				w.opts = append(w.opts[:len(w.opts):len(w.opts)], connect.WithInterceptors(rateconnect.NewClientInterceptor(transport)))
+				do := calls(t, w, url)[kind]
+				if err := do(nil); c.err == nil && err != nil || c.err != nil && connect.CodeOf(err) != connect.CodeOf(c.err) {
+					t.Fatalf("%s, %s, %s: the first call: %v, want %v", name, w.name, kind, err, c.err)
+				}
+				if got := time.Duration(held.Load()); got != c.held {
+					t.Errorf("%s, %s, %s: held for %v, want %v", name, w.name, kind, got, c.held)
+				}
+				err := do(nil)
+				var limited *runtime.LimitedError
+				if refused := c.held > 0 || c.max == 1; errors.As(err, &limited) != refused ||
+					refused && (limited.Blocked != (c.held > 0) || connect.CodeOf(err) != connect.CodeResourceExhausted || details(t, err)["google.rpc.RetryInfo"] == nil) {
+					t.Errorf("%s, %s, %s: the next call: %v, %v", name, w.name, kind, err, details(t, err))
+				}
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -31,9 +32,29 @@ const (
 
 // An orders service answers by functions.
 type orders struct {
-	get  func(context.Context, *connect.Request[text]) (*connect.Response[text], error)
+	get  func(context.Context) error
 	list func(context.Context, *connect.Request[text], *connect.ServerStream[text]) error
 	echo func(context.Context, *connect.BidiStream[text, text]) error
+}
+
+// serving answers calls and streams by a function.
+func serving(do func(context.Context) error) *orders {
+	return &orders{get: do, list: func(ctx context.Context, _ *connect.Request[text], _ *connect.ServerStream[text]) error {
+		return do(ctx)
+	}}
+}
+
+// limitedBy is a handler that a rule limits inside of it, as a generated wrapper does.
+func limitedBy(l *runtime.Limiter, r *runtime.Rule) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := l.Take(ctx, r.Limit(nil))
+		return err
+	}
+}
+
+// returns is a handler that ends with an error.
+func returns(err error) func(context.Context) error {
+	return func(context.Context) error { return err }
 }
 
 // serve serves over HTTP/1.1 and unencrypted HTTP/2, and returns the address.
@@ -41,7 +62,9 @@ func serve(t *testing.T, o *orders, opts ...raterpc.Option) string {
 	t.Helper()
 	with := connect.WithInterceptors(rateconnect.NewInterceptor(opts...))
 	mux := http.NewServeMux()
-	mux.Handle(unary, connect.NewUnaryHandler(unary, o.get, with))
+	mux.Handle(unary, connect.NewUnaryHandler(unary, func(ctx context.Context, _ *connect.Request[text]) (*connect.Response[text], error) {
+		return connect.NewResponse(&text{Value: "hello"}), o.get(ctx)
+	}, with))
 	mux.Handle(serverStream, connect.NewServerStreamHandler(serverStream, o.list, with))
 	mux.Handle(bidiStream, connect.NewBidiStreamHandler(bidiStream, o.echo, with))
 	server := httptest.NewUnstartedServer(mux)
@@ -79,6 +102,32 @@ func client(t *testing.T, w way, url, procedure string) *connect.Client[text, te
 		raterpc.WithLimits(limiter(t), raterpc.MethodLimit{Method: "*", Rule: rule(0)}),
 	))}, w.opts...)
 	return connect.NewClient[text, text](&http.Client{Transport: transport}, url+procedure, opts...)
+}
+
+// calls are a unary call, and a stream that is received to its end, with headers.
+func calls(t *testing.T, w way, url string) map[string]func(http.Header) error {
+	unaries, streams := client(t, w, url, unary), client(t, w, url, serverStream)
+	request := func(header http.Header) *connect.Request[text] {
+		r := connect.NewRequest(&text{})
+		maps.Copy(r.Header(), header)
+		return r
+	}
+	return map[string]func(http.Header) error{
+		"unary": func(header http.Header) error {
+			_, err := unaries.CallUnary(t.Context(), request(header))
+			return err
+		},
+		"stream": func(header http.Header) error {
+			stream, err := streams.CallServerStream(t.Context(), request(header))
+			if err != nil {
+				return err
+			}
+			for stream.Receive() {
+			}
+			_ = stream.Close()
+			return stream.Err()
+		},
+	}
 }
 
 // limiter returns a limiter that counts in memory.

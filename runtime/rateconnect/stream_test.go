@@ -10,11 +10,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rateconnect"
 	"github.com/rategen/rategen/runtime/raterpc"
 )
-
-func newInterceptor() connect.Interceptor { return rateconnect.NewInterceptor() }
 
 // exhausted checks the end of a stream that a limit has refused.
 func exhausted(t *testing.T, err error) {

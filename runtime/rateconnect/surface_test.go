@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -69,52 +68,38 @@ func TestHiddenRefusals(t *testing.T) {
 	}{
 		connect.NewError(connect.CodeInternal, errors.New("secret")): {connect.CodeInternal, 0},
 		errors.New("secret"): {connect.CodeUnknown, 0},
-		connect.NewError(connect.CodeCanceled, errors.New("secret")): {connect.CodeCanceled, 0},
 		connect.NewError(connect.CodeNotFound, errors.New("secret")): {connect.CodeNotFound, 0},
-		fmt.Errorf("secret: %w", context.DeadlineExceeded):           {connect.CodeDeadlineExceeded, 0}, // of the handler's own
+		fmt.Errorf("secret: %w", context.Canceled):                   {connect.CodeCanceled, 0}, // of the handler's own
+		fmt.Errorf("secret: %w", context.DeadlineExceeded):           {connect.CodeDeadlineExceeded, 0},
 		shared:  {connect.CodeResourceExhausted, time.Hour},
 		waiting: {connect.CodeResourceExhausted, 7 * time.Second},
 	} {
 		for mode, opts := range map[string][]raterpc.Option{"left": {raterpc.WithHiddenRefusals()}, "default": nil, "forced": {raterpc.WithForcedRefusals()}} {
 			reported := 0
-			l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-				runtime.WithObserver(&observe.Observer{Hidden: func(context.Context, observe.HiddenEvent) { reported++ }}))
-			full := rule(1)
-			_, _ = l.Take(t.Context(), full.Limit(nil))
-			url := serve(t, &orders{get: func(ctx context.Context, _ *connect.Request[text]) (*connect.Response[text], error) {
-				_, _ = l.Take(ctx, full.Limit(nil))
-				return nil, hidden
-			}}, opts...)
+			l := limiter(t, runtime.WithObserver(&observe.Observer{Hidden: func(context.Context, observe.HiddenEvent) { reported++ }}))
+			refused := limitedBy(l, rule(1))
+			_ = refused(t.Context())
+			url := serve(t, serving(func(ctx context.Context) error {
+				_ = refused(ctx)
+				return hidden
+			}), opts...)
 			overruled := c.wait == 0 && (mode == "forced" || mode == "default" && (c.code == connect.CodeInternal || c.code == connect.CodeUnknown))
-			for i, w := range ways {
-				_, err := client(t, w, url, unary).CallUnary(t.Context(), connect.NewRequest(&text{}))
-				want, reports := c.code, i+1
-				if overruled {
-					want = connect.CodeResourceExhausted
-				}
-				if overruled || c.wait > 0 {
-					reports = 0
-				}
-				if connect.CodeOf(err) != want || strings.Contains(err.Error(), "secret") == overruled || reported != reports {
-					t.Errorf("%s, %v, %s: %v, reported %d times", w.name, hidden, mode, err, reported)
-				}
-				var got *connect.Error
-				if !errors.As(err, &got) {
-					t.Fatal(err)
-				}
-				var waits []time.Duration
-				for _, d := range got.Details() {
-					if m, err := d.Value(); err == nil {
-						if info, is := m.(*errdetails.RetryInfo); is {
-							waits = append(waits, info.RetryDelay.AsDuration())
-						}
+			want, wait, reports := c.code, c.wait, 0
+			if overruled {
+				want, wait = connect.CodeResourceExhausted, time.Hour
+			}
+			for _, w := range ways {
+				for kind, do := range calls(t, w, url) {
+					if wait == 0 {
+						reports++
 					}
-				}
-				if told := overruled || c.wait > 0; told != (len(waits) == 1) || c.wait > 0 && (waits[0] > c.wait || waits[0] < c.wait-time.Minute) {
-					t.Errorf("%s, %v, %s: %v", w.name, hidden, mode, waits)
-				}
-				if hidden == error(shared) && got.Meta().Get("X-Own") != "1" {
-					t.Errorf("%s: %v", w.name, got.Meta())
+					err := do(nil)
+					info, told := details(t, err)["google.rpc.RetryInfo"].(*errdetails.RetryInfo)
+					after := info.GetRetryDelay().AsDuration()
+					if connect.CodeOf(err) != want || strings.Contains(err.Error(), "secret") == overruled || reported != reports ||
+						told != (wait > 0) || after > wait || after < wait-time.Minute || hidden == error(shared) && meta(err).Get("X-Own") != "1" {
+						t.Errorf("%s, %s, %v, %s: %v, %v, reported %d times", w.name, kind, hidden, mode, err, info, reported)
+					}
 				}
 			}
 		}
@@ -128,41 +113,22 @@ func TestHiddenRefusals(t *testing.T) {
 func TestClientIP(t *testing.T) {
 	var networks ratehttp.Networks
 	var seen string
-	url := serve(t, &orders{
-		get: func(ctx context.Context, _ *connect.Request[text]) (*connect.Response[text], error) {
-			seen = ratehttp.ClientIP(ctx)
-			return connect.NewResponse(&text{}), nil
-		},
-		list: func(ctx context.Context, _ *connect.Request[text], s *connect.ServerStream[text]) error {
-			seen = ratehttp.ClientIP(ctx)
-			return s.Send(&text{})
-		},
-	}, raterpc.WithClients(ratehttp.WithTrustedHops(ratehttp.Forwarded, 1), ratehttp.WithNetworks(&networks)))
+	url := serve(t, serving(func(ctx context.Context) error {
+		seen = ratehttp.ClientIP(ctx)
+		return nil
+	}), raterpc.WithClients(ratehttp.WithTrustedHops(ratehttp.Forwarded, 1), ratehttp.WithNetworks(&networks)))
 	networks.Refuse(netip.MustParsePrefix("2001:db8:bad::/48"))
 	for header, want := range map[string]string{
-		"": "127.0.0.1", `for=10.0.0.1, for="[2001:db8:1::1]:5"`: "2001:db8:1::/56", "for=unknown": "127.0.0.1", `for="[2001:db8:bad::1]"`: "",
+		"": "127.0.0.1", `for=10.0.0.1, for="[2001:db8:1::1]:5"`: "2001:db8:1::/56", `for="[2001:db8:bad::1]"`: "",
 	} {
 		for _, w := range ways {
-			seen = ""
-			req := connect.NewRequest(&text{})
-			req.Header().Set("Forwarded", header)
-			_, err := client(t, w, url, unary).CallUnary(t.Context(), req)
-			if seen != want || (connect.CodeOf(err) == connect.CodePermissionDenied) != (want == "") {
-				t.Errorf("%s, %q: the client is %q, %v", w.name, header, seen, err)
+			for kind, do := range calls(t, w, url) {
+				seen = ""
+				err := do(http.Header{"Forwarded": {header}})
+				if seen != want || (connect.CodeOf(err) == connect.CodePermissionDenied) != (want == "") {
+					t.Errorf("%s, %s, %q: the client is %q, %v", w.name, kind, header, seen, err)
+				}
 			}
-			seen = ""
-			req = connect.NewRequest(&text{})
-			req.Header().Set("Forwarded", header)
-			stream, err := client(t, w, url, serverStream).CallServerStream(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for stream.Receive() {
-			}
-			if seen != want || (connect.CodeOf(stream.Err()) == connect.CodePermissionDenied) != (want == "") {
-				t.Errorf("%s, %q: the client of a stream is %q, %v", w.name, header, seen, stream.Err())
-			}
-			_ = stream.Close()
 		}
 	}
 }

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,31 +22,16 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateconnect"
 	"github.com/rategen/rategen/runtime/raterpc"
 )
-
-// limitedBy returns a unary handler that a rule limits inside of it, as a generated
-// wrapper does.
-func limitedBy(l *runtime.Limiter, r *runtime.Rule) func(context.Context, *connect.Request[text]) (*connect.Response[text], error) {
-	return func(ctx context.Context, _ *connect.Request[text]) (*connect.Response[text], error) {
-		if _, err := l.Take(ctx, r.Limit(nil)); err != nil {
-			return nil, err
-		}
-		return connect.NewResponse(&text{Value: "hello"}), nil
-	}
-}
-
-// failing returns a unary handler that ends with an error.
-func failing(err error) func(context.Context, *connect.Request[text]) (*connect.Response[text], error) {
-	return func(context.Context, *connect.Request[text]) (*connect.Response[text], error) { return nil, err }
-}
 
 // What a client gets of an admitted call and of one that is refused, in every
 // protocol.
 func TestExchange(t *testing.T) {
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
-			c := client(t, w, serve(t, &orders{get: limitedBy(limiter(t), rule(1))}), unary)
+			c := client(t, w, serve(t, serving(limitedBy(limiter(t), rule(1)))), unary)
 			resp, err := c.CallUnary(t.Context(), connect.NewRequest(&text{}))
 			limittest.OK(t, err)
 			if got := []string{resp.Header().Get("RateLimit"), resp.Header().Get("RateLimit-Policy")}; !cmp.Equal(got, []string{`"Orders.Get";r=0;t=3600`, `"Orders.Get";q=1;w=3600`}) {
@@ -92,8 +76,7 @@ func TestCode(t *testing.T) {
 		details    int
 		retryAfter string
 	}{
-		{"limited", limited, "resource_exhausted: rate limit exceeded", 3, "1"},
-		{"wrapped", fmt.Errorf("find order: %w", limited), "resource_exhausted: rate limit exceeded", 3, "1"},
+		{"limited", fmt.Errorf("find order: %w", limited), "resource_exhausted: rate limit exceeded", 3, "1"},
 		{"never", never, "resource_exhausted: rate limit exceeded", 2, ""},
 		{"unavailable", fmt.Errorf("%w: dial tcp 10.1.2.3:6379", runtime.ErrUnavailable), "unavailable: rate limiter unavailable", 1, ""},
 		{"invalid key", runtime.ErrInvalidKey, "internal: rate limit could not be applied", 1, ""},
@@ -104,7 +87,7 @@ func TestCode(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, w := range ways {
-				_, err := client(t, w, serve(t, &orders{get: failing(test.err)}), unary).CallUnary(t.Context(), connect.NewRequest(&text{}))
+				_, err := client(t, w, serve(t, serving(returns(test.err))), unary).CallUnary(t.Context(), connect.NewRequest(&text{}))
 				if err == nil || err.Error() != test.want || len(details(t, err)) != test.details || meta(err).Get("Retry-After") != test.retryAfter {
 					t.Errorf("%s: %v with %d details, %v", w.name, err, len(details(t, err)), meta(err))
 				}
@@ -117,10 +100,10 @@ func TestCode(t *testing.T) {
 func TestGRPC(t *testing.T) {
 	attempts := 0
 	inner := limitedBy(limiter(t), rule(1))
-	url := serve(t, &orders{get: func(ctx context.Context, req *connect.Request[text]) (*connect.Response[text], error) {
+	url := serve(t, serving(func(ctx context.Context) error {
 		attempts++
-		return inner(ctx, req)
-	}}, raterpc.WithPushback(time.Minute))
+		return inner(ctx)
+	}), raterpc.WithPushback(time.Minute))
 	conn, err := grpc.Dial(strings.TrimPrefix(url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "retryPolicy": {
 			"maxAttempts": 3, "initialBackoff": "0.001s", "maxBackoff": "0.001s", "backoffMultiplier": 1,
@@ -147,38 +130,29 @@ func TestGRPC(t *testing.T) {
 // theirs.
 func TestOuterInterceptor(t *testing.T) {
 	var seen error
-	outer := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
-		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-			resp, err := next(ctx, req)
-			seen = err
-			return resp, err
-		}
-	})
 	var recovered any
-	rec := connect.WithRecover(func(_ context.Context, _ connect.Spec, _ http.Header, value any) error {
-		recovered = value
-		return connect.NewError(connect.CodeAborted, errors.New("recovered"))
-	})
-	for _, test := range []struct {
-		handler func(context.Context, *connect.Request[text]) (*connect.Response[text], error)
-		want    connect.Code
-	}{
-		{failing(&runtime.LimitedError{Rule: "x", RetryAfter: time.Second}), connect.CodeResourceExhausted},
-		{func(context.Context, *connect.Request[text]) (*connect.Response[text], error) { panic("oh") }, connect.CodeAborted},
-	} {
-		mux := http.NewServeMux()
-		mux.Handle(unary, connect.NewUnaryHandler(unary, test.handler, rec, connect.WithInterceptors(outer, newInterceptor())))
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		limittest.OK(t, err)
-		server := &http.Server{Handler: mux}
-		done := make(chan error)
-		go func() { done <- server.Serve(listener) }()
-		_, err = client(t, ways[0], "http://"+listener.Addr().String(), unary).CallUnary(t.Context(), connect.NewRequest(&text{}))
-		if connect.CodeOf(err) != test.want {
-			t.Error(err)
+	outer := connect.WithInterceptors(connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, req connect.AnyRequest) (resp connect.AnyResponse, err error) {
+			defer func() {
+				if recovered = recover(); recovered != nil {
+					err = connect.NewError(connect.CodeAborted, errors.New("recovered"))
+				}
+			}()
+			resp, seen = next(ctx, req)
+			return resp, seen
 		}
-		_ = server.Close()
-		<-done
+	}), rateconnect.NewInterceptor())
+	for _, c := range []struct {
+		do   func() error
+		want connect.Code
+	}{
+		{func() error { return &runtime.LimitedError{Rule: "x", RetryAfter: time.Second} }, connect.CodeResourceExhausted},
+		{func() error { panic("oh") }, connect.CodeAborted},
+	} {
+		server := httptest.NewServer(connect.NewUnaryHandler(unary, func(context.Context, *connect.Request[text]) (*connect.Response[text], error) { return nil, c.do() }, outer))
+		_, err := client(t, ways[0], server.URL, unary).CallUnary(t.Context(), connect.NewRequest(&text{}))
+		limittest.Equal(t, "code", connect.CodeOf(err), c.want)
+		server.Close()
 	}
 	if !errors.Is(seen, runtime.ErrLimited) || recovered != "oh" {
 		t.Errorf("saw %v, recovered %v", seen, recovered)
@@ -188,12 +162,11 @@ func TestOuterInterceptor(t *testing.T) {
 // A limit on calls in flight gets its permit back when a call ends.
 func TestLimitInFlight(t *testing.T) {
 	flight := &runtime.Rule{Name: "flight", Window: time.Hour, Max: 1, Algorithm: runtime.Concurrency, Fail: runtime.FailClosed}
-	url := serve(t, &orders{get: limitedBy(limiter(t), rule(100))}, raterpc.WithLimits(limiter(t), raterpc.MethodLimit{Method: unary, Rule: flight}))
+	url := serve(t, serving(returns(nil)), raterpc.WithLimits(limiter(t), raterpc.MethodLimit{Method: "*", Rule: flight}))
 	for _, w := range ways {
-		c := client(t, w, url, unary)
-		for i := range 3 {
-			if _, err := c.CallUnary(t.Context(), connect.NewRequest(&text{Value: w.name})); err != nil {
-				t.Errorf("%s, call %d: %v", w.name, i, err)
+		for range 3 {
+			for _, do := range calls(t, w, url) {
+				limittest.OK(t, do(nil))
 			}
 		}
 	}
