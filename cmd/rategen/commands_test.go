@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,8 +22,10 @@ import (
 //
 //	rategen ARGUMENTS   runs rategen; below it stands what that prints, and how it ends if that is not 0
 //	explain PLACE       is rategen explain PLACE
-//	files               below it stand the files that there are
-//	rm PATH, mv FROM TO, cd PATH, env NAME=VALUE
+//	files               below it stand the files that there are, with their modes where nobody may write them
+//	cat PATH            below it stands what is in a file
+//	go ARGUMENTS        runs the go command, as people would do between runs of rategen
+//	rm PATH, mv FROM TO, ln TARGET PATH, chmod MODE PATH, chop PATH (its last byte), cd PATH, env NAME=VALUE
 //
 // DIR is the directory of the module.
 func TestCommands(t *testing.T) {
@@ -79,16 +83,40 @@ func step(t *testing.T, at *string, dir, text string) (got string, is bool) {
 		}
 	case "files":
 		err = fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
 			if err == nil && d.IsDir() {
 				path += "/"
+			} else if err == nil && info.Mode()&0o200 == 0 {
+				path += " " + info.Mode().String()
 			}
 			got += path + "\n"
 			return err
 		})
+	case "cat":
+		var content []byte
+		content, err = os.ReadFile(filepath.Join(dir, rest))
+		got = string(content)
+	case "go":
+		cmd := exec.Command(verb, words...)
+		cmd.Dir = *at
+		_, err = cmd.Output()
 	case "rm":
 		err = os.RemoveAll(filepath.Join(dir, words[0]))
 	case "mv":
 		err = os.Rename(filepath.Join(dir, words[0]), filepath.Join(dir, words[1]))
+	case "ln":
+		err = os.Symlink(words[0], filepath.Join(dir, words[1]))
+	case "chmod":
+		mode, _ := strconv.ParseUint(words[0], 8, 32)
+		err = os.Chmod(filepath.Join(dir, words[1]), fs.FileMode(mode))
+	case "chop":
+		var info fs.FileInfo
+		if info, err = os.Stat(filepath.Join(dir, rest)); err == nil {
+			err = os.Truncate(filepath.Join(dir, rest), info.Size()-1)
+		}
 	case "cd":
 		*at = filepath.Join(dir, words[0])
 	case "env":

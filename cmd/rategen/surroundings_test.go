@@ -3,42 +3,10 @@ package main
 import (
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
-
-// Where the go command cannot work, its own words say why.
-func TestEnvironment(t *testing.T) {
-	dir := writeModule(t, module)
-	for _, c := range []struct{ name, value, want string }{
-		{"GOOS", "windwos", "go: unsupported GOOS/GOARCH pair windwos/"},
-		{"GOARCH", "foo", "go: unsupported GOOS/GOARCH pair "},
-		{"GOOS", "js", "go: unsupported GOOS/GOARCH pair js/"},
-		{"GOCACHE", "off", "build cache is disabled by GOCACHE=off"},
-		{"XDG_CACHE_HOME", "relative", "path in $XDG_CACHE_HOME is relative"},
-		{"GOEXPERIMENT", "absurd", "go: unknown GOEXPERIMENT absurd"},
-		{"GOFLAGS", "-tags", "go: flag needs an argument: -tags (from $GOFLAGS)"},
-		{"GOFLAGS", "-mod=nonsense", "-mod=nonsense not supported"},
-		{"GOWORK", "/none/go.work", "go: reading go.work: open /none/go.work: no such file or directory"},
-		{"GO111MODULE", "nonsense", "go: unknown environment setting GO111MODULE=nonsense"},
-		{"GODEBUG", "gotypesalias=0", "remove it from GODEBUG"},
-	} {
-		t.Run(c.name+"="+c.value, func(t *testing.T) {
-			if c.name == "XDG_CACHE_HOME" {
-				t.Setenv("GOCACHE", "") // decides before it
-				t.Setenv("GOENV", "off")
-			}
-			t.Setenv(c.name, c.value)
-			for _, args := range [][]string{{"."}, {"list", "./..."}, {"explain", "a.go:4"}} {
-				if code, out, errs := rategen(dir, args...); code != 1 || out != "" || !strings.Contains(errs, c.want) || strings.Contains(errs, "no packages match") {
-					t.Errorf("rategen %s: exit %d\nstdout: %s\nstderr: %s\nwant %q", strings.Join(args, " "), code, out, errs, c.want)
-				}
-			}
-		})
-	}
-}
 
 // Whatever has become of a generated file, the next run replaces or removes it.
 func TestOwnFilesNeverStandInTheWay(t *testing.T) {
@@ -106,28 +74,4 @@ func TestOwnFilesNeverStandInTheWay(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Where the generated code is the first that imports the runtime, go.mod may lack what that imports.
-func TestFirstTidy(t *testing.T) {
-	t.Parallel()
-	dir := writeModule(t, map[string]string{
-		"go.mod": module["go.mod"] + "\nrequire github.com/rategen/rategen v0.0.0\n\n" +
-			"replace (\n\tgithub.com/rategen/rategen => ./rategen\n\texample.com/third => ./third\n)\n",
-		"a.go":                       module["a.go"],
-		"rategen/go.mod":             "module github.com/rategen/rategen\n\ngo 1.26.0\n\nrequire example.com/third v1.0.0\n",
-		"rategen/runtime/runtime.go": "package runtime\n\nimport _ \"example.com/third\"\n",
-		"third/go.mod":               "module example.com/third\n\ngo 1.26.0\n",
-		"third/third.go":             "package third\n",
-	})
-	expect(t, dir, 0, "go.mod lacks what the generated code imports: run go mod tidy\n")
-	if code, _, errs := rategen(dir, "-check"); code != 1 || !strings.Contains(errs, "go: updates to go.mod needed; to update it:\n\tgo mod tidy") {
-		t.Error(code, errs)
-	}
-	cmd := exec.Command("go", "mod", "tidy")
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	expect(t, dir, 0, "", "-check")
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Where one file cannot be written, all stays as it was.
+// A file that is up to date is not touched. Where one cannot be written, all stays as it was.
 func TestApply(t *testing.T) {
 	const nobodyWrites = "/proc/self/b.go"
 	if _, err := os.Stat(filepath.Dir(nobodyWrites)); err != nil {
@@ -18,7 +18,12 @@ func TestApply(t *testing.T) {
 	if status, err := Apply([]File{old}); err != nil || status[0] != Wrote {
 		t.Fatal(status, err)
 	}
-	_, err := Apply([]File{{Path: old.Path}, {filepath.Join(dir, "new", "dir", "a.go"), []byte("a")}, {nobodyWrites, []byte("b")}})
+	before, _ := os.Stat(old.Path)
+	status, err := Apply([]File{old})
+	if after, _ := os.Stat(old.Path); err != nil || status[0] != Unchanged || !os.SameFile(before, after) || !after.ModTime().Equal(before.ModTime()) {
+		t.Error(status, err)
+	}
+	_, err = Apply([]File{{Path: old.Path}, {filepath.Join(dir, "new", "dir", "a.go"), []byte("a")}, {nobodyWrites, []byte("b")}})
 	if err == nil || !strings.HasPrefix(err.Error(), nobodyWrites+": ") {
 		t.Error(err)
 	}
