@@ -7,53 +7,23 @@ import (
 	"testing"
 )
 
-// The pages of bench/results that figures are copied from.
-const (
-	comparison = "bench/results/compare.md"
-	callers    = "bench/results/callers.md"
-	capacity   = "bench/results/capacity.md"
-	faults     = "bench/results/faults.md"
-)
+// comparison is the page with the versions that were measured.
+const comparison = "bench/results/compare.md"
 
 // Figures in sentences and in tables of a selection are those of a cell of what bench
-// has measured.
+// has measured, which testdata/figures.txt names.
 func TestCopiedFigures(t *testing.T) {
-	rate, p50 := "**decisions per second**\n\n", "**p50**\n\n"
-	readme := []string{"README.md", "README.zh-CN.md"}
-	page, regions := []string{"docs/comparison.md"}, []string{"docs/regions.md"}
-	for _, c := range []struct {
-		pages              []string
-		from, section, row string
-		columns            []string
-	}{
-		{readme, callers, rate, "rategen sliding-log zset", []string{"64"}},
-		{readme, comparison, "| decisions", "rategen sliding-log zset", []string{"256 callers, 1,000 keys, all refused"}},
-		{page, comparison, "### Counts in memory", "rategen fixed-window", []string{"1 caller, 1,000 keys admitted"}},
-		{page, comparison, "### Counts in memory", "rategen sliding-counter", []string{"1 caller, 1,000 keys admitted"}},
-		{page, comparison, "### Counts in memory", "sethvargo/go-limiter", []string{"1 caller, 1,000 keys admitted"}},
-		{page, comparison, "### Counts in memory", "x/time/rate in a sync.Map", []string{"1 caller, 1,000 keys admitted"}},
-		{page, callers, rate, "rategen sliding-log zset", []string{"1", "8", "64"}},
-		{page, callers, rate, "redis_rate", []string{"1", "8", "64"}},
-		{page, callers, rate, "sethvargo/go-redisstore", []string{"1"}},
-		{page, callers, rate, "rategen token-bucket", []string{"8", "64"}},
-		{page, callers, rate, "fixed window over rueidis", []string{"8", "64"}},
-		{page, callers, rate, "redis_rate over AutoPipeline", []string{"8", "64"}},
-		{page, callers, p50, "rategen sliding-log zset", []string{"8", "64"}},
-		{page, callers, p50, "redis_rate", []string{"8", "64"}},
-		{page, callers, p50, "rategen token-bucket", []string{"8", "64"}},
-		{page, callers, p50, "fixed window over rueidis", []string{"8", "64"}},
-		{page, callers, p50, "redis_rate over AutoPipeline", []string{"8", "64"}},
-		{regions, capacity, "| | µs alone", "`sliding-log` `storage=zset`", []string{"a second"}},
-		{regions, capacity, "| | µs alone", "`token-bucket`", []string{"a second"}},
-		{regions, faults, "| delay", "20 ms", []string{"p50"}},
-		{regions, faults, "| delay", "40 ms", []string{"p50"}},
-	} {
-		for _, column := range c.columns {
-			for _, figure := range cells(t, c.from, c.section, c.row, column) {
-				for _, page := range c.pages {
-					if !strings.Contains(content(t, page), figure) {
-						t.Errorf("%s does not have %s of %s: %s, %s", page, figure, c.from, c.row, column)
-					}
+	for line := range strings.Lines(content(t, "internal/check/docs/testdata/figures.txt")) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		names := strings.Split(line, "; ")
+		page, from := names[0], "bench/results/"+names[1]
+		for _, column := range names[4:] {
+			for _, figure := range cells(t, from, names[2], names[3], column) {
+				if !strings.Contains(content(t, page), figure) {
+					t.Errorf("%s does not have %s of %s: %s, %s", page, figure, from, names[3], column)
 				}
 			}
 		}

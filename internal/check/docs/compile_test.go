@@ -22,44 +22,28 @@ import (
 	"github.com/rategen/rategen/internal/testkit/typecheck"
 )
 
-// imports are the packages that fragments of code use without an import.
+// imports are the packages that fragments of code use without an import, beside those below runtime.
 var imports = map[string]string{
-	"adaptive":    "github.com/rategen/rategen/runtime/adaptive",
-	"connect":     "connectrpc.com/connect",
-	"context":     "context",
-	"io":          "io",
-	"observe":     "github.com/rategen/rategen/runtime/observe",
-	"rule":        "github.com/rategen/rategen/runtime/rule",
-	"iter":        "iter",
-	"errors":      "errors",
-	"fmt":         "fmt",
-	"grpc":        "google.golang.org/grpc",
-	"http":        "net/http",
-	"netip":       "net/netip",
-	"override":    "github.com/rategen/rategen/runtime/override",
-	"os":          "os",
-	"otel":        "go.opentelemetry.io/otel",
-	"pb":          "github.com/rategen/rategen/examples/grpc/employeev1",
-	"prometheus":  "github.com/prometheus/client_golang/prometheus",
-	"promhttp":    "github.com/prometheus/client_golang/prometheus/promhttp",
-	"rateconnect": "github.com/rategen/rategen/runtime/rateconnect",
-	"rategrpc":    "github.com/rategen/rategen/runtime/rategrpc",
-	"rateclient":  "github.com/rategen/rategen/runtime/rateclient",
-	"ratefield":   "github.com/rategen/rategen/runtime/ratefield",
-	"ratehttp":    "github.com/rategen/rategen/runtime/ratehttp",
-	"rateotel":    "github.com/rategen/rategen/runtime/rateotel",
-	"rateprom":    "github.com/rategen/rategen/runtime/rateprom",
-	"ratepage":    "github.com/rategen/rategen/runtime/ratepage",
-	"raterecord":  "github.com/rategen/rategen/runtime/raterecord",
-	"raterpc":     "github.com/rategen/rategen/runtime/raterpc",
-	"raterueidis": "github.com/rategen/rategen/runtime/raterueidis",
-	"ratetest":    "github.com/rategen/rategen/runtime/ratetest",
-	"redis":       "github.com/redis/go-redis/v9",
-	"rueidis":     "github.com/redis/rueidis",
-	"runtime":     "github.com/rategen/rategen/runtime",
-	"slog":        "log/slog",
-	"time":        "time",
-	"trace":       "go.opentelemetry.io/otel/trace",
+	"connect":    "connectrpc.com/connect",
+	"context":    "context",
+	"io":         "io",
+	"iter":       "iter",
+	"errors":     "errors",
+	"fmt":        "fmt",
+	"grpc":       "google.golang.org/grpc",
+	"http":       "net/http",
+	"netip":      "net/netip",
+	"os":         "os",
+	"otel":       "go.opentelemetry.io/otel",
+	"pb":         "github.com/rategen/rategen/examples/grpc/employeev1",
+	"prometheus": "github.com/prometheus/client_golang/prometheus",
+	"promhttp":   "github.com/prometheus/client_golang/prometheus/promhttp",
+	"redis":      "github.com/redis/go-redis/v9",
+	"rueidis":    "github.com/redis/rueidis",
+	"runtime":    "github.com/rategen/rategen/runtime",
+	"slog":       "log/slog",
+	"time":       "time",
+	"trace":      "go.opentelemetry.io/otel/trace",
 }
 
 // prelude declares what fragments take for granted.
@@ -258,7 +242,7 @@ func importsOf(file *ast.File) string {
 	var names []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
-			if x, ok := sel.X.(*ast.Ident); ok && imports[x.Name] != "" && !slices.Contains(names, x.Name) {
+			if x, ok := sel.X.(*ast.Ident); ok && importOf(x.Name) != "" && !slices.Contains(names, x.Name) {
 				names = append(names, x.Name)
 			}
 		}
@@ -266,9 +250,17 @@ func importsOf(file *ast.File) string {
 	})
 	text := ""
 	for _, name := range names {
-		text += fmt.Sprintf("import %s %q\n", name, imports[name])
+		text += fmt.Sprintf("import %s %q\n", name, importOf(name))
 	}
 	return text
+}
+
+// importOf returns the path of the package that a fragment means by a name, or "".
+func importOf(name string) string {
+	if runtime := "runtime/" + name; isDir(runtime) {
+		return "github.com/rategen/rategen/" + runtime
+	}
+	return imports[name]
 }
 
 // unused returns statements that use the variables of fragments of statements.

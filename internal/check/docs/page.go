@@ -16,7 +16,6 @@ type Page struct {
 	Blocks   []Block
 	Links    []Link
 	Code     []string // spans of code within a line
-	Items    []Item
 }
 
 // A Heading is a line that begins with #.
@@ -42,17 +41,10 @@ type Link struct {
 	Line         int
 }
 
-// An Item is an item of a numbered list.
-type Item struct {
-	Section string // the heading that it stands below
-	Links   []Link
-}
-
 var (
-	named    = regexp.MustCompile("^\\*\\*`([a-z_]+\\.[a-z]+)`\\*\\*$")
-	link     = regexp.MustCompile(`\[((?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*)\]\(([^()\s]+)\)`)
-	code     = regexp.MustCompile("`([^`]+)`")
-	numbered = regexp.MustCompile(`^\d+\. `)
+	named = regexp.MustCompile("^\\*\\*`([a-z_]+\\.[a-z]+)`\\*\\*$")
+	link  = regexp.MustCompile(`\[((?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*)\]\(([^()\s]+)\)`)
+	code  = regexp.MustCompile("`([^`]+)`")
 )
 
 // Read reads a page.
@@ -69,7 +61,6 @@ func Parse(content string) *Page {
 	p := new(Page)
 	slugs := map[string]int{}
 	var block *Block
-	var item *Item
 	name, section := "", ""
 	for i, line := range strings.Split(content, "\n") {
 		if block != nil {
@@ -98,25 +89,11 @@ func Parse(content string) *Page {
 			}
 			continue
 		}
-		if numbered.MatchString(line) {
-			section := ""
-			if n := len(p.Headings); n > 0 {
-				section = p.Headings[n-1].Text
-			}
-			p.Items = append(p.Items, Item{Section: section})
-			item = &p.Items[len(p.Items)-1]
-		} else if !strings.HasPrefix(line, " ") {
-			item = nil
-		}
 		for _, m := range code.FindAllStringSubmatch(line, -1) {
 			p.Code = append(p.Code, m[1])
 		}
 		for _, m := range link.FindAllStringSubmatch(line, -1) {
-			l := Link{Text: m[1], Target: m[2], Line: i + 1}
-			p.Links = append(p.Links, l)
-			if item != nil {
-				item.Links = append(item.Links, l)
-			}
+			p.Links = append(p.Links, Link{Text: m[1], Target: m[2], Line: i + 1})
 		}
 	}
 	if block != nil {

@@ -16,27 +16,23 @@ import (
 
 const module = "github.com/rategen/rategen/"
 
-// imports returns what each package that users build imports of the module. Paths are
-// those within the module.
-func imports(t *testing.T) map[string][]string {
-	t.Helper()
-	all, err := listed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-// listed asks the go command once for all tests.
-var listed = sync.OnceValues(func() (map[string][]string, error) {
-	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./cmd/...", "./generator/...", "./lua/...", "./runtime/...", "./internal/bridge", "./internal/peerstate")
+// list returns what the go command lists.
+func list(args ...string) string {
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
 	cmd.Dir = "../../.."
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, err
+		panic(err)
 	}
+	return string(out)
+}
+
+// imports returns what each package that users build imports of the module. Paths are
+// those within the module.
+var imports = sync.OnceValue(func() map[string][]string {
 	all := map[string][]string{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(list("-f", `{{.ImportPath}} {{join .Imports " "}}`,
+		"./cmd/...", "./generator/...", "./lua/...", "./runtime/...", "./internal/bridge", "./internal/peerstate")) {
 		paths := strings.Fields(line)
 		from := strings.TrimPrefix(paths[0], module)
 		all[from] = []string{}
@@ -46,10 +42,14 @@ var listed = sync.OnceValues(func() (map[string][]string, error) {
 			}
 		}
 	}
-	return all, nil
+	return all
 })
 
-// TestOneWay wants imports to run one way.
+// suites are packages of tests that others run.
+var suites = []string{"runtime/internal/storetest", "runtime/internal/documents", "runtime/internal/onminiredis", "runtime/internal/wiretest"}
+
+// TestOneWay wants imports to run one way. Of the layers that decide calls each may import those that
+// stand behind it, and what has no place there.
 func TestOneWay(t *testing.T) {
 	t.Parallel()
 	forbidden := []struct{ from, to string }{
@@ -58,9 +58,17 @@ func TestOneWay(t *testing.T) {
 		{"runtime", "generator"},
 		{"lua", "runtime"},
 	}
-	all := imports(t)
-	if len(all["runtime"]) == 0 || len(all["generator"]) == 0 {
-		t.Fatal("the packages were not found")
+	layers := []string{"decide", "ledger", "redis", "memstate", "script", "plan", "recall", "terms"}
+	for i, layer := range layers {
+		for _, before := range layers[:i] {
+			forbidden = append(forbidden, struct{ from, to string }{"runtime/internal/" + layer, "runtime/internal/" + before})
+		}
+	}
+	all := imports()
+	for _, f := range forbidden {
+		if len(all[f.from]) == 0 && f.from != "lua" {
+			t.Errorf("%s was not found, or imports nothing", f.from)
+		}
 	}
 	agreed := []string{"lua", "internal/algorithm", "internal/spec", "internal/peerstate", "internal/bridge", "runtime/rediswire", "runtime/rule", "runtime/observe"} // what the engine and others agree on
 	for from, tos := range all {
@@ -70,30 +78,11 @@ func TestOneWay(t *testing.T) {
 					t.Errorf("%s imports %s", from, to)
 				}
 			}
-			if within(from, "runtime/internal") && !within(to, "runtime/internal") && !slices.Contains(agreed, to) && !within(from, "runtime/internal/storetest") && !within(from, "runtime/internal/documents") && !within(from, "runtime/internal/wiretest") {
+			if within(from, "runtime/internal") && !within(to, "runtime/internal") && !slices.Contains(agreed, to) && !slices.Contains(suites, from) {
 				t.Errorf("%s imports %s: the engine knows nothing outside of it but %q", from, to, agreed)
 			}
 			if from == "runtime" && within(to, "runtime") && !within(to, "runtime/internal") && !slices.Contains(agreed, to) {
 				t.Errorf("%s imports %s: all programs would link it", from, to)
-			}
-		}
-	}
-}
-
-// TestLayers wants the packages that decide calls to import each other one way. Each may
-// import those that stand behind it, and what has no place here.
-func TestLayers(t *testing.T) {
-	t.Parallel()
-	layers := []string{"decide", "ledger", "redis", "memstate", "script", "plan", "recall", "terms"}
-	all := imports(t)
-	for i, layer := range layers {
-		from := "runtime/internal/" + layer
-		if len(all[from]) == 0 {
-			t.Errorf("%s was not found, or imports nothing", from)
-		}
-		for _, before := range layers[:i] {
-			if slices.Contains(all[from], "runtime/internal/"+before) {
-				t.Errorf("%s imports %s", from, before)
 			}
 		}
 	}
@@ -114,7 +103,7 @@ func TestDiagram(t *testing.T) {
 	if diagram == nil {
 		t.Fatal("ARCHITECTURE.md has no diagram")
 	}
-	all, paths := imports(t), map[string]string{} // by the name of a box
+	all, paths := imports(), map[string]string{} // by the name of a box
 	for _, box := range regexp.MustCompile(`(\w+)\["([^"]+)"\]`).FindAllStringSubmatch(string(diagram[1]), -1) {
 		paths[box[1]] = box[2]
 		if all[box[2]] == nil {
@@ -135,10 +124,7 @@ func TestDiagram(t *testing.T) {
 		shown[path] = true
 	}
 	for path := range all {
-		if slices.Contains([]string{"runtime/internal/storetest", "runtime/internal/documents", "runtime/internal/onminiredis", "runtime/internal/wiretest"}, path) { // suites
-			continue
-		}
-		if (within(path, "runtime/internal") || within(path, "generator/internal")) && !shown[path] {
+		if !slices.Contains(suites, path) && (within(path, "runtime/internal") || within(path, "generator/internal")) && !shown[path] {
 			t.Errorf("%s is not in the diagram", path)
 		}
 	}
@@ -149,13 +135,7 @@ func TestDiagram(t *testing.T) {
 func TestLinked(t *testing.T) {
 	t.Parallel()
 	modules := func(pattern string) string {
-		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", pattern)
-		cmd.Dir = "../../.."
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := slices.DeleteFunc(strings.Fields(string(out)), func(path string) bool { return path+"/" == module })
+		all := slices.DeleteFunc(strings.Fields(list("-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", pattern)), func(path string) bool { return path+"/" == module })
 		slices.Sort(all)
 		return strings.Join(slices.Compact(all), " ")
 	}
