@@ -39,7 +39,7 @@ func TestCustomersDay(t *testing.T) {
 	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second), runtime.WithRefusalMemory(0)), runtime.WithNamespace("orders"), runtime.WithLogger(discard),
 		runtime.WithObserver(page.Observer()), runtime.WithOverrides(override.Redis(client, "orders:limits"), 50*time.Millisecond))
 	defer limiter.Close()
-	rule := b.rules["login"]
+	rule := b.rules["login.user"]
 	limiter.Register(rule)
 	acme := rule.Limit(runtime.NewKey().AddString("acme"))
 	holds := func(what string, wanted func(runtime.Decision) bool) {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,157 +18,12 @@ import (
 	"github.com/rategen/rategen/runtime/ratepage"
 )
 
-// What is wrong is said clearly, has its exit code, and changes nothing.
-func TestFailures(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	server := redistest.Start(t)
-	client := server.Client(t)
-	b := newBench(t, client, server.Addr)
-	b.take(t, 5, "login", 0, "user-1")
-	for _, args := range [][]any{
-		{"ACL", "SETUSER", "operator", "on", ">hunter2", "~*", "+@all"},
-		{"ACL", "SETUSER", "reader", "on", ">hunter2", "~*", "+hello", "+ping", "+client", "+info", "+scan"},
-	} {
-		if err := client.Do(ctx, args...).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	client.HSet(ctx, "broken", "login.user", `{"max": "7"}`)
-	client.Set(ctx, "text", "", 0)
-	dir := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	before := b.dump(t)
-	for _, test := range []struct {
-		args string
-		code int
-		err  string
-		env  map[string]string
-	}{
-		{"", 2, "name a command; ratectl -h lists them", nil},
-		{"inspekt login.user x", 2, `unknown command "inspekt": did you mean "inspect"?`, nil},
-		{"override st login.user", 2, `unknown command "override st": did you mean "override set"?`, nil},
-		{"reset", 2, "usage: ratectl reset RULE [KEY]", nil},
-		{"reset login.user a b", 2, "usage: ratectl reset", nil},
-		{"reset login.user user-1 -force", 2, "flag provided but not defined: -force; ratectl reset -h lists the flags", nil},
-		{"keys login.user -o xml", 2, `-o "xml": write table or json`, nil},
-		{"keys login.user -state denied", 2, `-state "denied": write some of off, ok, unknown, near, refused, held, blocked, broken`, nil},
-		{"keys reports -state refused", 2, "say with -max which one to judge by", nil},
-		{"top -every 1ms", 2, "-every is at least 100ms", nil},
-
-		{"inspect login.usr user-1", 2, `no rule has the name "login.usr": did you mean "login.user"?; ratectl rules lists them`, nil},
-		{"block login.usr user-1", 2, `no rule has the name`, nil},
-		{"override set login.usr -max 1", 2, `no rule has the name`, nil},
-		{"inspect twin", 2, `2 rules have the name "twin", at b.go:1 and b.go:2: name the one by its prefix, such as "rate_limit:twin1:"`, nil},
-		{"keys login.user -namespace ordes", 3, `no key of rule login.user in the namespace "ordes": there are some in the namespace "orders"`, nil},
-		{"keys model.tokens", 3, `no key of rule model.tokens in the namespace "orders": there is none in any other either`, nil},
-		{"reset login.user user-1 -yes -namespace ordes", 3, `in the namespace "ordes", under ordes:rate_limit:login:user-1%block: there is nothing to reset`, nil},
-
-		{"inspect login.user a%b", 2, `"a%b" is no key of login.user`, nil},
-		{"reset login.user ::1 -yes", 2, "the number of parts of a key of rule login.user (#user) is 1, and not 3", nil},
-		{"reset login.user -yes", 2, "rule login.user has a limit for each #user: name the KEY", nil},
-		{"reset model.all x -yes", 2, "rule model.all has one limit for all callers: leave the KEY out", nil},
-		{"reset -parts model.tokens a -yes", 2, "is 2, and not 1", nil},
-		{"reset login.user orders:rate_limit:login:user-1%packed -yes", 2, "it counts by another algorithm", nil},
-
-		{"override set login.user", 2, "what is to change? Say -max, -scale, -burst, -window, -mode or -enabled, or -weight of a -share", nil},
-		{"override set login.user -max -1", 2, `-max "-1": write a whole number`, nil},
-		{"override set login.user -mode on", 2, `-mode "on": write enforce, soft or shadow`, nil},
-		{"override set login.user -enabled maybe", 2, `-enabled "maybe": write true or false`, nil},
-		{"override set login.user -window 1us", 1, "window 1µs is not between", nil},
-		{"override set login.user -max 1 -for -1h", 2, "-for -1h0m0s: write a duration", nil},
-		{"override set login.user -max 1 -until yesterday", 2, `-until "yesterday": write never, or a time to come`, nil},
-		{"override set login.user -max 1 -for 1h -until 2099-01-01T00:00:00Z", 2, "leave one out", nil},
-		{"override set * -max 1", 4, "say -yes to change 6 rules, all that are listed,", nil},
-		{"override set login.user -keys a*b -max 1", 1, "a * before the end", nil},
-		{"shadow maybe login.user", 2, `shadow "maybe": write on or off`, nil},
-		{"override ls -overrides broken", 1, `field "login.user": line 1: max is text`, nil},
-		{"top -user reader", 1, `ratectl: redis does not allow the user "reader" to do this`, map[string]string{"RATECTL_PASSWORD": "hunter2"}},
-		{"override set login.user -max 1 -overrides text", 1, "WRONGTYPE", nil},
-		{"override ls", 2, "which hash has the overrides?", map[string]string{"RATECTL_OVERRIDES": ""}},
-		{"completion tcsh", 2, "write bash, zsh or fish", nil},
-
-		{"rules", 2, "which rules are there? Name the file with -rules", map[string]string{"RATECTL_RULES": ""}},
-		{"rules -rules " + filepath.Join(dir, "none"), 2, "no such file", nil},
-		{"rules -rules " + file("empty", ""), 2, "there is no rule in it", nil},
-		{"rules -rules " + file("text", "POSITION RULE"), 2, "rule 1: not what rategen list -json prints", nil},
-		{"rules -rules " + file("other", `{"a": 1}`), 2, "it has no name, prefix or window", nil},
-		{"rules -rules " + file("newer", strings.Replace(listing, "sliding-log", "psychic", 1)), 2, `does not know "psychic"`, nil},
-
-		{"rules -redis 127.0.0.1:1", 1, "redis at 127.0.0.1:1: dial tcp", nil},
-		{"rules -redis redis://me:hunter2@localhost", 2, "RATECTL_PASSWORD", nil},
-		{"rules -redis me:hunter2@localhost:6379", 2, "RATECTL_PASSWORD", nil},
-		{"rules -redis redis://me:hunter2%zz@localhost", 2, "-redis is no URL", nil},
-		{"rules -redis redis://localhost?password=hunter2", 2, "RATECTL_PASSWORD", nil},
-		{"rules -redis rediss://localhost?skip_verify=true", 2, "skip_verify would believe any server: name the authority with -tls-ca, or the certificate's name with -tls-name", nil},
-		{"rules -redis http://localhost", 2, "invalid URL scheme", nil},
-		{"rules -redis localhost", 2, "write host:port", nil},
-		{"rules -redis a:1,b:2", 2, "several addresses: add -cluster, or -sentinel", nil},
-		{"rules -cluster -sentinel m", 2, "a cluster has no Sentinels", nil},
-		{"rules -tls-cert x", 2, "-tls-cert and -tls-key belong together", nil},
-		{"rules -tls-ca " + file("ca", "x"), 2, "has no certificate in PEM", nil},
-		{"rules -password-file " + filepath.Join(dir, "none"), 2, "read the password", nil},
-		{"rules -user operator", 1, "redis refuses the user or the password: check -user, and RATECTL_PASSWORD", map[string]string{"RATECTL_PASSWORD": "wrong"}},
-		{"rules -user reader", 1, `redis does not allow the user "reader" to do this`, map[string]string{"RATECTL_PASSWORD": "hunter2"}},
-		{"reset login.user user-1 -yes -user reader -overrides=", 1, `redis does not allow the user "reader" to do this`, map[string]string{"RATECTL_PASSWORD": "hunter2"}},
-		{"keys login.user -user reader -overrides=", 1, `redis does not allow the user "reader" to do this`, map[string]string{"RATECTL_PASSWORD": "hunter2"}},
-		{"top -page ftp://localhost", 2, "-page is no http:// or https:// URL", nil},
-		{"top -page http://me:hunter2@localhost", 2, "RATECTL_PAGE_AUTHORIZATION", nil},
-		{"top -page http://127.0.0.1:1", 1, "connection refused", nil},
-	} {
-		c := *b
-		c.env = make(map[string]string)
-		for name, value := range b.env {
-			c.env[name] = value
-		}
-		for name, value := range test.env {
-			c.env[name] = value
-		}
-		a := c.run(strings.Fields(test.args)...)
-		if a.code != test.code || !strings.Contains(a.err, test.err) || a.out != "" {
-			t.Errorf("%s: exit code %d, %q, standard output %q; want %d, %q", test.args, a.code, a.err, a.out, test.code, test.err)
-		}
-		if strings.Contains(a.err, "hunter") {
-			t.Errorf("%s: a password is shown: %s", test.args, a.err)
-		}
-	}
-	for key, was := range before {
-		if now := b.dump(t)[key]; now != was {
-			t.Errorf("%s has changed", key)
-		}
-	}
-	if n := client.Exists(ctx, "orders:limits").Val(); n != 0 {
-		t.Error("an override was written")
-	}
-	b.env["RATECTL_PASSWORD"], b.env["RATECTL_USER"] = "wrong", "operator"
-	b.run("rules", "-password-file", file("password", "hunter2\n")).wants(t, 0, "RULE.*", "")
-}
-
-// A Redis that wants a password says so.
-func TestPassword(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	b := newBench(t, server.Client(t), server.Addr)
-	if err := b.client.ConfigSet(context.Background(), "requirepass", "hunter2").Err(); err != nil {
-		t.Fatal(err)
-	}
-	b.run("rules").wants(t, 1, "", "ratectl: redis wants a password: set RATECTL_PASSWORD, .*")
-	b.env["RATECTL_PASSWORD"] = "hunter2"
-	b.run("rules").wants(t, 0, "RULE.*", "")
-}
-
 // On a terminal a walk over the database shows how far it is, and leaves nothing.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	b := newBench(t, cluster.Client(t), cluster.Nodes[0].Addr)
-	b.take(t, 1, "login", 0, "user-1")
+	b.take(t, 1, "login.user", 0, "user-1")
 	b.terminal = true
 	b.run("keys", "login.user").wants(t, 0, `KEY.*\nuser-1 .*`, `(\rlooked at about \d+ of \d+ keys)+\r +\r`)
 	b.run("top", "-every", "100ms", "-count", "2", "-o", "json").wants(t, 0, `(\{"rule".*\}\n){14}`, `(\rlooked at about \d+ of \d+ keys\r +\r){2}`)
@@ -198,7 +51,7 @@ func TestSentinel(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
 	b := newBench(t, sentinel.Nodes[0].Client(t), sentinel.Sentinels[0].Addr)
-	b.take(t, 6, "login", 0, "user-1")
+	b.take(t, 6, "login.user", 0, "user-1")
 	b.run("keys", "login.user").wants(t, 2, "", `.* is a Sentinel: say with -sentinel by which name it knows the master\n`)
 	addrs := sentinel.Sentinels[0].Addr + "," + sentinel.Sentinels[1].Addr
 	b.run("keys", "login.user", "-sentinel", sentinel.MasterName, "-redis", addrs).wants(t, 0, `KEY.*\nuser-1 +blocked.*`, "")
@@ -226,7 +79,7 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
-	b.take(t, 6, "login", 0, "user-1")
+	b.take(t, 6, "login.user", 0, "user-1")
 	certFile, keyFile, believes := redistest.Certificate(t)
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
@@ -276,7 +129,7 @@ func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
-	b.take(t, 1, "login", 0, "user-1")
+	b.take(t, 1, "login.user", 0, "user-1")
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	for _, args := range []string{"keys login", "rules", "top -count 2"} {

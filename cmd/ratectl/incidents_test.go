@@ -19,7 +19,7 @@ func TestIncidents(t *testing.T) {
 		t.Fatal(err)
 	}
 	happen := map[string]func(t *testing.T, b *bench, server *redistest.Server){
-		"a customer is refused": func(t *testing.T, b *bench, _ *redistest.Server) { b.take(t, 6, "login", 0, "acme") },
+		"a customer is refused": func(t *testing.T, b *bench, _ *redistest.Server) { b.take(t, 6, "login.user", 0, "acme") },
 		"an override refuses":   func(t *testing.T, b *bench, _ *redistest.Server) { b.run("block", "login.user", "acme") },
 		"a customer was refused": func(t *testing.T, b *bench, _ *redistest.Server) {
 			b.tellRefused(t, time.Now().Unix(), 30, "login.user\tacme\t12")
@@ -27,7 +27,7 @@ func TestIncidents(t *testing.T) {
 		"shadow mode would refuse": func(t *testing.T, b *bench, _ *redistest.Server) {
 			b.tellRefused(t, time.Now().Unix(), 30, "!login.user\tacme\t12")
 		},
-		"one caller takes all": func(t *testing.T, b *bench, _ *redistest.Server) { b.take(t, 30, "model", 0, "acme", "ann") },
+		"one caller takes all": func(t *testing.T, b *bench, _ *redistest.Server) { b.take(t, 30, "model.tokens", 0, "acme", "ann") },
 		"somebody changed a limit": func(t *testing.T, b *bench, _ *redistest.Server) {
 			b.run("override", "set", "login.user", "-max", "9", "-m", "ticket 7")
 		},

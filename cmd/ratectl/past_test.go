@@ -60,7 +60,7 @@ func TestUsagePast(t *testing.T) {
 	b.in = ""
 	wants()
 	b.take(t, 1, "plan", 0, "acme")
-	b.take(t, 1, "model", 0, "acme")
+	b.take(t, 1, "model.tokens", 0, "acme")
 	b.run("usage", "plan", "acme").wants(t, 0, head+`100 +1 +99 +year +\d+h\S* +ok\n`+past+row(year-1, "7")+row(year-2, "0"), "")
 	b.run("usage", "model", "acme").wants(t, 0, head+`100 +1 +99 +year +\d+h\S* +ok\n`+past+row(year-1, "7")+row(year-2, "0")+row(year-3, "0"), "")
 	b.run("reset", "-yes", "plan", "acme").wants(t, 0, `.*`, "")

@@ -8,7 +8,7 @@ import (
 // Each walk counts its own scans, once, however many there were before.
 func testScansOfWalk(t *testing.T, b *bench) {
 	t.Helper()
-	b.take(t, 1, "login", 0, "user-1")
+	b.take(t, 1, "login.user", 0, "user-1")
 	o := b.top(t, &program{err: new(bytes.Buffer), shows: true})
 	var first int64
 	for i := range 4 {

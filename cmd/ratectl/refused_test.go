@@ -69,7 +69,7 @@ func TestRefused(t *testing.T) {
 	b.run("refused", "-since", "4h", "-o", "json", "ann").wants(t, 0, `.*"refused":12,"shadow":true,.*`, others)
 
 	// A caller for whom nothing is counted any more is found by what was refused.
-	b.take(t, 6, "login", 0, "acme")
+	b.take(t, 6, "login.user", 0, "acme")
 	b.run("find", "acme").wants(t, 0, `RULE.*\nlogin.user +acme +blocked +5/5 .* 83, last `+span(last)+` +-\nmodel.tokens +acme:%3A%3A1 +ok +0/20 .* 8, last `+span(long)+` +-\n`, "")
 	b.run("find", "gone", "-o", "json").wants(t, 0, `\{"rule":"login.user","key":"gone","state":"ok",.*"refused":\{"rule":"login.user","key":"gone","refused":5,"spans":\[.*\]\},"overrides":.*`, "")
 	b.tellRefused(t, now, 19, "login.user\t"+spec.HiddenKey(secret, "acme")+"\t100")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"net"
 	"sync"
 	"testing"
@@ -55,4 +56,15 @@ func carry(to, from net.Conn, change func([]byte) []byte) {
 			return
 		}
 	}
+}
+
+// stallAt returns the address of a Redis that says nothing any more to who sends it a word.
+func stallAt(t *testing.T, addr, word string) string {
+	t.Helper()
+	return between(t, addr, func(sent []byte) []byte {
+		if bytes.Contains(bytes.ToLower(sent), []byte(word)) {
+			return nil
+		}
+		return sent
+	}, unchanged)
 }

@@ -61,10 +61,10 @@ func TestScreen(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
-	b.take(t, 6, "login", 0, "user-1")
-	b.take(t, 1, "login", 0, "user-2")
+	b.take(t, 6, "login.user", 0, "user-1")
+	b.take(t, 1, "login.user", 0, "user-2")
 	for _, user := range []string{"a", "b", "c"} {
-		b.take(t, 15, "model", 0, "acme", user) // which is not near the limit, and lasts
+		b.take(t, 15, "model.tokens", 0, "acme", user) // which is not near the limit, and lasts
 	}
 	keys, press := io.Pipe()
 	y := &typist{size_: [2]int{90, 12}}

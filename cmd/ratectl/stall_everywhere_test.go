@@ -37,7 +37,7 @@ func stallAfter(t *testing.T, addr string, requests int64, executes bool) (at st
 
 // loginKey returns the Redis key of a user who logs in.
 func (b *bench) loginKey(user string) string {
-	return bridge.LimiterOf(b.limiter).RedisKey(b.rules["login"].Limit(runtime.NewKey().AddString(user)))
+	return bridge.LimiterOf(b.limiter).RedisKey(b.rules["login.user"].Limit(runtime.NewKey().AddString(user)))
 }
 
 // TestStallsEverywhere has Redis stall after each of the requests of commands, before it executes one or after that. No
@@ -81,11 +81,11 @@ func TestStallsEverywhere(t *testing.T) {
 				t.Helper()
 				b.env["RATECTL_REDIS"] = server.Addr
 				limittest.OK(t, b.client.FlushDB(ctx).Err())
-				b.take(t, 6, "login", 0, "user-3")
+				b.take(t, 6, "login.user", 0, "user-3")
 				limittest.OK(t, os.WriteFile(counts, []byte(b.run("export").out), 0o600))
 				limittest.OK(t, b.client.FlushDB(ctx).Err())
-				b.take(t, 6, "login", 0, "user-1")
-				b.take(t, 1, "login", 0, "user-2")
+				b.take(t, 6, "login.user", 0, "user-1")
+				b.take(t, 1, "login.user", 0, "user-2")
 				limittest.OK(t, b.client.Persist(ctx, b.loginKey("user-2")).Err())
 				b.run("override", "set", "login.user", "-max", "9").wants(t, 0, ".*", "")
 				b.report(t, "p", "orders:limits", "5 in 15m")

@@ -17,7 +17,7 @@ func TestTopInterrupted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
-	b.take(t, 1, "login", 0, "user-1")
+	b.take(t, 1, "login.user", 0, "user-1")
 	o := b.top(t, &program{out: new(strings.Builder)})
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
@@ -82,7 +82,7 @@ func TestTopSurvives(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
-	b.take(t, 1, "login", 0, "user-1")
+	b.take(t, 1, "login.user", 0, "user-1")
 	if err := b.client.HSet(context.Background(), "orders:limits", "login.user", `{"max": "x"}`).Err(); err != nil {
 		t.Fatal(err)
 	}

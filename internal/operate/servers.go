@@ -92,7 +92,7 @@ func infoOf(ctx context.Context, server *redis.Client) (map[string]string, error
 // tryWrite writes a key of its own to a server, which lives for a millisecond.
 func (c *Core) tryWrite(ctx context.Context, server *redis.Client) (err error) {
 	for i := range maxSlotTries { // a node of a cluster takes the keys of its slots
-		err = server.Set(ctx, fmt.Sprintf("%sratectl doctor:%d", c.prefix(), i), "", time.Millisecond).Err()
+		err = server.Set(ctx, fmt.Sprintf("%s%%check:doctor:%d", c.prefix(), i), "", time.Millisecond).Err()
 		if !Replied(err, "MOVED") && !Replied(err, "ASK") {
 			break
 		}
