@@ -28,7 +28,8 @@ import (
 //
 // runs the command. Its answer is what is printed, to standard error behind !, and the exit code if
 // that is not 0. What the step is given is standard input, and the answers of an operator on a
-// terminal after the step asked. Times are TIME, and durations are rounded up. @ is a directory.
+// terminal after the step asked. Times are TIME, and durations are rounded up. @ is a directory, and ¿ a
+// byte that is no UTF-8.
 // The others are
 //
 //	until TEXT ratectl ARGUMENTS    runs it again until it prints a text
@@ -40,6 +41,7 @@ import (
 //	doctor                          tells the checks of ratectl doctor that are not ok, and the names of the others
 //	changes                         are the keys that are not as they were at the last such step
 //	follows USER...                 tells who is admitted to login.user by a program that follows the overrides
+//	record                          records traffic of one rule
 //	unsaved                         has Redis fail to save a snapshot
 //	report NAME HASH TERMS          reports a process that follows a hash and has login.user with these terms
 //	told MINUTES                    tells what was refused so long ago, in lines RULE KEY COUNT; HIDDEN(KEY) is hidden
@@ -98,7 +100,7 @@ func play(t *testing.T, b *bench, addr string) func(step, input string) string {
 			p.masks = append(p.masks, mask{regexp.MustCompile("(?m)" + expression), text})
 			return ""
 		}
-		line := csv.NewReader(strings.NewReader(strings.ReplaceAll(step, "@/", b.dir+"/")))
+		line := csv.NewReader(strings.NewReader(strings.NewReplacer("@/", b.dir+"/", "¿", "\xff").Replace(step)))
 		line.Comma, line.LazyQuotes = ' ', true
 		words, err := line.Read()
 		limittest.OK(t, err)
@@ -163,6 +165,8 @@ func (p *played) step(verb string, words []string, input string) string {
 		return p.changes()
 	case "follows":
 		return p.follows(p.T, words)
+	case "record":
+		some.recordIn(p, filepath.Join(p.dir, "record"))
 	case "unsaved": // a directory stands where the snapshot is to be
 		is := p.client.ConfigGet(ctx, "d*").Val()
 		limittest.OK(p, cmp.Or(os.MkdirAll(filepath.Join(is["dir"], is["dbfilename"], "x"), 0o755), p.client.ConfigSet(ctx, "save", "1 1").Err(), p.client.BgSave(ctx).Err()))

@@ -15,9 +15,9 @@ import (
 
 	"github.com/rategen/rategen/internal/operate"
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rule"
 )
 
 // more lists rules of the algorithms and storages that the listing of all tests lacks.
@@ -41,27 +41,10 @@ var names = []string{"acme", "a b", "\x1b[2J", "\xff\xfe", "键", `"`, "a\nb", "
 // newCounts has charges of every rule in a Redis.
 func newCounts(t *testing.T, b *bench) {
 	t.Helper()
-	text, err := os.ReadFile(b.env["RATECTL_RULES"])
-	if err == nil {
-		err = os.WriteFile(b.env["RATECTL_RULES"], append(text, more...), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.rules["month"] = &runtime.Rule{Name: "month", Prefix: "rate_limit:month:", Period: rule.Month, Zone: "Europe/Berlin", Anchor: 31, Max: 1_000_000, Algorithm: runtime.FixedWindow}
-	b.rules["day"] = &runtime.Rule{Name: "day", Prefix: "rate_limit:day:", Window: 24 * time.Hour, Max: 9, Block: time.Hour, Algorithm: runtime.FixedWindow}
-	b.rules["leaky"] = &runtime.Rule{Name: "leaky", Prefix: "rate_limit:leaky:", Window: time.Hour, Max: 50, Burst: 20, Algorithm: runtime.LeakyBucket}
-	b.rules["queue"] = &runtime.Rule{Name: "queue", Prefix: "rate_limit:queue:", Window: 24 * time.Hour, Max: 50, Burst: 20, Wait: time.Minute, Algorithm: runtime.LeakyBucket}
-	b.rules["counter"] = &runtime.Rule{Name: "counter", Prefix: "rate_limit:counter:", Window: time.Hour, Max: 50, Algorithm: runtime.SlidingCounter, Buckets: rule.EqualBuckets(60)}
-	b.rules["auto"] = &runtime.Rule{Name: "auto", Prefix: "rate_limit:auto:", Window: time.Hour, Max: 50, Algorithm: runtime.SlidingCounter, Buckets: rule.AdaptiveBuckets()}
-	b.rules["long"] = &runtime.Rule{Name: "long", Prefix: "rate_limit:long:", Window: time.Hour, Max: 100_000, Storage: runtime.StoragePacked, Resolution: time.Second}
-	b.rules["big"] = &runtime.Rule{Name: "big", Prefix: "rate_limit:big:", Window: time.Hour, Max: 100_000}
-	b.rules["tokens"] = &runtime.Rule{Name: "tokens", Prefix: "rate_limit:tokens:", Window: time.Hour, Max: 10, Burst: 20, Algorithm: runtime.TokenBucket}
-	b.rules["layered"] = &runtime.Rule{Name: "layered", Prefix: "rate_limit:layered:", Window: time.Hour, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: rule.LayeredBuckets(6, 10), Mode: runtime.ModeShadow}
-	b.rules["permits"] = &runtime.Rule{Name: "permits", Prefix: "rate_limit:permits:", Window: time.Hour, Max: 3, Algorithm: runtime.Concurrency}
-	b.rules["reserved"] = &runtime.Rule{Name: "reserved", Prefix: "rate_limit:reserved:", Period: rule.Month, Max: 1000, Reserve: time.Hour, Algorithm: runtime.FixedWindow}
+	limittest.OK(t, os.WriteFile(b.env["RATECTL_RULES"], []byte(listing+more), 0o600))
+	b.readRules(t)
 	for _, name := range names {
-		for _, r := range []string{"login", "leaky", "counter", "auto"} {
+		for _, r := range []string{"login.user", "leaky", "counter", "auto"} {
 			b.take(t, 1+len(name)%7, r, 0, name) // logins block
 		}
 		b.take(t, 2, "tokens", 0, name, "user")

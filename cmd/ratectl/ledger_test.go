@@ -12,11 +12,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/pgtest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateledger"
-	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestLedger loses a Redis in mid-year, and wants an operator to have it count again, once.
@@ -26,12 +26,7 @@ func TestLedger(t *testing.T) {
 	if errors.Is(err, pgtest.ErrNone) && os.Getenv("RATEGEN_REQUIRE_POSTGRES") != "1" {
 		t.Skip(err)
 	}
-	ok := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	ok := func(err error) { t.Helper(); limittest.OK(t, err) }
 	ok(err)
 	t.Cleanup(postgres.Stop)
 	url, err := postgres.Database()
@@ -43,6 +38,7 @@ func TestLedger(t *testing.T) {
 {"file":"a.go","line":10,"interface":"Plans","key":["#tenant"],"window":"year","ledger":"hash","max":"100","algorithm":"fixed-window","prefix":"rate_limit:secret:","name":"secret","mode":"enforce"}
 `
 	ok(os.WriteFile(b.env["RATECTL_RULES"], []byte(rules), 0o600))
+	b.readRules(t)
 	b.run("ledger", "ls", "-postgres", "postgres://rategen:word@/x").wants(t, 2, "", "ratectl: -postgres has a password, .*")
 	b.env["RATECTL_POSTGRES"] = url
 	b.run("ledger", "restore", "-yes").wants(t, 3, "", "ratectl: there is no table ledger in this database: .*")
@@ -56,10 +52,6 @@ func TestLedger(t *testing.T) {
 	b.limiter = limiter
 	ledger, err := rateledger.Open(t.Context(), pool, store)
 	ok(err)
-	for _, name := range []string{"plan", "secret"} {
-		b.rules[name] = &runtime.Rule{Name: name, Prefix: "rate_limit:" + name + ":", Period: rule.Year, Max: 100, Algorithm: runtime.FixedWindow, Ledger: rule.LedgerOn}
-	}
-	b.rules["secret"].Ledger = rule.LedgerHash
 	limiter.Register(b.rules["plan"], b.rules["secret"])
 	b.take(t, 7, "plan", 0, "acme")
 	b.take(t, 5, "plan", 0, "other")

@@ -9,8 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
-	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rule"
 )
 
 // TestUsagePast wants an operator to see what a caller has used of former periods, also
@@ -24,8 +22,8 @@ func TestUsagePast(t *testing.T) {
 	if err := os.WriteFile(b.env["RATECTL_RULES"], []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, reserve := range map[string]time.Duration{"plan": 0, "model": time.Hour} {
-		b.rules[name] = &runtime.Rule{Name: name, Prefix: "rate_limit:" + name + ":", Period: rule.Year, Zone: "Europe/Berlin", Keep: 2, Max: 100, Reserve: reserve, Algorithm: runtime.FixedWindow}
+	b.readRules(t)
+	for name := range b.rules {
 		b.take(t, 7, name, 0, "acme")
 		b.run("usage", name, "acme").wants(t, 0, `LIMIT.*ok\nSTART +END +USED\n\S+ +\S+ +0\n\S+ +\S+ +0\n.*`, "")
 	}
@@ -60,7 +58,7 @@ func TestUsagePast(t *testing.T) {
 	b.in = ""
 	wants()
 	b.take(t, 1, "plan", 0, "acme")
-	b.take(t, 1, "model.tokens", 0, "acme")
+	b.take(t, 1, "model", 0, "acme")
 	b.run("usage", "plan", "acme").wants(t, 0, head+`100 +1 +99 +year +\d+h\S* +ok\n`+past+row(year-1, "7")+row(year-2, "0"), "")
 	b.run("usage", "model", "acme").wants(t, 0, head+`100 +1 +99 +year +\d+h\S* +ok\n`+past+row(year-1, "7")+row(year-2, "0")+row(year-3, "0"), "")
 	b.run("reset", "-yes", "plan", "acme").wants(t, 0, `.*`, "")
