@@ -14,23 +14,25 @@ import (
 // recipes shows code of the examples.
 const recipes = "docs/recipes.md"
 
-// docs/recipes.md shows the code that the examples hold and test: every block is in a
-// recipe's file, and every directive of a recipe is on the page.
+// docs/recipes.md shows the code that the examples hold and test: every block but those that are
+// compiled by themselves is in a recipe's file, and every directive of a recipe is on the page.
 func TestRecipes(t *testing.T) {
 	files := map[string]string{}
 	for _, file := range []string{"examples/client/client.go", "examples/client/model.go"} {
 		files[file] = content(t, file)
 	}
-	dirs, err := filepath.Glob(filepath.Join(root, "examples/recipes/[a-z]*"))
+	found, err := filepath.Glob(filepath.Join(root, "examples/recipes/*/*.go"))
 	limittest.OK(t, err)
-	for _, dir := range dirs {
+	for _, file := range found {
+		dir, base := filepath.Split(file)
 		name := filepath.Base(dir)
-		if name == "internal" {
+		if base != name+".go" {
 			continue
 		}
-		file := path.Join("examples/recipes", name, name+".go")
+		file = path.Join("examples/recipes", name, base)
 		files[file] = content(t, file)
-		if _, err := os.Stat(filepath.Join(dir, name+"_test.go")); err != nil {
+		_, noTest := os.Stat(filepath.Join(dir, name+"_test.go"))
+		if _, err := os.Stat(filepath.Join(dir, "../testdata", name+".txt")); err != nil && noTest != nil {
 			t.Errorf("%s has no test: %v", file, err)
 		}
 	}
@@ -51,7 +53,7 @@ func TestRecipes(t *testing.T) {
 	sources, err := docs.ReadSources(filepath.Join(root, "examples"), ".go")
 	limittest.OK(t, err)
 	for _, b := range page(t, recipes).Blocks {
-		if strings.HasPrefix(b.Language, "go") && len(sources.With(b.Text)) == 0 {
+		if b.Language == "golang" && len(sources.With(b.Text)) == 0 {
 			t.Errorf("%s:%d: no recipe holds this code", recipes, b.Line)
 		}
 	}
