@@ -1,4 +1,4 @@
-// Command grpc is an employee service behind rate limits, with clients that are
+// Command grpc is a guide of routes behind rate limits, with clients that are
 // refused. In this directory:
 //
 //	go run .
@@ -17,9 +17,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"google.golang.org/grpc"
+	pb "google.golang.org/grpc/examples/route_guide/routeguide"
 
-	"github.com/rategen/rategen/examples/grpc/employee"
-	pb "github.com/rategen/rategen/examples/grpc/employeev1"
+	"github.com/rategen/rategen/examples/grpc/guide"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -40,8 +40,9 @@ func main() {
 func run(ctx context.Context, store runtime.Store, out io.Writer) error {
 	limiter := runtime.New(store, runtime.WithNamespace("example-grpc"), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	defer func() { _ = limiter.Close() }() // it has started nothing
-	server := employee.NewServer(&employee.Directory{Employees: []*pb.Employee{
-		{Id: "1001", Name: "Lin Yue"}, {Id: "1002", Name: "Noor Haddad"}, {Id: "1003", Name: "Ada Okafor"},
+	server := guide.NewServer(&guide.Map{Features: []*pb.Feature{
+		{Name: "the old lighthouse", Location: lighthouse}, {Name: "the tea house", Location: teaHouse},
+		{Name: "the ferry", Location: &pb.Point{Latitude: 3}},
 	}}, limiter)
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -27,12 +27,12 @@ func TestStory(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, want := range []string{
-				`(?m)^call \d+  Lin Yue\n        header ratelimit: "EmployeeService\.GetEmployee";r=2;t=2\n        header ratelimit-policy: "EmployeeService\.GetEmployee";q=3;w=3$`,
+				`(?m)^call \d+  the old lighthouse\n        header ratelimit: "RouteGuide\.GetFeature";r=2;t=2\n        header ratelimit-policy: "RouteGuide\.GetFeature";q=3;w=3$`,
 				`(?m)^call \d+  rpc error: code = ResourceExhausted desc = too fast, have a cup of tea$`,
-				`trailer ratelimit: "EmployeeService\.GetEmployee";r=0;t=\d\n        trailer ratelimit-policy: "EmployeeService\.GetEmployee";q=3;w=3\n        trailer grpc-retry-pushback-ms: \d+\n`,
-				`ErrorInfo    RATE_LIMIT_EXCEEDED of employee.v1.EmployeeService\n        QuotaFailure EmployeeService\.GetEmployee, 3: rate limit exceeded\n        RetryInfo    `,
-				`(?m)^call \d+  Noor Haddad, 2 attempts, after `,
-				`(?m)^stream 1  3 employees\nstream 2  1 employees, then rpc error: code = ResourceExhausted desc = the list was read enough for now$`,
+				`trailer ratelimit: "RouteGuide\.GetFeature";r=0;t=\d\n        trailer ratelimit-policy: "RouteGuide\.GetFeature";q=3;w=3\n        trailer grpc-retry-pushback-ms: \d+\n`,
+				`ErrorInfo    RATE_LIMIT_EXCEEDED of routeguide.RouteGuide\n        QuotaFailure RouteGuide\.GetFeature, 3: rate limit exceeded\n        RetryInfo    `,
+				`(?m)^call \d+  the tea house, 2 attempts, after `,
+				`(?m)^stream 1  3 features\nstream 2  1 features, then rpc error: code = ResourceExhausted desc = the map was read enough for now$`,
 			} {
 				if !regexp.MustCompile(want).Match(out.Bytes()) {
 					t.Errorf("the story has no %s", want)

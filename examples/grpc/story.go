@@ -11,18 +11,20 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	pb "google.golang.org/grpc/examples/route_guide/routeguide"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
-
-	pb "github.com/rategen/rategen/examples/grpc/employeev1"
 )
 
 // retryPolicy makes a client retry calls that a limit has refused. A server that says
 // when to come back overrides the backoff.
-const retryPolicy = `{"methodConfig": [{"name": [{"service": "employee.v1.EmployeeService"}], "retryPolicy": {
+const retryPolicy = `{"methodConfig": [{"name": [{"service": "routeguide.RouteGuide"}], "retryPolicy": {
 	"maxAttempts": 3, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2,
 	"retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`
+
+// The points that clients ask for.
+var lighthouse, teaHouse = &pb.Point{Latitude: 1}, &pb.Point{Latitude: 2}
 
 // A story is what clients see.
 type story struct {
@@ -35,56 +37,56 @@ type story struct {
 func (s *story) printf(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
 
 // withClient tells a part of the story with a client.
-func (s *story) withClient(tell func(pb.EmployeeServiceClient) error, opts ...grpc.DialOption) error {
+func (s *story) withClient(tell func(pb.RouteGuideClient) error, opts ...grpc.DialOption) error {
 	opts = append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStatsHandler(&s.attempts))
 	conn, err := grpc.NewClient(s.addr, opts...)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	return tell(pb.NewEmployeeServiceClient(conn))
+	return tell(pb.NewRouteGuideClient(conn))
 }
 
 // refused calls until a limit refuses, and shows what it is told.
-func (s *story) refused(client pb.EmployeeServiceClient) error {
+func (s *story) refused(client pb.RouteGuideClient) error {
 	s.printf("A client without a retry policy\n")
 	for i := 1; ; i++ {
 		var header, trailer metadata.MD
-		e, err := client.GetEmployee(s.ctx, &pb.GetEmployeeRequest{Id: "1001"}, grpc.Header(&header), grpc.Trailer(&trailer))
+		f, err := client.GetFeature(s.ctx, lighthouse, grpc.Header(&header), grpc.Trailer(&trailer))
 		if err != nil {
 			s.printf("call %d  %v\n", i, err)
 			s.fields("trailer", trailer)
 			s.details(err)
 			return nil
 		}
-		s.printf("call %d  %s\n", i, e.GetName())
+		s.printf("call %d  %s\n", i, f.GetName())
 		s.fields("header", header)
 	}
 }
 
 // retried calls until the server has told the client to wait, and waited for it.
-func (s *story) retried(client pb.EmployeeServiceClient) error {
+func (s *story) retried(client pb.RouteGuideClient) error {
 	s.printf("\nA client with a retry policy\n")
 	for i := 1; ; i++ {
 		start := time.Now()
 		s.attempts.n.Store(0)
-		e, err := client.GetEmployee(s.ctx, &pb.GetEmployeeRequest{Id: "1002"})
+		f, err := client.GetFeature(s.ctx, teaHouse)
 		if err != nil {
 			return err
 		}
 		if n := s.attempts.n.Load(); n > 1 {
-			s.printf("call %d  %s, %d attempts, after %v\n", i, e.GetName(), n, time.Since(start).Round(100*time.Millisecond))
+			s.printf("call %d  %s, %d attempts, after %v\n", i, f.GetName(), n, time.Since(start).Round(100*time.Millisecond))
 			return nil
 		}
-		s.printf("call %d  %s\n", i, e.GetName())
+		s.printf("call %d  %s\n", i, f.GetName())
 	}
 }
 
 // streamed reads a stream twice. Its limit counts messages.
-func (s *story) streamed(client pb.EmployeeServiceClient) error {
+func (s *story) streamed(client pb.RouteGuideClient) error {
 	s.printf("\nA stream whose messages are limited\n")
 	for i := 1; i <= 2; i++ {
-		stream, err := client.ListEmployees(s.ctx, &pb.ListEmployeesRequest{})
+		stream, err := client.ListFeatures(s.ctx, &pb.Rectangle{})
 		if err != nil {
 			return err
 		}
@@ -95,9 +97,9 @@ func (s *story) streamed(client pb.EmployeeServiceClient) error {
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			s.printf("stream %d  %d employees\n", i, n)
+			s.printf("stream %d  %d features\n", i, n)
 		} else {
-			s.printf("stream %d  %d employees, then %v\n", i, n, err)
+			s.printf("stream %d  %d features, then %v\n", i, n, err)
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ var imports = map[string]string{
 	"netip":      "net/netip",
 	"os":         "os",
 	"otel":       "go.opentelemetry.io/otel",
-	"pb":         "github.com/rategen/rategen/examples/grpc/employeev1",
+	"pb":         "google.golang.org/grpc/examples/route_guide/routeguide",
 	"prometheus": "github.com/prometheus/client_golang/prometheus",
 	"promhttp":   "github.com/prometheus/client_golang/prometheus/promhttp",
 	"redis":      "github.com/redis/go-redis/v9",
