@@ -1,12 +1,12 @@
 // Operated is a service under load as its operators see it: customers call it, some of
-// them too often; a page shows its limits, metrics are there for Prometheus, and a
-// limit is changed while it runs.
+// them too often; a page shows its limits, metrics are there for Prometheus, and
+// limits may be changed while it runs.
 //
 //	go run .
 //
 // It needs no Redis, since it brings a small one; with REDIS_ADDR=host:port it uses
-// that one. Open the page that it names, and watch while it tells what it does. What
-// changes limits is a hash in Redis, as ratectl writes it.
+// that one. Open the page that it names, and change a limit there, or with ratectl as
+// docs/operating.md says: what changes limits is a hash in Redis.
 package main
 
 import (
@@ -40,7 +40,6 @@ const overrides = "operated:limits"
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "`address` of the page and of the metrics")
 	length := flag.Duration("for", 0, "how `long` it runs; 0: until it is interrupted")
-	step := flag.Duration("step", 10*time.Second, "`time` between two steps of the story; 0: limits change by others alone")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "operated: it takes no arguments, only flags: %q\n", flag.Args())
@@ -50,7 +49,7 @@ func main() {
 	if *length > 0 {
 		ctx, stop = context.WithTimeout(ctx, *length)
 	}
-	err := run(ctx, *listen, os.Getenv("REDIS_ADDR"), *step, os.Stdout)
+	err := run(ctx, *listen, os.Getenv("REDIS_ADDR"), os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "operated:", err)
@@ -58,8 +57,8 @@ func main() {
 	}
 }
 
-// run serves the page and the metrics, and tells the story, until ctx ends.
-func run(ctx context.Context, listen, redisAddr string, step time.Duration, out io.Writer) error {
+// run serves the page and the metrics until ctx ends.
+func run(ctx context.Context, listen, redisAddr string, out io.Writer) error {
 	backend, err := openBackend(redisAddr)
 	if err != nil {
 		return err
@@ -99,17 +98,13 @@ func run(ctx context.Context, listen, redisAddr string, step time.Duration, out 
 		running.Go(func() { c.call(ctx, service) })
 	}
 	running.Go(func() { guess(ctx, service) })
-	var told error
-	if step > 0 {
-		told = (&story{out, editor, limiter, registry, step}).tell(ctx)
-	}
 	<-ctx.Done()
 	ending, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()
 	err = server.Shutdown(ending)
 	cancel()
 	running.Wait()
-	return errors.Join(served, told, err)
+	return errors.Join(served, err)
 }
 
 // local keeps out who has come by a foreign name, from looking too: the service listens
