@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +25,7 @@ import (
 //	rule NAME=VALUE …         changes the rule
 //	take CHARGES, CHARGES …   takes calls in one batch, with any number of charges each
 //	peek CHARGES              looks at a call
-//	settle NAME COST, refund NAME, renew NAME, forget NAME
+//	settle NAME COST, refund NAME, refund all NAME, renew NAME, forget NAME
 //	hold KEY TIME, release KEY, reset KEY + KEY …
 //	past KEY                  is what was used of former periods
 //	use KEY COST              takes a call and settles it at its cost
@@ -32,19 +34,24 @@ import (
 //	call LIMITER KEY COST N   has a limiter take a call, and settle it at N
 //	heard LIMITER             closes it, and tells what it has heard of shares
 //	advance TIME …            by the sum of these
+//	lives KEY                 is for how long the store keeps a key
 //
 // Charges are KEY COST NAME=VALUE … + KEY …, of cost 1 without it. Behind them stand
-// as NAME, by which the last one is known then, and show with what of the answer is to be told:
+// as NAME, by which the last one is known then, and all with all, and show with what of the answer is to be told:
 // retry, reset, more, delay, until (the time of the reset), at (from now on), number (by
-// which a store knows the charge), later (whether that is above the number of a). A TIME is a duration, or that of the last answer, or of the rule, by
-// which it is named, and may be divided, as in window/7. What is 3x is done three times. What begins
+// which a store knows the charge), later (whether that is above the number of a), kept (that the key lives until the
+// reset and for a second more at most). A TIME is a duration, or that of the last answer, or of the rule, by
+// which it is named, and may be divided, as in window/7. What is 3x is done three times, with the steps behind its
+// semicolons. What begins with quietly tells no more than what is wrong. What begins
 // with until ANSWER: is done until that is the answer, where time passes by itself.
 type trial struct {
 	player
 	Subject
 	rule    runtime.Rule
 	limiter *runtime.Limiter
+	mu      sync.Mutex // held to note what was told
 	named   map[string]rawstore.Charge
+	all     map[string][]rawstore.Charge
 	last    rawstore.Charge
 	hears   map[string]*hearer
 }
@@ -87,13 +94,16 @@ func play(t *testing.T, start func(*testing.T) Subject, s *document.Scenario, r 
 }
 
 func newTrial(t *testing.T, subject Subject, r *runtime.Rule) *trial {
-	p := &trial{player: player{t}, Subject: subject, rule: *r, named: map[string]rawstore.Charge{}, hears: map[string]*hearer{}}
+	p := &trial{player: player{t}, Subject: subject, rule: *r, named: map[string]rawstore.Charge{}, all: map[string][]rawstore.Charge{}, hears: map[string]*hearer{}}
 	p.limiter = runtime.New(p.Store, runtime.WithFailurePolicy(runtime.FailClosed), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	if isCalendar(r) && !subject.Exact { // years that do not end soon
 		p.rule.Anchor = 100*int(time.UnixMicro(subject.Now()).AddDate(0, 6, 0).Month()) + 1
 	}
 	return p
 }
+
+// wrongs are words of answers that are told also of steps that are done quietly.
+var wrongs = regexp.MustCompile("error|CONTRADICTION|lives")
 
 // step does what a step says, and returns the answer.
 func (t *trial) step(text string) string {
@@ -105,7 +115,20 @@ func (t *trial) step(text string) string {
 		}
 		text = rest
 	}
-	return repeat(times, func(int) string { return t.do(text) })
+	text, quiet := strings.CutPrefix(text, "quietly ")
+	steps := strings.Split(text, "; ")
+	if strings.Contains(steps[0], ": ") { // it is about all that follows
+		steps = []string{text}
+	}
+	return repeat(times, func(int) string {
+		var all []string
+		for _, one := range steps {
+			if a := t.do(one); a != "" && (!quiet || wrongs.MatchString(a)) {
+				all = append(all, a)
+			}
+		}
+		return strings.Join(all, "; ")
+	})
 }
 
 func (t *trial) do(text string) string {
@@ -118,6 +141,9 @@ func (t *trial) do(text string) string {
 	case "take", "peek":
 		return t.ask(verb, rest)
 	case "settle", "refund":
+		if words[0] == "all" {
+			return t.wrong(store.Settle(ctx, t.all[words[1]]))
+		}
 		c := t.charged(words[0])
 		c.Settled = 0
 		if verb == "settle" {
@@ -125,7 +151,7 @@ func (t *trial) do(text string) string {
 			words = words[1:]
 		}
 		t.change(&c, words[1:])
-		return wrong(store.Settle(ctx, []rawstore.Charge{c}))
+		return t.wrong(store.Settle(ctx, []rawstore.Charge{c}))
 	case "renew":
 		return t.renew(store, words)
 	case "hold", "release":
@@ -134,26 +160,26 @@ func (t *trial) do(text string) string {
 		if verb == "hold" {
 			c.Wait = t.duration(words[1])
 		}
-		return wrong(store.Hold(ctx, []rawstore.Charge{c}))
+		return t.wrong(store.Hold(ctx, []rawstore.Charge{c}))
 	case "reset":
 		var charges []rawstore.Charge
 		for _, name := range strings.Split(rest, " + ") {
 			charges = append(charges, t.charge(name))
 		}
-		return wrong(store.Reset(ctx, charges))
+		return t.wrong(store.Reset(ctx, charges))
 	case "past":
 		return t.past(ctx, words[0])
 	case "use":
 		answer := t.ask("take", rest+" as used")
 		c := t.charged("used")
 		c.Settled = c.Cost
-		return answer + wrong(store.Settle(ctx, []rawstore.Charge{c}))
+		return answer + t.wrong(store.Settle(ctx, []rawstore.Charge{c}))
 	case "cycle":
 		answer := t.ask("take", strings.Join(words[:2], " ")+" as used")
 		c := t.charged("used")
 		err := store.Settle(ctx, []rawstore.Charge{c})
 		t.Advance(t.duration(words[2]))
-		return answer + wrong(err)
+		return answer + t.wrong(err)
 	case "number":
 		c := t.charged(words[0])
 		c.At += t.number(words[1])
@@ -162,7 +188,7 @@ func (t *trial) do(text string) string {
 		return t.call(words)
 	case "heard":
 		if err := t.hears[words[0]].Close(); err != nil {
-			return wrong(err)
+			return t.wrong(err)
 		}
 		return strings.Join(t.hears[words[0]].heard, ", ")
 	case "advance":
@@ -171,17 +197,24 @@ func (t *trial) do(text string) string {
 			by += t.duration(word)
 		}
 		t.Advance(by)
+	case "lives":
+		return t.Lives(t.key(rest)).String()
 	default:
-		t.Fatalf("no step is %q", text)
+		if t.Step == nil {
+			t.Fatalf("no step is %q", text)
+		}
+		return t.Step(text, Steps{t.key, t.step, t.duration})
 	}
 	return ""
 }
 
-func wrong(err error) string {
-	if err != nil {
-		return "error: " + err.Error()
+// wrong returns the class of an error.
+func (t *trial) wrong(err error) string {
+	if err == nil {
+		return ""
 	}
-	return ""
+	t.Log(err)
+	return "error: " + runtime.ClassOf(err).String()
 }
 
 // ask takes calls, or looks at one, and returns what is told of them.
@@ -201,17 +234,21 @@ func (t *trial) ask(verb, rest string) string {
 		do = rawstore.Store.Peek
 	}
 	if err := do(rawstore.Wrap(t.Store), t.Context(), calls); err != nil {
-		return wrong(err)
+		return t.wrong(err)
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var answers []string
+	delete(t.all, name)
 	for _, call := range calls {
 		if call.Err != nil {
-			answers = append(answers, wrong(call.Err))
+			answers = append(answers, t.wrong(call.Err))
 			continue
 		}
 		var each []string
 		for _, c := range call.Charges {
 			t.last = c
+			t.all[name] = append(t.all[name], c)
 			each = append(each, t.told(c, verb == "take", strings.Fields(show)))
 		}
 		answers = append(answers, strings.Join(each, " + "))
@@ -262,6 +299,10 @@ func (t *trial) told(c rawstore.Charge, take bool, show []string) (text string) 
 			text += fmt.Sprint(", number of a + ", r.At-t.charged("a").At)
 		case "later":
 			text += fmt.Sprint(", later: ", r.At-c.Cost >= t.charged("a").At)
+		case "kept":
+			if lives := t.Lives(string(c.Key)); lives < r.ResetAfter || lives > r.ResetAfter+time.Second {
+				text += fmt.Sprint(", lives for ", lives)
+			}
 		case "until":
 			zone, err := time.LoadLocation(c.Rule.Zone)
 			if err != nil {
@@ -336,8 +377,11 @@ func (t *trial) call(words []string) string {
 	if err == nil {
 		err = l.Settle(t.Context(), d, t.number(words[3]))
 	}
-	return wrong(err)
+	return t.wrong(err)
 }
+
+// key returns the key of a name.
+func (t *trial) key(name string) string { return string(t.charge(name).Key) }
 
 // limit returns a limit of the rule as it is now: one that a limiter knows does not change.
 func (t *trial) limit(name string) runtime.Limit {

@@ -39,6 +39,18 @@ type Subject struct {
 	// Slow says that a call costs milliseconds of processor time. Fewer values and
 	// seeds are tried then: subjects that are not slow try all.
 	Slow bool
+	// Lives returns for how long a key is kept, or is nil.
+	Lives func(key string) time.Duration
+	// Step does a step that the suite does not know, or is nil.
+	Step func(text string, of Steps) string
+}
+
+// Steps are what a subject's own steps have of the suite's: the key of a name, an answer to another step, and the
+// time that a word means.
+type Steps struct {
+	Key  func(name string) string
+	Do   func(text string) string
+	Time func(word string) time.Duration
 }
 
 // Run runs the suite for every way of counting. start returns a store for each
@@ -48,12 +60,37 @@ func Run(t *testing.T, start func(t *testing.T) Subject) { run(t, Rules(), 1, st
 // RunFew is Run, for a quarter of the ways of counting under the race detector. It is for
 // subjects whose tests cost much, and have one goroutine ask after the other.
 func RunFew(t *testing.T, start func(t *testing.T) Subject) {
-	rules := Rules()
-	var few []runtime.Rule
-	for i := 0; i < len(rules); i += len(rules) / effort.Few(len(rules)) {
-		few = append(few, rules[i])
+	run(t, few(), 1, start)
+}
+
+func few() (rules []runtime.Rule) {
+	all := Rules()
+	for i := 0; i < len(all); i += len(all) / effort.Few(len(all)) {
+		rules = append(rules, all[i])
 	}
-	run(t, few, 1, start)
+	return rules
+}
+
+// RunOthers plays other documents, as many as RunFew, one after the other for each way of counting, on what open
+// returns for that.
+func RunOthers(t *testing.T, pattern string, open func(t *testing.T) func(t *testing.T) Subject) {
+	scenarios := document.Read(t, Documents(t, pattern))
+	for _, rule := range few() {
+		t.Run(rule.Name, func(t *testing.T) {
+			t.Parallel()
+			start := open(t)
+			for _, s := range scenarios {
+				if !holds(s, rule.Name) {
+					continue
+				}
+				t.Run(s.Name, func(t *testing.T) {
+					for _, variant := range s.Variants() {
+						play(t, start, s, &rule, variant)
+					}
+				})
+			}
+		})
+	}
 }
 
 // RunSome is Run in a full run. A quick one has one in 36 of the tests for each way of

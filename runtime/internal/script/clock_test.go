@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,7 +17,6 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/documents"
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
-	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -117,65 +115,6 @@ func TestWrongClockFirst(t *testing.T) {
 		d := taken(t, wrongBy(t, server, by), r.Limit(key(by.String())))
 		if d.ResetAfter <= 0 || d.ResetAfter > 24*time.Hour {
 			t.Errorf("%v off: %+v", by, d)
-		}
-	}
-}
-
-// TestClockStepsBack has Redis's clock step back by an hour, or a replica is promoted whose clock is behind. An
-// active key then admits calls again at once, lives no longer for it, and the step is
-// reported.
-func TestClockStepsBack(t *testing.T) {
-	t.Parallel()
-	const window = time.Minute // long enough for nothing to be renewed meanwhile
-	client := redistest.Start(t).Client(t)
-	var steps atomic.Int64
-	subject := onTime(t, client, timed(client, nil, func(cfg *redisengine.Config) {
-		cfg.Stepped = func(_ string, by time.Duration) {
-			if by < 0 {
-				steps.Add(1)
-			}
-		}
-	}))
-	limiter := runtime.New(subject.Store, quiet)
-	t.Cleanup(func() { _ = limiter.Close() })
-	var limits []runtime.Limit
-	for name, r := range storetest.Ways() {
-		if r.Period != rule.NoPeriod {
-			continue // which ends later than any step here
-		}
-		r.Name, r.Window, r.Max, r.Burst, r.Wait = name, window, 10, 0, 0
-		if r.Reserve > 0 {
-			r.Reserve = r.Window // else it is renewed meanwhile
-		}
-		r.Prefix = strings.ReplaceAll(t.Name()+":"+name, " ", "-") + ":"
-		limits = append(limits, r.Limit(nil))
-	}
-	admitted := func() (n int) {
-		for _, limit := range limits {
-			n += passing(t, limiter, limit, 10)
-		}
-		return n
-	}
-	first := admitted()
-	for _, step := range []struct {
-		back     time.Duration
-		admitted int
-		reported bool
-	}{
-		{90 * time.Millisecond, 0, false},
-		{time.Hour, first, true},
-	} {
-		subject.Advance(-step.back)
-		equal(t, fmt.Sprintf("%v back: admitted", step.back), admitted(), step.admitted)
-		equal(t, fmt.Sprintf("%v back: reported", step.back), steps.Load() > 0, step.reported)
-		keys := client.Keys(t.Context(), t.Name()+":*").Val()
-		if len(keys) == 0 {
-			t.Fatal("no keys")
-		}
-		for _, key := range keys {
-			if lives := redisclock.ExpireTime(t.Context(), client, key) - time.Duration(subject.Now())*time.Microsecond; lives > window*6/5 {
-				t.Errorf("%v back: %s lives for %v", step.back, key, lives)
-			}
 		}
 	}
 }

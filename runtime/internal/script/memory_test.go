@@ -3,7 +3,6 @@ package script_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"regexp"
@@ -12,59 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/rule"
 )
-
-// TestOutOfMemory wants a Redis that refuses writes to have made none.
-func TestOutOfMemory(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	client := redistest.Start(t).Client(t)
-	limiter := newLimiter(client)
-	rules := storetest.WaysOf(1000*time.Hour, 10_000) // no bucket gains one meanwhile
-	for _, r := range rules {
-		taken(t, limiter, r.Limit(nil).WithCost(3))
-	}
-	dump := func() map[string]string {
-		state := map[string]string{}
-		for _, key := range client.Keys(ctx, "*").Val() {
-			state[key] = client.Dump(ctx, key).Val()
-		}
-		return state
-	}
-	before := dump()
-	equal(t, "keys", len(before), len(rules))
-	client.ConfigSet(ctx, "maxmemory-policy", "noeviction")
-	ok(t, client.ConfigSet(ctx, "maxmemory", "1").Err())
-	var all []runtime.Limit
-	errs := map[string]error{}
-	for name, r := range rules {
-		if len(all) < rule.MaxLimits {
-			all = append(all, r.Limit(nil))
-		}
-		_, errs[name] = limiter.Take(ctx, r.Limit(nil).WithCost(rule.MaxLogCost))
-		wantLeft(t, limiter, r.Limit(nil), 9_997)
-		_, errs[name+", a new key"] = limiter.Take(ctx, r.Limit(key("new")))
-	}
-	_, errs["several limits"] = limiter.Take(ctx, all...)
-	for i, o := range limiter.TakeEach(ctx, all...) {
-		errs[fmt.Sprint("a batch, ", i)] = o.Err
-	}
-	for name, err := range errs {
-		if !errors.Is(err, runtime.ErrUnavailable) {
-			t.Errorf("%s: got %v", name, err)
-		}
-	}
-	same(t, "state", before, dump())
-	client.ConfigSet(ctx, "maxmemory", "0")
-	for name, r := range rules {
-		d := taken(t, limiter, r.Limit(nil).WithCost(rule.MaxLogCost))
-		equal(t, name+", with memory again: left", d.Remaining, 9_997-rule.MaxLogCost)
-	}
-}
 
 // TestBytesPerEvent wants events to take the memory that is promised, beyond
 // what the key takes with the first one.
@@ -202,4 +155,14 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%.300s", command)
 		}
 	}
+}
+
+// onlyKey returns the one key with a prefix.
+func onlyKey(t *testing.T, client *redis.Client, prefix string) string {
+	t.Helper()
+	keys := client.Keys(t.Context(), prefix+"*").Val()
+	if len(keys) != 1 {
+		t.Fatalf("keys %q, want one", keys)
+	}
+	return keys[0]
 }

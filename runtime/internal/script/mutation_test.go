@@ -40,7 +40,7 @@ func mutations(t *testing.T) (all []scriptMutation) {
 		}
 		m := scriptMutation{name: field[0], in: strings.TrimPrefix(field[1], "all"), old: field[2], new: field[3]}
 		m.test, m.timed = strings.CutSuffix(field[4], " where time goes on")
-		m.test = strings.NewReplacer("model/", "TestModel$/^", "documents/", "TestRedisStoreWithInjectedClock$/^", "/", "$/^").Replace(m.test)
+		m.test = strings.NewReplacer("model/", "TestModel$/^", "documents/", "TestRedisStoreWithInjectedClock$/^", "redis/", "TestKeeping$/^", "/", "$/^").Replace(m.test)
 		m.test = "^" + m.test + "$"
 		all = append(all, m)
 	}

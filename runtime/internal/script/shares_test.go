@@ -61,27 +61,6 @@ func TestManyTenants(t *testing.T) {
 	equal(t, "tenants less eight", members(), 100_000-2-8+1)
 }
 
-// TestSharesOfAnotherWindow has tenants begin anew with another window, by which no score is known.
-func TestSharesOfAnotherWindow(t *testing.T) {
-	client := ownRedis(t)
-	store := rawstore.Wrap(newStore(client))
-	r := &runtime.Rule{Window: 10 * time.Hour, Max: 10, Algorithm: runtime.TokenBucket, Headroom: 4}
-	admitted := func(tenant string) bool {
-		calls := divided(r, "k", tenant, 1)
-		ok(t, store.Take(t.Context(), calls))
-		return calls[0].Charges[0].Allowed
-	}
-	for range 3 {
-		equal(t, "loud: admitted", admitted("loud"), true)
-		equal(t, "quiet: admitted", admitted("quiet"), true)
-	}
-	equal(t, "loud: admitted beside one that has used as much", admitted("loud"), false)
-	other := *r
-	other.Window = 20 * time.Hour
-	r = &other
-	equal(t, "new: admitted, though nobody is known to have used more", admitted("new"), false)
-}
-
 // TestSharesInBatches has calls of many tenants come together, and wants what they find to be what they find in memory,
 // where each is decided by itself. Some cost so much that next to nothing is left of what others have used.
 func TestSharesInBatches(t *testing.T) {
@@ -139,37 +118,4 @@ func TestSharesInBatches(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestSharesWithoutMemory has calls of many tenants come to a Redis that takes no writes: those that have room are not
-// decided, whatever others were found beside them, and those that have none are refused.
-func TestSharesWithoutMemory(t *testing.T) {
-	client := ownRedis(t)
-	store := rawstore.Wrap(newStore(client))
-	r := &runtime.Rule{Window: 1000 * time.Hour, Max: 10, Algorithm: runtime.TokenBucket, Headroom: 4}
-	take := func(costs ...int64) (calls []rawstore.Call) {
-		t.Helper()
-		for i, cost := range costs {
-			calls = append(calls, divided(r, "k", fmt.Sprint(i), cost)...)
-		}
-		ok(t, store.Take(t.Context(), calls))
-		return calls
-	}
-	for i, c := range take(1, 2, 1, 1) {
-		equal(t, fmt.Sprint("tenant ", i, ": admitted"), c.Charges[0].Allowed, true)
-	}
-	before := client.Dump(t.Context(), "k").Val()
-	client.ConfigSet(t.Context(), "maxmemory-policy", "noeviction")
-	ok(t, client.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	for i, c := range take(1, 3, 1, 6, 4, 2) {
-		// Five are left, four of them for who has used less than tenant 1: there is room for 0 and for 2, but not for both.
-		if fails := i == 0 || i == 2; fails != (c.Err != nil) || c.Err == nil && c.Charges[0].Allowed {
-			t.Errorf("tenant %d: %+v, %v", i, c.Charges[0].Result, c.Err)
-		}
-	}
-	equal(t, "the key", client.Dump(t.Context(), "k").Val(), before)
-	ok(t, client.ConfigSet(t.Context(), "maxmemory", "0").Err())
-	calls := take(1, 1, 1)
-	equal(t, "with memory again: first", calls[0].Charges[0].Allowed, true)
-	equal(t, "with memory again: third", calls[2].Charges[0].Allowed, false)
 }

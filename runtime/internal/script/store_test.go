@@ -24,9 +24,9 @@ import (
 
 // What stores and limiters are asked most often, and how.
 var (
-	quiet, closed, key, blocked                = limittest.Quiet, limittest.Closed, limittest.Key, limittest.Blocked
-	taken, refused, settled, refunded          = limittest.Taken, limittest.Refused, limittest.Settled, limittest.Refunded
-	left, wantLeft, passing, ok, eventually    = limittest.Left, limittest.WantLeft, limittest.Passing, limittest.OK, limittest.Eventually
+	quiet, closed, key                         = limittest.Quiet, limittest.Closed, limittest.Key
+	taken, refunded                            = limittest.Taken, limittest.Refunded
+	left, ok, eventually                       = limittest.Left, limittest.OK, limittest.Eventually
 	single, chargeOf, try, must, settledCharge = storetest.Single, storetest.ChargeOf, storetest.Try, storetest.Must, storetest.Settled
 	take, peek, renew                          = storetest.Take, storetest.Peek, storetest.Renew
 )
@@ -103,10 +103,6 @@ func ownRedis(t *testing.T) *redis.Client {
 	return redistest.Start(t).Client(t)
 }
 
-func isBucket(r *runtime.Rule) bool {
-	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
-}
-
 func TestMain(m *testing.M) { limittest.Main(m) }
 
 // Each test of the suite has a database with a clock of its own.
@@ -149,11 +145,17 @@ func (free freeDatabases) borrow(t *testing.T) *database {
 	return db
 }
 
-// TestRedisStore has the scripts read the server's own time.
+// TestRedisStore has the scripts read the server's own time, as a user who has no right that is not documented, and
+// name no key that is not declared.
 func TestRedisStore(t *testing.T) {
 	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	rights := []any{"~*", "+hello", "+client", "+ping", "+eval", "+evalsha"}
+	for _, command := range documentedRights(t) {
+		rights = append(rights, "+"+command)
+	}
+	client := redistest.Start(t).ClientAs(t, rights...)
+	store := newStore(client, declaring("ipairs(KEYS)"))
 	documents.RunSome(t, func(t *testing.T) documents.Subject {
-		return documents.OnServerTime(t, newStore(client), client)
+		return documents.OnServerTime(t, store, client)
 	})
 }

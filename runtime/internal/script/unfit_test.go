@@ -17,7 +17,6 @@ import (
 	redisengine "github.com/rategen/rategen/runtime/internal/redis"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/observe"
-	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // caller is the part of a key that nobody is to read in an error.
@@ -150,25 +149,24 @@ const declared = `(function()
   }
 end)()`
 
-// TestDeclaredKeys runs every algorithm on a server that forbids scripts keys that are not
-// declared: they use none. Where a server forbids those too that are, the error says so.
-func TestDeclaredKeys(t *testing.T) {
-	client := ownRedis(t)
-	declaring := func(names string) func(*redisengine.Config) {
-		return changing(func(text string) string {
-			return "local redis = " + strings.Replace(declared, "ipairs(KEYS)", names, 1) + "\n" + text
-		})
-	}
-	doEverything(t, newStore(client, declaring("ipairs(KEYS)")))
-	limiter := newLimiter(client, declaring("ipairs({})"))
+// declaring has scripts be forbidden the keys that a list in Lua does not name.
+func declaring(names string) func(*redisengine.Config) {
+	return changing(func(text string) string {
+		return "local redis = " + strings.Replace(declared, "ipairs(KEYS)", names, 1) + "\n" + text
+	})
+}
+
+// TestUndeclaredKeys asks a server that forbids scripts also the keys that are declared: the error says so.
+func TestUndeclaredKeys(t *testing.T) {
+	limiter := newLimiter(ownRedis(t), declaring("ipairs({})"))
 	for name, rule := range storetest.WaysOf(time.Minute, 3) {
 		_, err := limiter.Take(t.Context(), rule.Limit(key(caller)))
 		wantUnfit(t, name, err)
 	}
 }
 
-// rights returns the commands that the documentation says the scripts need the right to.
-func rights(t *testing.T) []string {
+// documentedRights returns the commands that the documentation says the scripts need the right to.
+func documentedRights(t *testing.T) []string {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/running.md")
 	ok(t, err)
@@ -186,50 +184,7 @@ func rights(t *testing.T) []string {
 // scripts call, and no other.
 func TestScriptCommands(t *testing.T) {
 	t.Parallel()
-	same(t, "commands (-the scripts' +docs/running.md's)", storetest.Commands(), rights(t))
-}
-
-// TestScriptRights has a user with no more than the documented rights do everything.
-func TestScriptRights(t *testing.T) {
-	t.Parallel()
-	args := []any{"~*", "+hello", "+client", "+ping", "+eval", "+evalsha"}
-	for _, right := range rights(t) {
-		args = append(args, "+"+right)
-	}
-	doEverything(t, newStore(redistest.Start(t).ClientAs(t, args...)))
-}
-
-// doEverything has a store do all that it can by every algorithm, and nothing may fail.
-func doEverything(t *testing.T, store runtime.Store) {
-	for name, rule := range storetest.WaysOf(20*time.Millisecond, 6) {
-		rule.Resolution = min(rule.Resolution, rule.Window)
-		all := func(do storetest.Operation) rawstore.Charge {
-			calls := append(single(rule, name+"a", 1), single(rule, name+"b", 1)...)
-			calls = append(calls, rawstore.Call{Charges: []rawstore.Charge{chargeOf(rule, name+"a", 1), chargeOf(rule, name+"c", 1)}})
-			return must(t, store, do, calls)
-		}
-		blocking := *rule
-		blocking.Block, blocking.Hold = time.Hour, true
-		for range 5 { // some leave
-			charged := all(take)
-			all(peek)
-			for _, charged.Settled = range []int64{2, 0} {
-				settledCharge(t, store, charged)
-			}
-			if rule.Algorithm == runtime.Concurrency || rule.Reserve > 0 {
-				must(t, store, renew, []rawstore.Call{{Charges: []rawstore.Charge{charged}}})
-			} else {
-				held := chargeOf(&blocking, name+"held", 9)
-				held.Wait = time.Minute
-				ok(t, rawstore.Wrap(store).Hold(t.Context(), []rawstore.Charge{held}))
-				must(t, store, take, single(&blocking, name+"blocked", 4))
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-		time.Sleep(25 * time.Millisecond) // all do
-		all(take)
-		ok(t, rawstore.Wrap(store).Reset(t.Context(), []rawstore.Charge{chargeOf(rule, name+"a", 1)}))
-	}
+	same(t, "commands (-the scripts' +docs/running.md's)", storetest.Commands(), documentedRights(t))
 }
 
 // TestRenamedCommands takes commands that the scripts call often away from a server: what calls one
