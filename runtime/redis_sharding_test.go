@@ -1,8 +1,11 @@
 package runtime_test
 
 import (
+	"cmp"
+	"encoding"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -13,7 +16,6 @@ import (
 
 	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
-	"github.com/rategen/rategen/internal/testkit/shardproxy"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/observe"
@@ -46,28 +48,60 @@ func rush(t *testing.T, limiter *runtime.Limiter, prefix string) (admitted int64
 	return n.Load(), errs.Load() > 0
 }
 
-// TestSharded puts a proxy that shards in between: without the check more is admitted than may
+// sharded returns a client that shards keys over several servers, as twemproxy and Codis do: a command goes to the
+// server that the hash of its first key falls to, or of the key's hash tag, a script with all its keys too.
+// It is of no type of go-redis, whose hooks a check leaves out.
+func sharded(t *testing.T, servers []*redistest.Server, tags bool) redis.UniversalClient {
+	var shards []*redis.Client
+	for _, s := range servers {
+		shards = append(shards, s.Client(t))
+	}
+	first := func(cmd redis.Cmder) (key string) {
+		i := max(1, map[string]int{"eval": 3, "evalsha": 3, "info": 9}[cmd.Name()])
+		if args := cmd.Args(); i < len(args) {
+			key = fmt.Sprint(args[i])
+			if arg, is := args[i].(encoding.BinaryMarshaler); is {
+				text, _ := arg.MarshalBinary()
+				key = string(text)
+			}
+		}
+		if _, tag, is := strings.Cut(key, "{"); is && tags {
+			key, _, _ = strings.Cut(tag, "}")
+		}
+		return key
+	}
+	client := servers[0].Client(t)
+	client.AddHook(redistest.Hook(func(cmds []redis.Cmder, send func() error) (err error) {
+		if redistest.Connects(cmds...) {
+			return send()
+		}
+		for _, cmd := range cmds {
+			hash := fnv.New64a()
+			_, _ = hash.Write([]byte(first(cmd)))
+			err = cmp.Or(err, shards[hash.Sum64()>>33%uint64(len(shards))].Process(t.Context(), cmd))
+		}
+		return err
+	}))
+	return struct{ *redis.Client }{client}
+}
+
+// TestSharded puts a client that shards in between: without the check more is admitted than may
 // be, silently; with it the store refuses, once it has seen the first shared batch.
 func TestSharded(t *testing.T) {
 	t.Parallel()
-	var addrs []string
-	for range 3 {
-		addrs = append(addrs, redistest.Start(t).Addr)
-	}
-	sharded := observe.ErrorClass(decide.ClassSharded)
+	servers := []*redistest.Server{redistest.Start(t), redistest.Start(t), redistest.Start(t)}
+	class := observe.ErrorClass(decide.ClassSharded)
 	for _, c := range []struct {
-		name, prefix string
-		start        func(testing.TB, ...string) *shardproxy.Proxy
-		sharded      bool
+		name, prefix  string
+		tags, sharded bool
 	}{
-		{"no hash tag", "a:", shardproxy.Start, true},
-		{"hash tag without effect", "{b}:", shardproxy.Start, true},
-		{"hash tag", "{c}:", shardproxy.StartTagged, false},
-		{"no hash tag, but it would have an effect", "d:", shardproxy.StartTagged, true},
+		{"no hash tag", "a:", false, true},
+		{"hash tag without effect", "{b}:", false, true},
+		{"hash tag", "{c}:", true, false},
+		{"no hash tag, but it would have an effect", "d:", true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			client := redis.NewClient(&redis.Options{Addr: c.start(t, addrs...).Addr})
-			t.Cleanup(func() { _ = client.Close() })
+			client := sharded(t, servers, c.tags)
 			if admitted, failed := rush(t, onRedis(client, atOnce), c.prefix+"unchecked:"); failed || c.sharded != (admitted > 300) {
 				t.Errorf("without a check: %d admitted, failed %v", admitted, failed)
 			}
@@ -84,14 +118,14 @@ func TestSharded(t *testing.T) {
 			eventually(t, "it is noticed", func() bool { return strings.Contains(log.String(), "keys are sharded by a proxy") })
 			limit := (&runtime.Rule{Name: "r", Prefix: c.prefix + "then:", Window: time.Hour, Max: 10}).Limit(key("k"))
 			_, err := limiter.Take(t.Context(), limit)
-			if !errors.Is(err, runtime.ErrUnavailable) || runtime.ClassOf(err) != sharded {
+			if !errors.Is(err, runtime.ErrUnavailable) || runtime.ClassOf(err) != class {
 				t.Errorf("take: got %v, %v", runtime.ClassOf(err), err)
 			}
-			if _, err := limiter.Peek(t.Context(), limit); runtime.ClassOf(err) != sharded {
+			if _, err := limiter.Peek(t.Context(), limit); runtime.ClassOf(err) != class {
 				t.Errorf("peek: got %v", err)
 			}
 			equal(t, "lines", strings.Count(log.String(), "sharded by a proxy: calls"), 1)
-			if bridge.StoreOf(store).Failures()[sharded] == 0 {
+			if bridge.StoreOf(store).Failures()[class] == 0 {
 				t.Error("the failures are not counted")
 			}
 		})
