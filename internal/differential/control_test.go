@@ -10,18 +10,9 @@ import (
 	"github.com/rategen/rategen/internal/testkit/defect"
 )
 
-// defects are wrong lowerings.
-var defects = map[string]defect.Edit{
-	"a call on the right of && is made whatever is on its left": {File: "../../generator/internal/expr/lower.go",
-		Old: "if !OnlyTests(right) {", New: "if !OnlyTests(right) { return append(steps, right...)\n}\nif false {"},
-	"an operand is not nil where another one is": {File: "../../generator/internal/expr/facts.go",
-		Old: "case token.LOR:\n\t\t\tif !is {", New: "case token.LOR:\n\t\t\tif is {"},
-	"an operand is called after the one behind it": {File: "../../generator/internal/expr/lower.go",
-		Old: "if calls {", New: "if calls && false {"},
-	"an embedded pointer on the way is not tested": {File: "../../generator/internal/expr/lower_guard.go",
-		Old: "if t = field.Type(); isNilable(t) {", New: "if t = field.Type(); isNilable(t) && false {"},
-	"what a constraint with comparable allows is not nil": {File: "../../generator/internal/expr/nilable.go",
-		Old: "return ok && !allTermsOf(iface, func(types.Type) bool { return true })", New: "return ok && iface.IsMethodSet()"},
+// defects returns wrong lowerings.
+func defects(t *testing.T) []defect.Edit {
+	return defect.Read(t, "testdata/control.txt", "../../generator/internal/expr")
 }
 
 var control = flag.Bool("control", false, "put wrong lowerings in, and want each to be found")
@@ -33,8 +24,8 @@ func TestControl(t *testing.T) {
 		t.Skip("takes minutes: run it with -control")
 	}
 	difference := regexp.MustCompile(`(?m)^ *(panics: |got  |calls ).*$`)
-	for name, d := range defects {
-		t.Run(name, func(t *testing.T) {
+	for _, d := range defects(t) {
+		t.Run(d.Name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), d.Compile(t), "-test.run=^TestExpressions$", "-expressions=3000")
 			out, err := cmd.CombinedOutput()
 			found := difference.Find(out)
@@ -48,7 +39,7 @@ func TestControl(t *testing.T) {
 
 // TestDefects wants each defect to be an edit of the generator as it is.
 func TestDefects(t *testing.T) {
-	for name, d := range defects {
-		t.Run(name, func(t *testing.T) { d.Source(t) })
+	for _, d := range defects(t) {
+		t.Run(d.Name, func(t *testing.T) { d.Source(t) })
 	}
 }

@@ -12,8 +12,31 @@ import (
 
 // An Edit of a source file puts a defect back.
 type Edit struct {
-	File     string // its path from the directory of the test
-	Old, New string // Old stands in the file once
+	Name     string
+	File     string   // its path from the directory of the test
+	Old, New string   // Old stands in the file once
+	Finds    []string // what finds it
+}
+
+// Read reads edits from a document, one a line: their fields with " | " in between, in which ⏎ is the end of a line.
+// Their files are in a directory.
+func Read(t *testing.T, document, dir string) (all []Edit) {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if line == "\n" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		field := strings.Split(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "⏎", "\n"), " | ")
+		if len(field) < 4 {
+			t.Fatalf("no edit is %q", line)
+		}
+		all = append(all, Edit{field[0], filepath.Join(dir, field[1]), field[2], field[3], field[4:]})
+	}
+	return all
 }
 
 // Source returns the file with the edit. The test fails if it does not fit the file.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/defect"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/lua"
@@ -28,18 +29,9 @@ type scriptMutation struct {
 // mutations reads the faults from their document.
 func mutations(t *testing.T) (all []scriptMutation) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/mutations.txt")
-	ok(t, err)
-	for line := range strings.Lines(string(text)) {
-		if line == "\n" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		field := strings.Split(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "⏎", "\n"), " | ")
-		if len(field) != 5 {
-			t.Fatalf("no mutation is %q", line)
-		}
-		m := scriptMutation{name: field[0], in: strings.TrimPrefix(field[1], "all"), old: field[2], new: field[3]}
-		m.test, m.timed = strings.CutSuffix(field[4], " where time goes on")
+	for _, e := range defect.Read(t, "testdata/mutations.txt", "") {
+		m := scriptMutation{name: e.Name, in: strings.TrimPrefix(e.File, "all"), old: e.Old, new: e.New}
+		m.test, m.timed = strings.CutSuffix(e.Finds[0], " where time goes on")
 		m.test = strings.NewReplacer("model/", "TestModel$/^", "documents/", "TestRedisStoreWithInjectedClock$/^", "redis/", "TestKeeping$/^", "/", "$/^").Replace(m.test)
 		m.test = "^" + m.test + "$"
 		all = append(all, m)
