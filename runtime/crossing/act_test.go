@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/documents"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -45,7 +46,7 @@ func (p *process) takeOnce(c call, number int64) {
 		}
 	}
 	settles := p.isSettled(a)
-	if settles || c.Next > 0 { // so that a twin comes again at the same time
+	if settles || c.Next > 0 {
 		p.sleep(c.Holds, number)
 	}
 	if settles {
@@ -153,7 +154,7 @@ func (p *process) takeEach(c call, number int64) {
 			a.at = a.end
 		}
 	}
-	p.sleep(c.Holds, number) // whatever the outcomes are, so that a twin settles at the same time
+	p.sleep(c.Holds, number)
 	for _, a := range all {
 		if p.isSettled(a) {
 			p.settle(a)
@@ -165,7 +166,8 @@ func (r reset) run(p *process) {
 	h := &happening{rule: r.Rule, key: r.Key, process: p.number, from: p.now()}
 	p.work.Add(1)
 	p.sleep(time.Microsecond, 0) // no server does two requests within one, but here time stands still
-	_ = p.limiter.Reset(context.Background(), p.limits([]use{{Rule: r.Rule, Key: r.Key, Cost: 1}})[0])
+	u := use{Rule: r.Rule, Key: r.Key, Cost: 1}
+	p.note("in p%d: reset %v -> %s", p.number, u, documents.Words(p.limiter.Reset(context.Background(), p.limits([]use{u})[0])))
 	p.sleep(time.Microsecond, 0)
 	h.to = p.now()
 	p.history.resets = append(p.history.resets, h)
@@ -182,24 +184,29 @@ func (c change) run(p *process) {
 		o.Enabled = new(false)
 	}
 	p.overrides.Store(&o)
+	p.noteChange(c)
 	off := c.Off && c.Switch
 	if off { // else the limits that were switched off stay so until the overrides are read
 		p.off.Store(true)
+		p.noteSwitch(true)
 	}
 	if p.exact() {
-		p.sleep(3*p.poll(), 0) // each limiter polls meanwhile
+		p.sleep(3*p.history.scope.poll(), 0) // each limiter polls meanwhile
 	}
 	for _, other := range p.processes {
 		for polls := other.polls.Load(); !p.exact() && other.polls.Load() < polls+2; { // the first may have begun before
-			time.Sleep(p.poll() / 2)
+			time.Sleep(p.history.scope.poll() / 2)
 		}
 	}
-	p.off.Store(off)
+	if p.off.Swap(off) && !off {
+		p.noteSwitch(false)
+	}
 	h.to = p.now()
 	p.history.changes = append(p.history.changes, h)
 }
 
 func (f forget) run(p *process) {
+	p.note("# all servers forget the scripts")
 	if f.Amid == nil {
 		p.begin(unscripted)()
 		return
@@ -214,6 +221,7 @@ func (f forget) run(p *process) {
 
 func (j jump) run(p *process) {
 	h := &happening{from: p.now(), by: j.By}
+	p.note("# set the clock by %v", j.By)
 	p.jump(j.By)
 	h.to = p.now()
 	if p.exact() {
@@ -238,6 +246,7 @@ func (t trouble) run(p *process) {
 	h := &happening{fault: t.Kind, from: p.now(), to: endless}
 	p.history.faults = append(p.history.faults, h)
 	p.troubled.Add(1)
+	p.note("%s", faultSteps[t.Kind])
 	end := p.begin(t.Kind)
 	p.calls.Go(func() {
 		over := time.Now().Add(t.Lasts)
@@ -246,6 +255,7 @@ func (t trouble) run(p *process) {
 			t.Busy.run(p)
 		}
 		time.Sleep(time.Until(over))
+		p.note("store answers")
 		end()
 		h.to = p.now()
 		p.troubled.Add(-1)

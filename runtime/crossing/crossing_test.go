@@ -3,6 +3,8 @@ package crossing
 import (
 	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	goruntime "runtime"
 	"slices"
@@ -56,12 +58,9 @@ func TestMemory(t *testing.T) {
 	try(t, effort.ChooseMore(500, effort.Few(1500)), 20_000)
 	rapid.Check(t, func(t *rapid.T) {
 		p := memoryScope.draw(t)
-		var h, twin *history
+		var h *history
 		rapid.SyncTest(t, func(*rapid.T) { h = run(p, memoryScope, newMemory(p)) })
-		if other, ok := p.twin(); ok {
-			rapid.SyncTest(t, func(*rapid.T) { twin = run(other, memoryScope, newMemory(other)) })
-		}
-		report(t, h, twin)
+		report(t, h)
 	})
 }
 
@@ -85,7 +84,7 @@ func TestWire(t *testing.T) {
 			h = run(p, wireScope, w)
 			w.close()
 		})
-		report(t, h, nil)
+		report(t, h)
 	})
 }
 
@@ -145,7 +144,7 @@ func runReal(t *testing.T, fleet *redisFleet, s *scope, lane int) {
 		p, w := s.draw(t), fleet.world()
 		w.hasty, w.one = p.Hasty, p.OneClient
 		defer w.close()
-		report(t, run(p, s, w), nil)
+		report(t, run(p, s, w))
 	})
 }
 
@@ -160,14 +159,19 @@ func emptyPools() {
 // programs is how many have run, in all lanes.
 var programs atomic.Int64
 
-// report fails a test if a history contradicts what is documented.
-func report(t *rapid.T, h, twin *history) {
+// report fails a test if a history contradicts what is documented. The history is then a document in
+// testdata/rapid, which is a test when it is moved to runtime/testdata/limiter, with the right answers.
+func report(t *rapid.T, h *history) {
 	number := programs.Add(1)
 	matcher := regexp.MustCompile(strings.TrimPrefix(*promise, "!"))
-	found := slices.DeleteFunc(judge(h, twin), func(text string) bool {
+	found := slices.DeleteFunc(judge(h), func(text string) bool {
 		return matcher.MatchString(text) == strings.HasPrefix(*promise, "!")
 	})
 	if len(found) > 0 {
-		t.Fatalf("%s\n\nprogram %d: %v\n\nhistory: %v", strings.Join(found, "\n"), number, h.program, h)
+		if file := filepath.Join("testdata", "rapid", filepath.Base(t.Name())+".txt"); flag.Lookup("rapid.nofailfile").Value.String() == "false" {
+			_ = os.MkdirAll(filepath.Dir(file), 0o755)
+			_ = os.WriteFile(file, []byte(h.String()), 0o644)
+		}
+		t.Fatalf("%s\n\nprogram %d:\n%v", strings.Join(found, "\n"), number, h)
 	}
 }

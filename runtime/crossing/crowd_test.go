@@ -2,7 +2,6 @@ package crossing
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
@@ -21,8 +20,6 @@ import (
 // A crowd is many calls in a short time, each of which is settled a while later: takes and
 // settlements come in any order.
 type crowd struct{ Calls int }
-
-func (c crowd) String() string { return fmt.Sprintf("%d calls that are settled", c.Calls) }
 
 const (
 	crowdComes = 300 * time.Millisecond
@@ -113,6 +110,6 @@ func (c *scriptCount) watch(client redis.UniversalClient) {
 // judgeCrowds has takes and settlements share trips.
 func (o *oracle) judgeCrowds() {
 	for _, c := range o.crowds {
-		o.wrong("takes and settlements share trips", "%v: %d were done by %d scripts", c.crowd, c.done, c.scripts)
+		o.wrong("takes and settlements share trips", "%d calls: %d were done by %d scripts", c.Calls, c.done, c.scripts)
 	}
 }

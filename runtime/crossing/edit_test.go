@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 	"github.com/rategen/rategen/runtime/rule"
@@ -20,12 +21,9 @@ type edit struct {
 	For time.Duration // 0: for ever
 }
 
+// String returns what is edited, and how.
 func (e edit) String() string {
-	text := fmt.Sprintf("edit %+v: %s", e.Target, override.Change{Values: override.Values{KeyOverride: e.Set, Block: e.Block, Allow: e.Allow}})
-	if e.For > 0 {
-		text += fmt.Sprintf(" for %v", e.For)
-	}
-	return text + fmt.Sprintf(" endless=%t clear=%v remove=%t", e.Endless, e.Clear, e.Remove)
+	return fmt.Sprintf("edit %+v: %s block=%t allow=%t for %v, endless=%t clear=%v remove=%t", e.Target, document.Fields(e.Set), e.Block, e.Allow, e.For, e.Endless, e.Clear, e.Remove)
 }
 
 // drawEdit draws an edit of the override of a rule or of some of its keys.
@@ -164,6 +162,7 @@ func (e edit) run(p *process) {
 		p.history.contradict("a valid edit is made", "%v: %v", e, err)
 		return
 	}
+	p.note("# %v", e)
 	p.edited.apply(e, now)
 	p.changed(now)
 	if e.For > 0 {
@@ -172,7 +171,7 @@ func (e edit) run(p *process) {
 			p.changed(now.Add(e.For))
 		})
 	}
-	p.sleep(3*p.poll(), 0) // each limiter polls meanwhile
+	p.sleep(3*p.history.scope.poll(), 0) // each limiter polls meanwhile
 }
 
 // changed notes what edits have in force from now on, soon.
@@ -181,6 +180,6 @@ func (r *running) changed(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := r.now()
-	h.changes = append(h.changes, &happening{from: at, to: at + 3*r.poll(), rules: r.edited.at(r.program, now)})
+	h.changes = append(h.changes, &happening{from: at, to: at + 3*h.scope.poll(), rules: r.edited.at(r.program, now)})
 	slices.SortStableFunc(h.changes, func(a, b *happening) int { return cmp.Compare(a.from, b.from) })
 }

@@ -43,6 +43,7 @@ type history struct {
 	lived   time.Duration       // by then
 	left    []string            // of keys when all was over
 	odd     []string            // what contradicted a promise when it was done
+	steps   []line              // what else was done, as documents have it
 	unasked []*asked            // messages of meters that were charged to nothing
 }
 
@@ -89,6 +90,7 @@ type settled struct {
 	tried    bool
 	cost     []int64 // for each use, or -1
 	start    time.Duration
+	came     time.Duration // the start to the nanosecond
 	end      time.Duration // endless if nobody was told
 	over     time.Duration // when its process had done all that it has to do for it
 	turn     int64         // of that, among all that began or was over

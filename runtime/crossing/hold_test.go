@@ -3,13 +3,14 @@ package crossing
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/documents"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -19,8 +20,6 @@ type hold struct {
 	Rule, Key int
 	For       time.Duration
 }
-
-func (x hold) String() string { return fmt.Sprintf("hold rule %d key %d for %v", x.Rule, x.Key, x.For) }
 
 func holds(r *runtime.Rule) bool { return r.Hold }
 
@@ -44,11 +43,14 @@ func (s *scope) drawHold(t *rapid.T, p *program, f features) hold {
 func (x hold) run(p *process) {
 	h := &happening{rule: x.Rule, key: x.Key, from: p.now(), by: x.For}
 	p.work.Add(1)
-	limit := p.limits([]use{{Rule: x.Rule, Key: x.Key, Cost: 1}})[0]
+	u := use{Rule: x.Rule, Key: x.Key, Cost: 1}
+	limit := p.limits([]use{u})[0]
 	if x.For == 0 {
 		h.err = p.limiter.Release(context.Background(), limit)
+		p.note("in p%d: release %v -> %s", p.number, u, documents.Words(h.err))
 	} else {
 		h.err = p.limiter.Hold(context.Background(), limit, x.For)
+		p.note("in p%d: hold rule%d/%d %v -> %s", p.number, x.Rule, x.Key, x.For, documents.Words(h.err))
 	}
 	h.to = p.now()
 	p.history.holds = append(p.history.holds, h)
@@ -124,7 +126,7 @@ func (o *oracle) nobody(promise string, key use, from, to, lasts time.Duration) 
 				return h.by == 0 && h.from <= b.at && h.to >= from && h.key == u.Key && o.program.alike(h.rule, u.Rule)
 			})
 			if !released && !o.forgotten(u, from, b.at) && !o.elsewhere(r, u, from, b.at) {
-				o.wrong(promise, "#%d at %v: %v (%s), from %v on for %v", b.number, b.at, u, ruleText(r), from, lasts)
+				o.wrong(promise, "#%d at %v: %v (%s), from %v on for %v", b.number, b.at, u, document.Fields(r), from, lasts)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package crossing
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -21,9 +20,8 @@ func (l *load) set(factor float64) { l.bits.Store(math.Float64bits(factor)) }
 // A scale is a change of the load, by which limits have another factor soon.
 type scale struct{ Factor float64 }
 
-func (s scale) String() string { return fmt.Sprintf("the load makes the factor %v", s.Factor) }
-
 func (s scale) run(p *process) {
+	p.note("load %v", s.Factor)
 	p.history.scales = append(p.history.scales, s.Factor)
 	p.program.load.set(s.Factor)
 }

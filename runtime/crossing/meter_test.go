@@ -35,6 +35,7 @@ func (p *process) meter(ctx context.Context, to *listener, first *asked, number 
 		used = make([]int64, len(first.uses))
 		first.settled = whole(first)
 	}
+	p.note("in p%d: meter m%d c%d %s", p.number, first.number, first.number, words(used))
 	s := &stream{process: p, Meter: p.limiter.Meter(ctx, first.d, used...), first: first, to: to}
 	for i, u := range first.uses {
 		left := s.Advance(i)
@@ -88,7 +89,8 @@ func (s *stream) charge(costs message) error {
 			}
 		}
 	}
-	places := s.note(trip, err)
+	s.noteCharge(trip, charged, err)
+	places := s.record(trip, err)
 	if err != nil {
 		waited := (trip.left() || errors.Is(err, runtime.ErrClosed)) && trip.end > trip.start // where there was no room
 		for i := range s.accounts {
@@ -116,9 +118,9 @@ func taken(portions []int64, lack, all int64) (sum int64) {
 	return sum
 }
 
-// note adds a trip to the history, if there was one, with those of its uses that were asked
+// record adds a trip to the history, if there was one, with those of its uses that were asked
 // for, and returns their places, or -1.
-func (s *stream) note(trip *asked, err error) (places []int) {
+func (s *stream) record(trip *asked, err error) (places []int) {
 	trip.d, trip.err = runtime.Decision{Allowed: err == nil}, err
 	var limited *runtime.LimitedError
 	if errors.As(err, &limited) {
@@ -236,6 +238,7 @@ func (s *stream) close(err error) {
 		settled.cost = append(settled.cost, cost)
 	}
 	s.work.Add(1)
+	s.process.note("in p%d: close m%d %s", s.number, first.number, words(costs))
 	s.Close(costs...)
 	for i := range s.accounts {
 		s.look(i)

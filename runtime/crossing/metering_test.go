@@ -1,12 +1,12 @@
 package crossing
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -20,14 +20,6 @@ type metering struct {
 
 // A message costs something of each rule.
 type message [3]int64
-
-func (m *metering) String() string {
-	text := fmt.Sprintf("; metered every %v %v", m.Every, m.Messages)
-	if m.Advance {
-		text += " with what was charged in advance"
-	}
-	return text
-}
 
 // drawMeter draws the messages of a call. Permits cannot grow.
 func (s *scope) drawMeter(t *rapid.T, p *program, uses []use) *metering {
@@ -62,7 +54,7 @@ func (o *oracle) meters() {
 		u := a.uses[0]
 		all := o.terms(u, min(a.start, o.closed), a.end) // a limiter that is closed stays with what was in force then
 		if !slices.ContainsFunc(all, func(t terms) bool { return t.off || !t.mode.Refuses() }) {
-			o.wrong("what passes is charged", "#%d, %v at %v (%s)", a.number, u, a.start, ruleText(o.program.Rules[u.Rule]))
+			o.wrong("what passes is charged", "#%d, %v at %v (%s)", a.number, u, a.start, document.Fields(o.program.Rules[u.Rule]))
 		}
 	}
 }

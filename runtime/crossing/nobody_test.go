@@ -2,6 +2,7 @@ package crossing
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -14,7 +15,7 @@ const nobody = 9
 
 func (u use) key() *runtime.Key {
 	if u.Key == nobody {
-		return runtime.NewKey().AddInvalid("there is no user")
+		return runtime.NewKey().AddInvalid(fmt.Sprintf("#rule%d is nil", u.Rule)) // as documents say it
 	}
 	return runtime.NewKey().AddString(strconv.Itoa(u.Key))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -80,7 +81,7 @@ func (o *oracle) goesOn(a *asked, process int, made time.Duration, turn int64) {
 	}
 	free := now.off || !now.mode.Refuses()
 	if free || l.fits(u, most, 0) {
-		o.wrong("who waits is woken when there is room", "#%d waits from %v to %v: at %v %.6g of %d are used of %v (%s)", a.number, a.start, a.at, known, most, l.capacity, u, ruleText(r))
+		o.wrong("who waits is woken when there is room", "#%d waits from %v to %v: at %v %.6g of %d are used of %v (%s)", a.number, a.start, a.at, known, most, l.capacity, u, document.Fields(r))
 	}
 }
 

@@ -3,6 +3,7 @@ package crossing
 import (
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
@@ -52,7 +53,7 @@ func (o *oracle) follow(l *ledger, e entry, now time.Time) bool {
 		return true
 	}
 	wrong := func(promise string) bool {
-		o.wrong(promise, "#%d at %v (%s): %v is %v, told %v and that %d are left; %d of %d are used until %v and %d are owed until %v", e.number, now.UTC(), ruleText(l.rule), u, t.verdict, e.d.RetryAfter, e.d.Remaining, l.used, t.max, l.end.UTC(), l.owed, l.due.UTC())
+		o.wrong(promise, "#%d at %v (%s): %v is %v, told %v and that %d are left; %d of %d are used until %v and %d are owed until %v", e.number, now.UTC(), document.Fields(l.rule), u, t.verdict, e.d.RetryAfter, e.d.Remaining, l.used, t.max, l.end.UTC(), l.owed, l.due.UTC())
 		return false
 	}
 	room, told := l.room(u, t.max, now), len(e.uses) == 1 && t.mode.Refuses() && !e.d.Blocked
@@ -103,14 +104,14 @@ func (o *oracle) keeps(l *ledger, e entry, now time.Time) bool {
 	for i, p := range counts {
 		used, is := kept[p.end.UTC()]
 		if i < int(l.rule.Keep) && p.end.After(oldest) && p.end.After(lost) && (!is || used != p.used) {
-			o.wrong("what is kept of a period is what was used of it", "#%d (%s): %+v, want %d until %v", e.number, ruleText(l.rule), e.usage.Past, p.used, p.end.UTC())
+			o.wrong("what is kept of a period is what was used of it", "#%d (%s): %+v, want %d until %v", e.number, document.Fields(l.rule), e.usage.Past, p.used, p.end.UTC())
 			return false
 		}
 		delete(kept, p.end.UTC())
 	}
 	for end, used := range kept {
 		if used != 0 && end.After(lost) {
-			o.wrong("what is kept of a period is what was used of it", "#%d (%s): %+v, want 0 until %v", e.number, ruleText(l.rule), e.usage.Past, end)
+			o.wrong("what is kept of a period is what was used of it", "#%d (%s): %+v, want 0 until %v", e.number, document.Fields(l.rule), e.usage.Past, end)
 			return false
 		}
 	}
@@ -132,12 +133,12 @@ func (o *oracle) shares(l *ledger, key use, until time.Duration, any bool) {
 	}
 	for of, n := range l.tells {
 		if got[of] < n {
-			o.wrong("a share is told once a period, always", "%+v is told %d times, want %d (%s)", of.ThresholdEvent, got[of], n, ruleText(l.rule))
+			o.wrong("a share is told once a period, always", "%+v is told %d times, want %d (%s)", of.ThresholdEvent, got[of], n, document.Fields(l.rule))
 		}
 	}
 	for of, n := range early {
 		if n > l.tells[of] {
-			o.wrong("a share is told once a period, always", "%+v is told %d times before %v, want %d (%s)", of.ThresholdEvent, n, until, l.tells[of], ruleText(l.rule))
+			o.wrong("a share is told once a period, always", "%+v is told %d times before %v, want %d (%s)", of.ThresholdEvent, n, until, l.tells[of], document.Fields(l.rule))
 		}
 	}
 }

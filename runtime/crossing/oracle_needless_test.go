@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -42,7 +43,7 @@ func (o *oracle) needless(a *asked) {
 		return
 	}
 	if used, kept := o.used(a, u, r, l, 0), o.kept(a, u, r, l); l.fits(u, used, kept) {
-		o.wrong("nobody is refused who has room", "#%d at %v: %v (%s) has %.6g of %d used, %.6g kept for others", a.number, a.at, u, ruleText(r), used, l.capacity, kept)
+		o.wrong("nobody is refused who has room", "#%d at %v: %v (%s) has %.6g of %d used, %.6g kept for others", a.number, a.at, u, document.Fields(r), used, l.capacity, kept)
 	}
 	if a.d.Blocked || a.d.Source == rule.SourceRecalled || u.Weight > 0 || r.Algorithm == runtime.Concurrency || r.Reserve > 0 || a.d.RetryAfter == runtime.Never {
 		return
@@ -52,7 +53,7 @@ func (o *oracle) needless(a *asked) {
 		return
 	}
 	if used := o.used(a, u, r, l, sooner); l.fits(u, used, 0) {
-		o.wrong("RetryAfter is no longer than what is used needs", "#%d at %v is told %v: %v before, %v (%s) has %.6g of %d used at most", a.number, a.at, a.d.RetryAfter, a.d.RetryAfter-sooner, u, ruleText(r), used, l.capacity)
+		o.wrong("RetryAfter is no longer than what is used needs", "#%d at %v is told %v: %v before, %v (%s) has %.6g of %d used at most", a.number, a.at, a.d.RetryAfter, a.d.RetryAfter-sooner, u, document.Fields(r), used, l.capacity)
 	}
 }
 

@@ -3,6 +3,8 @@ package crossing
 import (
 	"fmt"
 	"time"
+
+	"github.com/rategen/rategen/internal/testkit/document"
 )
 
 // past holds what is kept of former periods against what was used: as many periods as are
@@ -31,7 +33,7 @@ func (o *oracle) past() {
 		past := a.usage.Past
 		u, rule := a.uses[0], o.program.Rules[a.uses[0].Rule]
 		if len(past) != int(rule.Keep) {
-			o.wrong("as many periods as are kept are told", "#%d (%s): %+v", a.number, ruleText(rule), past)
+			o.wrong("as many periods as are kept are told", "#%d (%s): %+v", a.number, document.Fields(rule), past)
 		}
 		reset := false
 		for _, r := range o.resets {
@@ -39,18 +41,18 @@ func (o *oracle) past() {
 		}
 		for i, p := range past {
 			if !p.Start.Before(p.End) || i > 0 && !p.End.Equal(past[i-1].Start) {
-				o.wrong("former periods follow each other", "#%d (%s): %+v", a.number, ruleText(rule), past)
+				o.wrong("former periods follow each other", "#%d (%s): %+v", a.number, document.Fields(rule), past)
 			}
 			if rule.Prefix == "shared:" || reset || o.program.roams(rule) { // a ledger has these
 				continue
 			}
 			of := period{account(u), p.End.UTC()}
 			if before, known := final[of]; known && before != p.Used {
-				o.wrong("the count of a former period is final", "#%d (%s): %d used until %v, and %d before", a.number, ruleText(rule), p.Used, p.End, before)
+				o.wrong("the count of a former period is final", "#%d (%s): %d used until %v, and %d before", a.number, document.Fields(rule), p.Used, p.End, before)
 			}
 			final[of] = p.Used
 			if p.Used < 0 || p.Used > asked[of.account] && rule.Lease == 0 || p.Used > 0 && p.End.Before(o.began) {
-				o.wrong("no more was used than asked for", "#%d (%s): %+v", a.number, ruleText(rule), p)
+				o.wrong("no more was used than asked for", "#%d (%s): %+v", a.number, document.Fields(rule), p)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 	_ "time/tzdata" // the same on all machines
 
+	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -102,6 +103,6 @@ func (o *oracle) period(a *asked) {
 		to = o.edge(r, to)
 	}
 	if told := o.clock(a.at).Add(a.d.RetryAfter); r.Reserve == 0 && told.Before(from.Add(-o.lateness())) || o.clock(a.start).Add(a.d.RetryAfter).After(to.Add(o.lateness())) {
-		o.wrong("a period ends when the calendar says", "#%d (%s) is refused for %v at %v, want until %v", a.number, ruleText(r), a.d.RetryAfter, o.clock(a.at).UTC(), to.UTC())
+		o.wrong("a period ends when the calendar says", "#%d (%s) is refused for %v at %v, want until %v", a.number, document.Fields(r), a.d.RetryAfter, o.clock(a.at).UTC(), to.UTC())
 	}
 }

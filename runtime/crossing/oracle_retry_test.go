@@ -51,7 +51,7 @@ func (o *oracle) retry(a *asked) {
 			passed := b.admitted() || errors.Is(b.err, runtime.ErrUnavailable) && !errors.Is(b.err, runtime.ErrClosed) // which ends a wait
 			if passed && o.remembers() > 2*o.answers() && !queue && a.process == b.process && b.at < over && b.d.Source != rule.SourceProcess {
 				if given, _ := o.touched(a, b); !given {
-					o.wrong("a refusal holds while Redis does not answer", "#%d was told %v at %v, and #%d at %v: %v by %v", a.number, a.d.RetryAfter, a.at, b.number, b.at, kind(b.err), b.d.Source)
+					o.wrong("a refusal holds while Redis does not answer", "#%d was told %v at %v, and #%d at %v: %v by %v", a.number, a.d.RetryAfter, a.at, b.number, b.at, b.err, b.d.Source)
 				}
 			}
 			continue

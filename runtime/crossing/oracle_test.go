@@ -16,9 +16,8 @@ type oracle struct {
 	found []string
 }
 
-// judge returns all contradictions of a history, and of it to that of its twin, if there
-// is one.
-func judge(h, twin *history) []string {
+// judge returns all contradictions of a history.
+func judge(h *history) []string {
 	o := &oracle{history: h, found: h.odd}
 	for name, charges := range h.accounts() {
 		r := h.program.Rules[charges[0].uses[charges[0].use].Rule]
@@ -33,9 +32,6 @@ func judge(h, twin *history) []string {
 		case h.program.roams(r): // its ledger has it
 		default:
 			o.windows(name, charges)
-			if r.Algorithm == runtime.FixedWindow && r.Period == rule.NoPeriod {
-				o.fixedWindows(name, charges)
-			}
 		}
 	}
 	for _, a := range h.asked {
@@ -58,13 +54,9 @@ func judge(h, twin *history) []string {
 	o.past()
 	o.findings()
 	o.ledgers()
-
 	o.meters()
 	o.judgeCrowds()
 	o.idlePermits()
-	if twin != nil {
-		o.compare(twin)
-	}
 	for _, l := range h.left {
 		o.wrong("nothing is held at the end", "%s", l)
 	}

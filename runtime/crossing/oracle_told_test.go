@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
@@ -74,7 +75,7 @@ func (o *oracle) thresholds() {
 				found = found || of(ev, declared, a.uses[0].name(), a.at) && share(ev.Percent, ev.Limit) >= share(percent, a.d.Limit)
 			}
 			if !found {
-				o.wrong("a share that is used is told", "%d percent of %d, as #%d has seen (%s): %+v", percent, a.d.Limit, a.number, ruleText(declared), o.told)
+				o.wrong("a share that is used is told", "%d percent of %d, as #%d has seen (%s): %+v", percent, a.d.Limit, a.number, document.Fields(declared), o.told)
 			}
 		}
 	}

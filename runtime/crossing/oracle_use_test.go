@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -33,7 +34,7 @@ const stretch = 800 * time.Millisecond
 
 // windows holds a log, a counter or a fixed window against its max: when a call is
 // admitted, what of the window is not given back, debts and itself are max at most. Of a
-// fixed window, twice the max across an edge; see fixedWindows. The window of a calendar is its
+// fixed window, twice the max across an edge; see ledgers. The window of a calendar is its
 // period.
 func (o *oracle) windows(name string, charges []charge) {
 	for k, last := range charges {
@@ -76,7 +77,7 @@ func (o *oracle) windows(name string, charges []charge) {
 			most = max(most, o.loosest(counted, from-r.Lease, last.at).max)
 		}
 		if sum > most || sum+debts > most && last.cost() > 0 && r.Lease == 0 {
-			o.wrong("no window holds more than max", "%s (%s) at #%d: %d admitted since %v and %d owed, the most is %d", name, ruleText(r), last.number, sum, from, debts, most)
+			o.wrong("no window holds more than max", "%s (%s) at #%d: %d admitted since %v and %d owed, the most is %d", name, document.Fields(r), last.number, sum, from, debts, most)
 		}
 	}
 }
@@ -145,7 +146,7 @@ func (o *oracle) buckets(name string, charges []charge) {
 			l := o.loosest(seen, since-rule.Lease, last.at)
 			drained := max(l.rate, o.drains(u, since, last.at)) * float64((last.at - since).Microseconds())
 			if float64(sum+debts) > float64(l.burst)+drained+1e-6*float64(1+refunds(charges, since, last.at)) {
-				o.wrong("a bucket admits its burst and what drains", "%s (%s) from #%d at %v to #%d at %v: %d admitted and %d owed, the most is %.6g", name, ruleText(rule), c.number, since, last.number, last.at, sum, debts, float64(l.burst)+drained)
+				o.wrong("a bucket admits its burst and what drains", "%s (%s) from #%d at %v to #%d at %v: %d admitted and %d owed, the most is %.6g", name, document.Fields(rule), c.number, since, last.number, last.at, sum, debts, float64(l.burst)+drained)
 				return
 			}
 		}
@@ -194,7 +195,7 @@ func (o *oracle) turns(name string, charges []charge) {
 			apart := time.Duration(float64(c.real(c.use, other.at))/l.rate)*time.Microsecond - time.Microsecond
 			// How far apart turns are is promised under one max.
 			if got := other.end - c.end; got < apart && !o.varies(u, min(c.start, other.start), other.end) {
-				o.wrong("turns are window/max apart", "%s (%s): #%d has its turn %v after #%d, which should be %v", name, ruleText(o.program.Rules[u.Rule]), other.number, got, c.number, apart)
+				o.wrong("turns are window/max apart", "%s (%s): #%d has its turn %v after #%d, which should be %v", name, document.Fields(o.program.Rules[u.Rule]), other.number, got, c.number, apart)
 				return
 			}
 		}

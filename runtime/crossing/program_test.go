@@ -5,7 +5,8 @@
 //     draw_test.go.
 //   - A world is where it runs, with faults: memory, one Redis, a cluster, or a wire, which is
 //     a Redis far away whose trips take as long as the program says.
-//   - A history is what was seen: history_test.go and run_test.go.
+//   - A history is what was seen: history_test.go and run_test.go. Its text is a document of
+//     limiters: history_text_test.go.
 //   - The oracle says what is wrong with it: oracle_*_test.go.
 //   - What few rules have is drawn and judged in one file: cap_test.go, hold_test.go,
 //     load_test.go, metering_test.go, edit_test.go, nobody_test.go,
@@ -13,7 +14,6 @@
 package crossing
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -51,10 +51,7 @@ type step struct {
 }
 
 // An action is a call, a reset, a change of overrides, a step of the clock or a fault.
-type action interface {
-	fmt.Stringer
-	run(*process)
-}
+type action interface{ run(*process) }
 
 // A use is one limit of a call.
 type use struct {
@@ -150,6 +147,8 @@ const (
 	faultKinds
 )
 
-func (f fault) String() string {
-	return [...]string{"slow", "frozen", "down", "replies lost", "flushed", "shadow keys forbidden", "slots moved", "killed", "unscripted"}[f]
+// faultSteps are the faults as documents have them.
+var faultSteps = [...]string{
+	"store is late 3ms", "store is late 1h", "store fails", "store loses answers", "# all keys are lost", "# shadow keys are forbidden",
+	"# slots move", "# the server is killed", "# all scripts are lost",
 }

@@ -1,11 +1,11 @@
 package crossing
 
 import (
-	"fmt"
 	"slices"
 
 	"pgregory.net/rapid"
 
+	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -16,10 +16,6 @@ type register struct {
 	Rule  int
 	Other *runtime.Rule
 	Panic bool // is wanted
-}
-
-func (r register) String() string {
-	return fmt.Sprintf("register beside rule %d %q: %s, panic=%t", r.Rule, r.Other.Name, ruleText(r.Other), r.Panic)
 }
 
 // drawRegister draws a rule beside one that others do not have the keys of by other terms.
@@ -67,7 +63,8 @@ func (r register) run(p *process) {
 	defer limiter.Close()
 	limiter.Register(p.program.Rules[r.Rule])
 	if got := panics(func() { limiter.Register(r.Other) }); got != r.Panic {
-		p.history.contradict("rules of one start or name have the same terms, or panic", "%v: panic=%t", r, got)
+		p.history.contradict("rules of one start or name have the same terms, or panic", "beside %s: %s: %s %s: panic=%t, want %t",
+			p.program.Rules[r.Rule].Name, document.Fields(p.program.Rules[r.Rule]), r.Other.Name, document.Fields(r.Other), got, r.Panic)
 	}
 }
 

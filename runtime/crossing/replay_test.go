@@ -61,7 +61,7 @@ func TestReplay(t *testing.T) {
 		// Calls that are decided in one moment may come into the record in another order than the
 		// store had. It does not happen again and again.
 		for again := 7; ; again-- {
-			result := replayed(t, p)
+			h, result := replayed(t, p)
 			if result == nil {
 				return
 			}
@@ -70,7 +70,7 @@ func TestReplay(t *testing.T) {
 				return
 			}
 			if again == 0 {
-				t.Fatalf("%d of %d calls are decided otherwise\n%v", result.Unequal, result.Equal+result.Unequal, p)
+				t.Fatalf("%d of %d calls are decided otherwise\n%v", result.Unequal, result.Equal+result.Unequal, h)
 			}
 		}
 	})
@@ -96,8 +96,8 @@ func asDeclared(do action) action {
 	return do
 }
 
-// replayed runs a program, and replays its record. It returns nil if that has no call.
-func replayed(t *rapid.T, p *program) *replay.Result {
+// replayed runs a program, and replays its record. It returns no result if that has no call.
+func replayed(t *rapid.T, p *program) (h *history, result *replay.Result) {
 	var out bytes.Buffer
 	rapid.SyncTest(t, func(t *rapid.T) {
 		w := recorded{inMemory: newMemory(p)}
@@ -106,7 +106,7 @@ func replayed(t *rapid.T, p *program) *replay.Result {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run(p, recordedScope, w)
+		h = run(p, recordedScope, w)
 		if err := w.recorder.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -114,14 +114,13 @@ func replayed(t *rapid.T, p *program) *replay.Result {
 	same := func(s record.RuleState, max int64) (*runtime.Rule, int64, bool) { return s.Rule, max, true }
 	records, err := replay.Open(bytes.NewReader(out.Bytes()))
 	if err == replay.ErrEmpty {
-		return nil
+		return h, nil
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := records.Run(same)
-	if err != nil {
+	if result, err = records.Run(same); err != nil {
 		t.Fatal(err)
 	}
-	return result
+	return h, result
 }

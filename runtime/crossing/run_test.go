@@ -134,7 +134,7 @@ func (r *running) start(number int) *process {
 		if w, is := r.world.(*wire); is && r.program.Edited {
 			source = w.overridesSource()
 		}
-		options = append(options, runtime.WithEnabled(func() bool { return !r.off.Load() }), runtime.WithOverrides(source, r.poll()))
+		options = append(options, runtime.WithEnabled(func() bool { return !r.off.Load() }), runtime.WithOverrides(source, r.history.scope.poll()))
 	}
 	if _, is := r.world.(*wire); is { // where months pass, of 40,000 reports each
 		options = append(options, runtime.WithoutReports())
@@ -149,7 +149,7 @@ func (r *running) start(number int) *process {
 }
 
 // poll is how often overrides are looked for.
-func (r *running) poll() time.Duration { return r.history.scope.window / 50 }
+func (s *scope) poll() time.Duration { return s.window / 50 }
 
 type caller struct{}
 

@@ -23,7 +23,7 @@ func (p *process) isSettled(a *asked) bool {
 func (p *process) settle(a *asked) {
 	c := a.call
 	costs := p.costs(a)
-	s := settled{tried: true, start: p.now(), end: endless, over: endless, cost: slices.Clone(costs)}
+	s := settled{tried: true, start: p.now(), came: p.moment(), end: endless, over: endless, cost: slices.Clone(costs)}
 	for i, u := range a.uses {
 		if p.program.Rules[u.Rule].Algorithm == runtime.Concurrency {
 			s.cost[i] = 0

@@ -20,10 +20,6 @@ type surge struct {
 	Cost       int64
 }
 
-func (s surge) String() string {
-	return fmt.Sprintf("take rule %d cost %d on each of %d keys at once", s.Rule, s.Cost, s.Keys)
-}
-
 // surges reports whether the shares of a rule are told when a call passes them, and known: no
 // lease takes more, no load moves the max, and nobody else is counted.
 func (p *program) surges(declared int) bool {
@@ -46,6 +42,7 @@ type surged struct {
 
 func (s surge) run(p *process) {
 	number := p.surges.Add(1)
+	p.note("# take on each of many keys at once: %+v", s)
 	var calls sync.WaitGroup
 	for i := range s.Keys {
 		key := fmt.Sprint("surge ", number, "-", i)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -81,7 +82,7 @@ func (o *oracle) processTurns(a *asked) {
 	}
 	bound += n*20*time.Millisecond + 4*n*o.program.Trip.longest()
 	if got := a.at - since; longest < endless/8 && got > bound {
-		o.wrong("processes take turns", "#%d of process %d waits from %v to %v, which should take %v at most (%s)", a.number, a.process, since, a.at, bound, ruleText(r))
+		o.wrong("processes take turns", "#%d of process %d waits from %v to %v, which should take %v at most (%s)", a.number, a.process, since, a.at, bound, document.Fields(r))
 	}
 }
 
@@ -113,7 +114,7 @@ func (o *oracle) idlePermits() {
 		} else if len(free) > 0 { // else more than max are held, see permits
 			for _, a := range o.asked {
 				if m.at > a.start && min(m.at, a.at)-max(free[0], a.start) > most {
-					o.wrong("no permits stand unused", "from %v to %v, while #%d waits (%s)", free[0], m.at, a.number, ruleText(o.program.Rules[0]))
+					o.wrong("no permits stand unused", "from %v to %v, while #%d waits (%s)", free[0], m.at, a.number, document.Fields(o.program.Rules[0]))
 					return
 				}
 			}

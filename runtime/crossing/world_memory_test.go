@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
-	engine "github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/internal/documents"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
@@ -42,7 +42,7 @@ func (m *inMemory) parts() bool                      { return false }
 func (m *inMemory) back(time.Duration) time.Duration { return 0 }
 
 func (m *inMemory) store(int) runtime.Store {
-	faulty := faultyStore{rawstore.Wrap(m.memory).Store, m}
+	faulty := documents.Through{Store: rawstore.Wrap(m.memory).Store, Way: m.through}
 	if m.leases {
 		return rawstore.Shared(faulty, m.memory)
 	}
@@ -77,30 +77,4 @@ func (m *inMemory) through(ctx context.Context, do func() error) error {
 		return errFault
 	}
 	return err
-}
-
-// A faultyStore is a store in memory that has the faults of its world.
-type faultyStore struct {
-	engine.Store
-	world *inMemory
-}
-
-func (s faultyStore) Take(ctx context.Context, calls []engine.Call) error {
-	return s.world.through(ctx, func() error { return s.Store.Take(ctx, calls) })
-}
-
-func (s faultyStore) Peek(ctx context.Context, calls []engine.Call) error {
-	return s.world.through(ctx, func() error { return s.Store.Peek(ctx, calls) })
-}
-
-func (s faultyStore) Settle(ctx context.Context, charges []engine.Charge) error {
-	return s.world.through(ctx, func() error { return s.Store.Settle(ctx, charges) })
-}
-
-func (s faultyStore) Renew(ctx context.Context, calls []engine.Call) error {
-	return s.world.through(ctx, func() error { return s.Store.Renew(ctx, calls) })
-}
-
-func (s faultyStore) Reset(ctx context.Context, charges []engine.Charge) error {
-	return s.world.through(ctx, func() error { return s.Store.Reset(ctx, charges) })
 }

@@ -64,7 +64,7 @@ func (n *node) begin(f fault) (end func()) {
 		n.Kill()
 		return n.Restart
 	default:
-		panic("no fault of a server: " + f.String())
+		panic("no fault of a server: " + faultSteps[f])
 	}
 	return n.proxy.Pass
 }

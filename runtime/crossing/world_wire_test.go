@@ -3,8 +3,6 @@ package crossing
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -89,7 +87,7 @@ func (w *wire) store(int) runtime.Store {
 	if w.hasty {
 		timeout = haste
 	}
-	store := wrapper.NewRedisStore(&farClient{wire: w}, runtime.WithTimeout(timeout), runtime.WithRefusalMemory(w.trip.Trust))
+	store := wrapper.NewRedisStore(w.way(), runtime.WithTimeout(timeout), runtime.WithRefusalMemory(w.trip.Trust))
 	w.closing = append(w.closing, store.Close)
 	return store
 }
@@ -112,97 +110,48 @@ func (w *wire) begin(f fault) (end func()) {
 	return w.bubble.begin(f)
 }
 
-// A farClient is the way to the server of a wire.
-type farClient struct {
-	wire *wire
-	sent atomic.Int64
-}
-
-func (c *farClient) About() rediswire.About                 { return rediswire.About{Address: "far", Punctual: true} }
-func (c *farClient) Advice() (set, now string)              { return "", "" }
-func (c *farClient) Patient(time.Duration) rediswire.Server { return c }
-
 // errLost is the error of a request whose answer is lost.
 var errLost = errors.New("the answer is lost")
 
-// ask makes a trip, on which something is done at the server. What it was given may not be used
-// after the context is over, so do has copies.
-func (c *farClient) ask(ctx context.Context, do func(now int64)) error {
-	w, answer := c.wire, make(chan error, 1)
-	there := w.trip.There
-	if c.sent.Add(1)%2 == 0 {
-		there += w.trip.Uneven
-	}
-	w.trips.Go(func() {
-		time.Sleep(there)
-		faults, changed := w.troubles()
-		for faults[frozen] > 0 {
-			<-changed
-			faults, changed = w.troubles()
+// way returns how a store of its own asks the server.
+func (w *wire) way() *redisclock.Client {
+	sent := new(atomic.Int64)
+	return &redisclock.Client{Server: w.server.Server, Forgot: w.forgot.Load, Trip: func(ctx context.Context, ask func() error) error {
+		there, answer := w.trip.There, make(chan error, 1)
+		if sent.Add(1)%2 == 0 {
+			there += w.trip.Uneven
 		}
-		if faults[down]+faults[killed] > 0 {
-			answer <- rediswire.NotSent(errFault)
-			return
+		w.trips.Go(func() { answer <- w.travel(there, ask) })
+		select {
+		case err := <-answer:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		if faults[slow] > 0 {
-			time.Sleep(3 * time.Millisecond)
-		}
-		now := w.clock().UnixMicro()
-		w.server.Outside(func() { do(now) })
-		if faults[slow] > 0 {
-			time.Sleep(3 * time.Millisecond)
-		}
-		time.Sleep(w.trip.Back)
-		if faults[lost] > 0 {
-			answer <- errLost
-			return
-		}
-		answer <- nil
-	})
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	}}
 }
 
-// Execute implements [rediswire.Server].
-func (c *farClient) Execute(ctx context.Context, scripts []*rediswire.Script) {
-	server, sent := c.wire.server, make([]*redisclock.Sent, len(scripts))
-	for i, s := range scripts {
-		sent[i] = redisclock.NewSent(s)
+// travel makes a trip, on which something is done at the server.
+func (w *wire) travel(there time.Duration, ask func() error) error {
+	time.Sleep(there)
+	faults, changed := w.troubles()
+	for faults[frozen] > 0 {
+		<-changed
+		faults, changed = w.troubles()
 	}
-	err := error(rediswire.Reply("NOSCRIPT No matching script."))
-	unknown, known := server.Unknown(sent), sent
-	for _, f := range unknown {
-		f.Err = err
-		known = slices.DeleteFunc(slices.Clone(known), func(o *redisclock.Sent) bool { return o == f })
+	if faults[down]+faults[killed] > 0 {
+		return rediswire.NotSent(errFault)
 	}
-	if len(unknown) == 0 || len(known) > 0 && c.wire.forgot.Load() {
-		err = c.ask(ctx, func(now int64) { server.Execute(now, known) })
-	} // else it is known at once: a program takes as long whichever ran before
-	for i, s := range scripts {
-		s.Numbers, s.Err = nil, err
-		if err == nil {
-			s.Numbers, s.Err = sent[i].Numbers, sent[i].Err
-		}
+	if faults[slow] > 0 {
+		time.Sleep(3 * time.Millisecond)
 	}
-}
-
-// Do implements [rediswire.Server].
-func (c *farClient) Do(ctx context.Context, commands []rediswire.Command) {
-	server, sent := c.wire.server, make([]rediswire.Command, len(commands))
-	for i := range commands {
-		for _, arg := range commands[i].Args {
-			sent[i].Args = append(sent[i].Args, strings.Clone(arg))
-		}
+	_ = ask()
+	if faults[slow] > 0 {
+		time.Sleep(3 * time.Millisecond)
 	}
-	err := c.ask(ctx, func(int64) { server.Do(sent) })
-	for i := range commands {
-		commands[i].Err = err
-		if err == nil {
-			commands[i].Value, commands[i].Err = sent[i].Value, sent[i].Err
-		}
+	time.Sleep(w.trip.Back)
+	if faults[lost] > 0 {
+		return errLost
 	}
+	return nil
 }

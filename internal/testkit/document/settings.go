@@ -1,7 +1,9 @@
 package document
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -12,88 +14,70 @@ import (
 // Set sets a field of a rule as a document names it, and reports whether a rule has one of that
 // name.
 func Set(r *rule.Rule, name, value string) (is bool, err error) {
-	switch strings.ToLower(name) {
-	case "name":
-		r.Name = value
-	case "source":
-		r.Source = value
-	case "prefix":
-		r.Prefix = value
-	case "message":
-		r.Message = strings.ReplaceAll(strings.ReplaceAll(value, "_", " "), "{retry after}", "{retry_after}")
-	case "zone":
-		r.Zone = value
-	case "window":
-		r.Window, err = Duration(value)
-	case "resolution":
-		r.Resolution, err = Duration(value)
-	case "wait":
-		r.Wait, err = Duration(value)
-	case "block":
-		r.Block, err = Duration(value)
-	case "lease":
-		r.Lease, err = Duration(value)
-	case "reserve":
-		r.Reserve, err = Duration(value)
-	case "max":
-		r.Max, err = strconv.ParseInt(value, 10, 64)
-	case "burst":
-		r.Burst, err = strconv.ParseInt(value, 10, 64)
-	case "headroom":
-		r.Headroom, err = strconv.ParseInt(value, 10, 64)
-	case "anchor":
-		r.Anchor, err = strconv.Atoi(value)
-	case "keep":
-		var n uint64
-		n, err = strconv.ParseUint(value, 10, 8)
-		r.Keep = uint8(n)
-	case "hold":
-		r.Hold = true
-	case "outgoing":
-		r.Outgoing = true
-	case "algorithm":
-		r.Algorithm, err = named[rule.Algorithm](value)
-	case "storage":
-		r.Storage, err = named[rule.Storage](value)
-	case "mode":
-		r.Mode, err = named[rule.Mode](value)
-	case "fail":
-		r.Fail, err = named[rule.FailurePolicy](value)
-	case "invalid":
-		r.Invalid, err = named[rule.InvalidKeyPolicy](value)
-	case "debt":
-		r.Debt, err = named[rule.Debt](value)
-	case "period":
-		r.Period, err = named[rule.Period](value)
-		r.Algorithm, r.Window = rule.FixedWindow, 0
-	case "buckets":
-		coarse, fine, layered := strings.Cut(value, "x")
-		n, wrong := strconv.Atoi(coarse)
-		m, _ := strconv.Atoi(fine)
-		if value == "auto" {
-			r.Buckets = rule.AdaptiveBuckets()
-		} else if layered {
-			r.Buckets, err = rule.LayeredBuckets(n, m), wrong
-		} else {
-			r.Buckets, err = rule.EqualBuckets(n), wrong
-		}
-	default:
+	field := reflect.ValueOf(r).Elem().FieldByNameFunc(func(f string) bool { return strings.EqualFold(f, name) })
+	if !field.IsValid() || field.Kind() == reflect.Interface {
 		return false, nil
+	}
+	switch f := field.Addr().Interface().(type) {
+	case *string:
+		*f = value
+		if f == &r.Message {
+			*f = strings.ReplaceAll(strings.ReplaceAll(value, "_", " "), "{retry after}", "{retry_after}")
+		}
+	case *bool:
+		*f = true
+	case *time.Duration:
+		*f, err = Duration(value)
+	case *rule.Buckets:
+		*f, err = buckets(value)
+	case *rule.Period:
+		r.Algorithm, r.Window = rule.FixedWindow, 0
+		err = setNamed(field, value)
+	case fmt.Stringer: // of a number that has a name
+		err = setNamed(field, value)
+	default:
+		err = json.Unmarshal([]byte(value), f)
 	}
 	return true, err
 }
 
-// named returns the value of a name.
-func named[T interface {
-	~uint8
-	fmt.Stringer
-}](name string) (v T, err error) {
-	for ; v < 32; v++ {
-		if v.String() == name {
-			return v, nil
+// setNamed sets a field to the value of a name.
+func setNamed(field reflect.Value, name string) error {
+	for v := range uint64(32) {
+		field.SetUint(v)
+		if fmt.Sprint(field) == name {
+			return nil
 		}
 	}
-	return 0, fmt.Errorf("no %T is named %q", v, name)
+	return fmt.Errorf("no %v is named %q", field.Type(), name)
+}
+
+func buckets(value string) (rule.Buckets, error) {
+	if value == "auto" {
+		return rule.AdaptiveBuckets(), nil
+	}
+	coarse, fine, layered := strings.Cut(value, "x")
+	n, err := strconv.Atoi(coarse)
+	if m, _ := strconv.Atoi(fine); layered {
+		return rule.LayeredBuckets(n, m), err
+	}
+	return rule.EqualBuckets(n), err
+}
+
+// Fields returns the fields that a rule has besides its name, or those of an override, as documents name them.
+func Fields(of any) string {
+	var words []string
+	for field, value := range reflect.Indirect(reflect.ValueOf(of)).Fields() {
+		if value.IsZero() || field.Name == "Name" || value.Kind() == reflect.Map {
+			continue
+		}
+		word := strings.ToLower(field.Name)
+		if kind := value.Kind(); kind != reflect.Bool && kind != reflect.Interface {
+			word += "=" + strings.ReplaceAll(fmt.Sprint(reflect.Indirect(value)), " ", "_")
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
 }
 
 // Duration is [time.ParseDuration], for which a day is 24h, as in 3d12h.

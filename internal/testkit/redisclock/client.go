@@ -2,6 +2,8 @@ package redisclock
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rategen/rategen/runtime/rediswire"
@@ -10,7 +12,11 @@ import (
 // A Client asks a [Server] in a bubble, at the bubble's time.
 type Client struct {
 	Server *Server
-	Trip   func(ctx context.Context, ask func() error) error // makes each trip, and may fail or take a while
+	// Trip makes each trip, and may fail or take a while, also after it has returned.
+	Trip func(ctx context.Context, ask func() error) error
+	// Forgot reports whether the server has forgotten scripts; nil: never. Before, that it does not know one is known
+	// at once: a program takes as long whichever ran before it.
+	Forgot func() bool
 }
 
 // About implements [rediswire.Client].
@@ -29,10 +35,15 @@ func (c *Client) Execute(ctx context.Context, scripts []*rediswire.Script) {
 		sent[i] = NewSent(s)
 	}
 	err := error(rediswire.Reply("NOSCRIPT No matching script."))
-	if c.Server.Known(sent) {
+	unknown := c.Server.Unknown(sent)
+	for _, f := range unknown {
+		f.Err = err
+	}
+	known := slices.DeleteFunc(slices.Clone(sent), func(f *Sent) bool { return slices.Contains(unknown, f) })
+	if len(unknown) == 0 || len(known) > 0 && c.Forgot != nil && c.Forgot() {
 		err = c.Trip(ctx, func() error {
 			now := time.Now().UnixMicro() // which nobody knows outside
-			c.Server.Outside(func() { c.Server.Execute(now, sent) })
+			c.Server.Outside(func() { c.Server.Execute(now, known) })
 			return nil
 		})
 	}
@@ -46,13 +57,20 @@ func (c *Client) Execute(ctx context.Context, scripts []*rediswire.Script) {
 
 // Do implements [rediswire.Server].
 func (c *Client) Do(ctx context.Context, commands []rediswire.Command) {
+	sent := make([]rediswire.Command, len(commands))
+	for i := range commands {
+		for _, arg := range commands[i].Args {
+			sent[i].Args = append(sent[i].Args, strings.Clone(arg))
+		}
+	}
 	err := c.Trip(ctx, func() error {
-		c.Server.Outside(func() { c.Server.Do(commands) })
+		c.Server.Outside(func() { c.Server.Do(sent) })
 		return nil
 	})
 	for i := range commands {
-		if err != nil {
-			commands[i].Err = err
+		commands[i].Err = err
+		if err == nil {
+			commands[i].Value, commands[i].Err = sent[i].Value, sent[i].Err
 		}
 	}
 }

@@ -67,9 +67,6 @@ func (s *Sent) keys() []string {
 	return s.texts[rediswire.FirstKey : rediswire.FirstKey+n]
 }
 
-// Known reports whether the server has all scripts, or they bring their texts.
-func (s *Server) Known(scripts []*Sent) bool { return len(s.Unknown(scripts)) == 0 }
-
 // Unknown returns the scripts that the server does not have, and that no text comes with.
 func (s *Server) Unknown(scripts []*Sent) (unknown []*Sent) {
 	brought := map[string]bool{} // by texts ahead of others

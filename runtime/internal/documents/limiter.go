@@ -25,6 +25,7 @@ import (
 //	limiter NAME OPTION=VALUE …   makes a limiter on the store; without one there is one named l
 //	in NAME: STEP                 has another limiter do a step
 //	take LIMITS, peek LIMITS, each LIMITS, usage LIMITS, take LIMITS within TIME
+//	exempt LIMITS                 is a take for which no limit holds
 //	flow N TIME LIMITS            takes limits so often, each time after a time, and counts the answers
 //	go NAME: take LIMITS          begins a call; leave NAME ends its context; end NAME waits for its answer,
 //	                              end NAME now, end NAME soon: for no more than a second
@@ -32,7 +33,8 @@ import (
 //	hold LIMIT TIME, holdoff LIMIT TIME, release LIMIT, reset LIMIT
 //	meter NAME CALL USED …, charge NAME COST …, held NAME, close NAME COST …
 //	used NAME COST …              charges a meter until it refuses, and tells how often it did not
-//	override RULE FIELD=VALUE …   also of rule/key, of rule share=PATTERN, and of all; override nothing ends all
+//	override RULE FIELD=VALUE …   also of rule/key, of rule share=PATTERN, and of all; override nothing ends all; unread at
+//	                              the end: limiters read it soon
 //	store fails, store answers, store is late TIME, store is late TIME back, store loses renewals, store loses answers
 //	switch on, switch off         of all limits
 //	load FACTOR                   is what scalers of rules that are adaptive say from then on
@@ -155,6 +157,8 @@ func (p *program) do(l *process, text string) string {
 		return p.do(p.process(name), step)
 	case "take":
 		return p.take(ctx, l, rest)
+	case "exempt":
+		return p.take(runtime.WithoutLimits(ctx), l, rest)
 	case "go":
 		return p.begin(l, rest)
 	case "flow":
@@ -186,30 +190,30 @@ func (p *program) do(l *process, text string) string {
 	case "settle", "refund", "later":
 		return p.settle(ctx, l, verb, words)
 	case "hold":
-		return wordsOf(l.Hold(ctx, p.limit(words[0]), p.duration(words[1])))
+		return Words(l.Hold(ctx, p.limit(words[0]), p.duration(words[1])))
 	case "holdoff":
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
 		wrapper.HoldOff(gone, l.Limiter, p.limit(words[0]), p.duration(words[1]))
 	case "release":
-		return wordsOf(l.Release(ctx, p.limit(rest)))
+		return Words(l.Release(ctx, p.limit(rest)))
 	case "reset":
-		return wordsOf(l.Reset(ctx, p.limit(rest)))
+		return Words(l.Reset(ctx, p.limit(rest)))
 	case "meter":
 		p.meters[words[0]] = l.Meter(ctx, p.call(words[1]).decision, p.numbers(words[2:])...)
 	case "charge":
-		return wordsOf(p.meters[words[0]].Charge(p.numbers(words[1:])...))
+		return Words(p.meters[words[0]].Charge(p.numbers(words[1:])...))
 	case "used":
 		for n := 0; ; n++ {
 			if err := p.meters[words[0]].Charge(p.numbers(words[1:])...); err != nil {
-				return fmt.Sprintf("%d, then %s", n, wordsOf(err))
+				return fmt.Sprintf("%d, then %s", n, Words(err))
 			}
 		}
 	case "held":
 		return fmt.Sprint(p.meters[words[0]].Advance(0))
 	case "close":
 		if len(words) == 0 {
-			return wordsOf(l.Close())
+			return Words(l.Close())
 		}
 		p.meters[words[0]].Close(p.numbers(words[1:])...)
 	case "override":

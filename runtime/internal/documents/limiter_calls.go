@@ -34,7 +34,7 @@ func (p *program) take(ctx context.Context, l *process, text string) string {
 	} else {
 		p.calls[name] = &call{decision: d}
 	}
-	return told(d, err, strings.Fields(show))
+	return Told(d, err, strings.Fields(show)...)
 }
 
 // flow takes limits again and again, and counts who decided.
@@ -44,7 +44,7 @@ func (p *program) flow(ctx context.Context, l *process, words []string) string {
 		d, err := l.Take(ctx, p.limits(strings.Join(words[2:], " "))...)
 		text := "by " + d.Source.String()
 		if err != nil {
-			text = strings.TrimSpace(wordsOf(err))
+			text = strings.TrimSpace(Words(err))
 		}
 		count[text]++
 		time.Sleep(p.duration(words[1]))
@@ -66,10 +66,9 @@ func (p *program) begin(l *process, text string) string {
 		var answer string
 		if charge, is := strings.CutPrefix(step, "charge "); is {
 			words := strings.Fields(charge)
-			answer = wordsOf(p.meters[words[0]].Charge(p.numbers(words[1:])...))
+			answer = Words(p.meters[words[0]].Charge(p.numbers(words[1:])...))
 		} else {
-			d, err := l.Take(ctx, p.limits(strings.TrimPrefix(step, "take "))...)
-			c.decision, answer = d, told(d, err, nil)
+			answer = p.take(ctx, l, strings.TrimPrefix(step, "take ")+" as "+name)
 		}
 		c.answer <- answer + func() string {
 			if took := time.Since(c.began); took > 0 {
@@ -97,20 +96,20 @@ func (p *program) look(ctx context.Context, l *process, verb, text string) strin
 	case "peek":
 		d, err := l.Peek(ctx, limits...)
 		if err == nil && !d.Allowed {
-			return told(d, &runtime.LimitedError{Rule: d.Rule, RetryAfter: d.RetryAfter}, strings.Fields(show))
+			return Told(d, &runtime.LimitedError{Rule: d.Rule, RetryAfter: d.RetryAfter}, strings.Fields(show)...)
 		}
-		return told(d, err, strings.Fields(show))
+		return Told(d, err, strings.Fields(show)...)
 	case "each":
 		for i, o := range l.TakeEach(ctx, limits...) {
 			if named {
 				p.calls[name+strconv.Itoa(i)] = &call{decision: o.Decision}
 			}
-			all = append(all, told(o.Decision, o.Err, strings.Fields(show)))
+			all = append(all, Told(o.Decision, o.Err, strings.Fields(show)...))
 		}
 	case "usage":
 		usages, err := l.Usage(ctx, limits...)
 		if err != nil {
-			return wordsOf(err)
+			return Words(err)
 		}
 		for _, u := range usages {
 			text := fmt.Sprintf("%s %d of %d left", u.Rule, u.Remaining, u.Limit)
@@ -135,10 +134,10 @@ func (p *program) settle(ctx context.Context, l *process, verb string, words []s
 	d := p.call(words[0]).decision
 	switch verb {
 	case "refund":
-		return wordsOf(l.Refund(ctx, d))
+		return Words(l.Refund(ctx, d))
 	case "later":
 		l.SettleLater(ctx, d, p.numbers(words[1:])...)
 		return ""
 	}
-	return wordsOf(l.Settle(ctx, d, p.numbers(words[1:])...))
+	return Words(l.Settle(ctx, d, p.numbers(words[1:])...))
 }

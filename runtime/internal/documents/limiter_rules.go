@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing/synctest"
@@ -109,7 +110,7 @@ func (p *program) limit(text string) runtime.Limit {
 	return limit
 }
 
-// override changes the overrides, which are in force when it returns.
+// override changes the overrides, which are in force when it returns, or later if they are unread.
 func (p *program) override(l *process, words []string) {
 	rules := map[string]rule.Override{}
 	o := runtime.Overrides{Rules: rules}
@@ -164,8 +165,10 @@ func (p *program) override(l *process, words []string) {
 	l.board.mu.Lock()
 	l.board.now = o
 	l.board.mu.Unlock()
-	time.Sleep(l.every)
-	synctest.Wait()
+	if !slices.Contains(words, "unread") {
+		time.Sleep(l.every)
+		synctest.Wait()
+	}
 }
 
 // with returns patterns and one more: a limiter may be reading those before.

@@ -68,8 +68,8 @@ func (p *program) tell(l *process, what string, words []string) string {
 	return cmp.Or(strings.Join(all, " | "), "none")
 }
 
-// told returns what is told of a decision.
-func told(d runtime.Decision, err error, show []string) (text string) {
+// Told returns what is told of a decision.
+func Told(d runtime.Decision, err error, show ...string) (text string) {
 	var limited *runtime.LimitedError
 	switch {
 	case err == nil && d.Rule == "":
@@ -77,7 +77,7 @@ func told(d runtime.Decision, err error, show []string) (text string) {
 	case err == nil:
 		text = fmt.Sprint(d.Remaining, " left")
 	case !errors.As(err, &limited):
-		return wordsOf(err)
+		return Words(err)
 	case d.RetryAfter == runtime.Never:
 		text = "never admitted by " + d.Rule
 	case d.Blocked:
@@ -111,8 +111,8 @@ func told(d runtime.Decision, err error, show []string) (text string) {
 	return text
 }
 
-// wordsOf returns an error in words.
-func wordsOf(err error) string {
+// Words returns an error in words.
+func Words(err error) string {
 	var limited *runtime.LimitedError
 	for _, known := range []struct {
 		err  error

@@ -10,5 +10,5 @@ import (
 // TestPrograms plays the documents of limiters.
 func TestPrograms(t *testing.T) {
 	client := redistest.Start(t).Client(t)
-	RunPrograms(t, redisclock.NewServer(t, client))
+	RunPrograms(t, Documents(t, "limiter/*.txt"), redisclock.NewServer(t, client))
 }

@@ -22,15 +22,15 @@ import (
 	"github.com/rategen/rategen/runtime/wrapper"
 )
 
-// RunPrograms plays the documents of limiters, on a store in memory and on a Redis that goes by the
-// clock of the bubble. No other test may use a Redis meanwhile.
-func RunPrograms(t *testing.T, server *redisclock.Server) {
+// RunPrograms plays documents of limiters, on a store in memory and on a Redis that goes by the
+// clock of the bubble, if there is one. No other test may use a Redis meanwhile.
+func RunPrograms(t *testing.T, files string, server *redisclock.Server) {
 	var number atomic.Int64
-	for _, s := range document.Read(t, Documents(t, "limiter/*.txt")) {
+	for _, s := range document.Read(t, files) {
 		t.Run(s.Name, func(t *testing.T) {
 			for _, variant := range s.Variants() {
 				for _, kind := range []string{"memory", "redis"} {
-					if only, is := s.Arg("only"); is && !slices.Contains(only, kind) {
+					if only, is := s.Arg("only"); is && !slices.Contains(only, kind) || kind == "redis" && server == nil {
 						continue
 					}
 					redis.ForgetWaiters()
@@ -48,7 +48,15 @@ func RunPrograms(t *testing.T, server *redisclock.Server) {
 var begin = time.Date(2126, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 func playProgram(t *testing.T, s *document.Scenario, variant []string, kind, space string, server *redisclock.Server) {
-	time.Sleep(time.Until(begin))
+	from := begin
+	if text, is := s.Arg("begins"); is {
+		at, err := time.Parse(time.RFC3339Nano, text[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		from = at
+	}
+	time.Sleep(time.Until(from))
 	world := document.World{kind}
 	for i := 0; i < len(variant); i += 2 {
 		world = append(world, document.ValueName(variant[i], variant[i+1]))
@@ -64,7 +72,7 @@ func playProgram(t *testing.T, s *document.Scenario, variant []string, kind, spa
 	case "memory":
 		p.store.store = runtime.NewMemoryStore()
 		if slices.ContainsFunc(s.Lines, func(l *document.Line) bool { return strings.HasPrefix(l.Step, "store ") || l.Step == "trips" }) { // else the limiter's quickest way
-			p.store.Store = rawstore.Wrap(p.store.store).Store
+			p.store.Through = Through{rawstore.Wrap(p.store.store).Store, p.store.through}
 			p.store.store = rawstore.New(p.store, nil)
 			if _, is := s.Arg("leases"); is {
 				p.store.store = rawstore.Shared(p.store, nil)
@@ -135,13 +143,13 @@ func (p *program) open(name string, words []string) *process {
 
 // A faulty store is one that fails when a program says so.
 type faulty struct {
-	terms.Store               // nil: the way to it fails
-	store       runtime.Store // as limiters have it
-	fails       atomic.Bool
-	late, back  atomic.Int64 // until it decides, and answers
-	trips       atomic.Int64 // since the last look
-	renewals    atomic.Bool  // are lost
-	answers     atomic.Bool  // are lost
+	Through
+	store      runtime.Store // as limiters have it
+	fails      atomic.Bool
+	late, back atomic.Int64 // until it decides, and answers
+	trips      atomic.Int64 // since the last look
+	renewals   atomic.Bool  // are lost
+	answers    atomic.Bool  // are lost
 }
 
 var errFault = errors.New("a fault of the store")
@@ -198,29 +206,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (f *faulty) Take(ctx context.Context, calls []terms.Call) error {
-	return f.through(ctx, func() error { return f.Store.Take(ctx, calls) })
-}
-
-func (f *faulty) Peek(ctx context.Context, calls []terms.Call) error {
-	return f.through(ctx, func() error { return f.Store.Peek(ctx, calls) })
-}
-
-func (f *faulty) Settle(ctx context.Context, charges []terms.Charge) error {
-	return f.through(ctx, func() error { return f.Store.Settle(ctx, charges) })
-}
-
+// Renew may be lost.
 func (f *faulty) Renew(ctx context.Context, calls []terms.Call) error {
 	if f.renewals.Load() {
 		return errFault
 	}
-	return f.through(ctx, func() error { return f.Store.Renew(ctx, calls) })
-}
-
-func (f *faulty) Hold(ctx context.Context, charges []terms.Charge) error {
-	return f.through(ctx, func() error { return f.Store.Hold(ctx, charges) })
-}
-
-func (f *faulty) Reset(ctx context.Context, charges []terms.Charge) error {
-	return f.through(ctx, func() error { return f.Store.Reset(ctx, charges) })
+	return f.Through.Renew(ctx, calls)
 }
