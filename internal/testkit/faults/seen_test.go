@@ -23,28 +23,6 @@ func calls(n int, begin time.Duration, source rule.Source, fate fate) []record {
 	return all
 }
 
-func TestWorst(t *testing.T) {
-	all := func(*record) bool { return true }
-	full := calls(20, 0, rule.SourceStore, admitted)
-	for _, test := range []struct {
-		name    string
-		records []record
-		want    int64
-	}{
-		{"none", nil, 0},
-		{"as many as a window holds", full, 20},
-		{"and refusals", slices.Concat(full, calls(5, 500*ms, rule.SourceStore, refused)), 20},
-		{"and one more in the window", slices.Concat(full, calls(1, window-2*ms, rule.SourceStore, admitted)), 21},
-		{"and one that ends when the window does", slices.Concat(full, calls(1, window-ms, rule.SourceStore, admitted)), 20},
-		{"and as many in the next", slices.Concat(full, calls(20, window, rule.SourceStore, admitted)), 20},
-		{"and one on another key", slices.Concat(full, []record{{key: 1, end: ms}}), 20},
-	} {
-		if got := worst(test.records, all); got != test.want {
-			t.Errorf("%s: got %d, want %d", test.name, got, test.want)
-		}
-	}
-}
-
 // TestComplaint wants a complaint of everything that must not be.
 func TestComplaint(t *testing.T) {
 	const store, local, failure = rule.SourceStore, rule.SourceLocal, rule.SourceFailure

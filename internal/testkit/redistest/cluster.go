@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -167,24 +168,19 @@ func (c *Cluster) WaitReady() {
 }
 
 func (c *Cluster) ready() error {
+	views, err := c.views()
+	if err != nil {
+		return err
+	}
 	running := map[string]bool{} // by id
-	for _, node := range c.Nodes {
-		if node.running() {
-			running[c.id[node]] = true
-		}
+	for node := range views {
+		running[c.id[node]] = true
 	}
 	if len(running) < clusterMasters {
 		return fmt.Errorf("only %d nodes run", len(running))
 	}
-	var first string // the slots' owners as the first node sees them
-	for _, node := range c.Nodes {
-		if !running[c.id[node]] {
-			continue
-		}
-		v, err := c.view(node)
-		if err != nil {
-			return err
-		}
+	var first string // the slots' owners as one node sees them
+	for node, v := range views {
 		if state := v.info["cluster_state"]; state != "ok" {
 			return fmt.Errorf("%s: cluster_state:%s", node.Addr, state)
 		}
@@ -194,16 +190,13 @@ func (c *Cluster) ready() error {
 		if want, got := len(running)-clusterMasters, v.replicas(); got != want {
 			return fmt.Errorf("%s: sees %d replicas, want %d", node.Addr, got, want)
 		}
-		for _, n := range v.nodes {
-			if len(n.ranges) > 0 && !running[n.id] {
-				return fmt.Errorf("%s: has not replaced %s, which is down", node.Addr, n.id)
+		for _, s := range v.slots {
+			if !running[s.Nodes[0].ID] {
+				return fmt.Errorf("%s: has not replaced %s, which is down", node.Addr, s.Nodes[0].ID)
 			}
 		}
-		if first == "" {
-			first = v.owners()
-		}
-		if got := v.owners(); got != first {
-			return fmt.Errorf("%s: knows other owners:\n%s\nthan the first node:\n%s", node.Addr, got, first)
+		if first = cmp.Or(first, v.owners()); v.owners() != first {
+			return fmt.Errorf("%s: knows other owners:\n%s\nthan another node:\n%s", node.Addr, v.owners(), first)
 		}
 	}
 	return nil

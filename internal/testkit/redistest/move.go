@@ -3,7 +3,6 @@ package redistest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -98,18 +97,11 @@ func migrate(ctx context.Context, client *redis.Client, to *Server, keys []strin
 
 // ownedBy returns nil when every running node holds owner for the owner.
 func (c *Cluster) ownedBy(slot int, owner *Server) error {
-	for _, node := range c.Nodes {
-		if !node.running() {
-			continue
-		}
-		v, err := c.view(node)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(v.nodes, func(n nodeLine) bool { return n.owns(slot) })
-		if i < 0 || v.nodes[i].id != c.id[owner] {
+	views, err := c.views()
+	for node, v := range views {
+		if v.owner(slot) != c.id[owner] {
 			return fmt.Errorf("%s does not know that %s owns slot %d", node.Addr, owner.Addr, slot)
 		}
 	}
-	return nil
+	return err
 }

@@ -64,7 +64,7 @@ func StartSentinel(tb testing.TB) *Sentinel {
 	for range 3 {
 		s.Sentinels = append(s.Sentinels, start(tb, portSentinel, s.sentinelArgs))
 	}
-	s.WaitReady()
+	waitFor(tb, sentinelLimit, "the sentinels' state", s.ready)
 	s.setDownAfter(sentinelIdle)
 	for _, node := range s.Nodes {
 		node.fails = func() { s.fails.Do(func() { s.setDownAfter(sentinelDownAfter) }) }

@@ -13,15 +13,7 @@ import (
 // view is the cluster as one node sees it.
 type view struct {
 	info  map[string]string // INFO replication and CLUSTER INFO
-	nodes []nodeLine
-}
-
-// nodeLine is one line of CLUSTER NODES.
-type nodeLine struct {
-	id     string
-	flags  []string
-	epoch  int
-	ranges []string // "0-5460" or "7"
+	slots []redis.ClusterSlot
 }
 
 func (c *Cluster) view(node *Server) (view, error) {
@@ -35,32 +27,10 @@ func (c *Cluster) view(node *Server) (view, error) {
 		if err != nil {
 			return err
 		}
-		nodes, err := client.ClusterNodes(ctx).Result()
-		if err != nil {
-			return err
-		}
 		readInfo(v.info, replication)
 		readInfo(v.info, cluster)
-		for line := range strings.Lines(nodes) {
-			// id addr flags master ping pong epoch link slot...
-			f := strings.Fields(line)
-			if len(f) < 8 {
-				return fmt.Errorf("CLUSTER NODES: %q", line)
-			}
-			epoch, err := strconv.Atoi(f[6])
-			if err != nil {
-				return fmt.Errorf("CLUSTER NODES: %q", line)
-			}
-			v.nodes = append(v.nodes, nodeLine{
-				id:    f[0],
-				flags: strings.Split(f[2], ","),
-				epoch: epoch,
-				ranges: slices.DeleteFunc(f[8:], func(s string) bool {
-					return strings.HasPrefix(s, "[") // a slot on the move
-				}),
-			})
-		}
-		return nil
+		v.slots, err = client.ClusterSlots(ctx).Result()
+		return err
 	})
 	return v, err
 }
@@ -77,42 +47,48 @@ func readInfo(into map[string]string, text string) {
 // owners returns who owns which slots, in a form to compare.
 func (v view) owners() string {
 	var owners []string
-	for _, n := range v.nodes {
-		if len(n.ranges) > 0 {
-			owners = append(owners, n.id+" "+strings.Join(n.ranges, " "))
-		}
+	for _, s := range v.slots {
+		owners = append(owners, fmt.Sprintf("%05d-%d %s", s.Start, s.End, s.Nodes[0].ID))
 	}
 	slices.Sort(owners)
 	return strings.Join(owners, "\n")
 }
 
-// replicas counts the replicas that are known and in good health.
-func (v view) replicas() int {
-	count := 0
-	for _, n := range v.nodes {
-		if slices.Contains(n.flags, "slave") && !n.failing() {
-			count++
+// owner returns the id of the slot's master, or nothing.
+func (v view) owner(slot int) string {
+	for _, s := range v.slots {
+		if s.Start <= slot && slot <= s.End {
+			return s.Nodes[0].ID
 		}
 	}
-	return count
+	return ""
 }
 
-func (n nodeLine) failing() bool {
-	return slices.ContainsFunc(n.flags, func(flag string) bool {
-		return flag == "fail" || flag == "fail?" || flag == "handshake" || flag == "noaddr"
-	})
-}
-
-func (n nodeLine) owns(slot int) bool {
-	return slices.ContainsFunc(n.ranges, func(r string) bool {
-		low, high, isRange := strings.Cut(r, "-")
-		if !isRange {
-			high = low
+// replicas counts the replicas that are known and have not failed.
+func (v view) replicas() int {
+	known := map[string]bool{}
+	for _, s := range v.slots {
+		for _, replica := range s.Nodes[1:] {
+			known[replica.ID] = true
 		}
-		first, err := strconv.Atoi(low)
-		last, err2 := strconv.Atoi(high)
-		return err == nil && err2 == nil && first <= slot && slot <= last
-	})
+	}
+	return len(known)
+}
+
+// views returns the cluster as each running node sees it.
+func (c *Cluster) views() (map[*Server]view, error) {
+	all := map[*Server]view{}
+	for _, node := range c.Nodes {
+		if !node.running() {
+			continue
+		}
+		v, err := c.view(node)
+		if err != nil {
+			return nil, err
+		}
+		all[node] = v
+	}
+	return all, nil
 }
 
 // Master returns the running node that serves the slot, nil when there is
@@ -122,29 +98,17 @@ func (c *Cluster) Master(slot int) *Server { return c.Owners()(slot) }
 // Owners returns what Master does for every slot, at the price of one: as it is now.
 func (c *Cluster) Owners() func(slot int) *Server {
 	c.tb.Helper()
-	claims := map[*Server]nodeLine{}
-	for _, node := range c.Nodes {
-		if !node.running() {
-			continue
-		}
-		v, err := c.view(node)
-		if err != nil {
-			c.tb.Fatalf("owners of slots: %v", err)
-		}
-		for _, n := range v.nodes {
-			// Each node is trusted about its own slots alone.
-			if n.id == c.id[node] && slices.Contains(n.flags, "master") {
-				claims[node] = n
-			}
-		}
+	views, err := c.views()
+	if err != nil {
+		c.tb.Fatalf("owners of slots: %v", err)
 	}
 	return func(slot int) (master *Server) {
-		// Two nodes claim a slot if one was replaced while it was paused. The newer
-		// epoch is the successor's.
-		newest := -1
-		for node, n := range claims {
-			if n.owns(slot) && n.epoch > newest {
-				master, newest = node, n.epoch
+		// Each node is trusted about its own slots alone. Two claim a slot if one was replaced while it was
+		// paused. The newer epoch is the successor's.
+		newest := int64(-1)
+		for node, v := range views {
+			if epoch, _ := strconv.ParseInt(v.info["cluster_my_epoch"], 10, 64); v.owner(slot) == c.id[node] && epoch > newest {
+				master, newest = node, epoch
 			}
 		}
 		return master
@@ -154,37 +118,27 @@ func (c *Cluster) Owners() func(slot int) *Server {
 // Epoch returns how many elections the cluster has had, with what its nodes began with. A
 // replica that takes over has won one.
 func (c *Cluster) Epoch() (newest int64, err error) {
-	for _, node := range c.Nodes {
-		if !node.running() {
-			continue
-		}
-		v, err := c.view(node)
-		if err != nil {
-			return 0, err
-		}
+	views, err := c.views()
+	for _, v := range views {
 		epoch, err := strconv.ParseInt(v.info["cluster_current_epoch"], 10, 64)
 		if err != nil {
 			return 0, err
 		}
 		newest = max(newest, epoch)
 	}
-	return newest, nil
+	return newest, err
 }
 
 // Masters waits until the cluster is ready and returns the addresses of its masters. They
 // are the same as before unless a replica has taken the place of one.
-func (c *Cluster) Masters() []string {
+func (c *Cluster) Masters() (masters []string) {
 	c.tb.Helper()
 	c.WaitReady()
-	var masters []string
-	for _, node := range c.Nodes {
-		if !node.running() {
-			continue
-		}
-		v, err := c.view(node)
-		if err != nil {
-			c.tb.Fatalf("masters: %v", err)
-		}
+	views, err := c.views()
+	if err != nil {
+		c.tb.Fatalf("masters: %v", err)
+	}
+	for node, v := range views {
 		if v.info["role"] == "master" {
 			masters = append(masters, node.Addr)
 		}
