@@ -28,9 +28,7 @@ func (unclaimed) Do(_ context.Context, claims []rediswire.Command) {
 // TestDays holds the history of three months, in zones whose clocks change in them, against the sum of
 // the calls of each day and period. A key may rest for days, and Postgres be away.
 func TestDays(t *testing.T) {
-	pool, random := database(t), seed.New(t)
-	sink, err := NewPostgres(t.Context(), pool)
-	ok(t, err)
+	sink, random := newSink(t), seed.New(t)
 	for _, zone := range []string{"", "Europe/Berlin", "America/Sao_Paulo", "Asia/Kolkata", "Australia/Lord_Howe"} {
 		for _, period := range []rule.Period{rule.Day, rule.Week, rule.Month} {
 			now := time.Date(2018, time.September, 20, 0, 0, 0, 0, time.UTC).UnixMicro()

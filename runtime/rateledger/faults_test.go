@@ -284,15 +284,8 @@ func verify(t *testing.T, last *process, of string, least, most map[string]int64
 		for _, r := range rules() {
 			for i := range 8 {
 				key := fmt.Sprint("k", i)
-				totals, err := last.ledger.Totals(t.Context(), r.Name, key, time.Time{}, time.Time{})
-				ok(t, err)
-				has := int64(0)
-				for _, p := range totals {
-					has += p.Used
-				}
-				usage, err := last.limiter.Usage(t.Context(), r.Limit(runtime.NewKey().AddString(key)))
-				ok(t, err)
-				count, low, high := rule.MaxAmount-usage[0].Remaining, least[r.Name+"_"+key], most[r.Name+"_"+key]
+				has, count := last.billed(t, r, key), last.counted(t, r, key)
+				low, high := least[r.Name+"_"+key], most[r.Name+"_"+key]
 				lost := of != "durable" && r.Ledger == rule.LedgerHash // which nobody can restore
 				if has < low || has > high || count != has && !lost {
 					wrong = append(wrong, fmt.Sprintf("%s %s: %d in the ledger and %d in Redis, of %d to %d", r.Name, key, has, count, low, high))

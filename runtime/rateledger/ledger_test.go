@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
-	"github.com/rategen/rategen/internal/testkit/seed"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -84,21 +81,16 @@ func (p *process) use(t *testing.T, c *counts, r *runtime.Rule, key string, cost
 }
 
 // compare wants the ledger to have what was used.
-func (c *counts) compare(t *testing.T, l *Ledger) {
+func (c *counts) compare(t *testing.T, p *process) {
 	t.Helper()
 	for _, r := range rules() {
 		for i := range 50 {
 			key := fmt.Sprint("k", i)
-			totals, err := l.Totals(t.Context(), r.Name, key, time.Time{}, time.Time{})
-			ok(t, err)
-			used := int64(0)
-			for _, p := range totals {
-				used += p.Used
-			}
+			used := p.billed(t, r, key)
 			if want := c.used[r.Name+" "+key]; used != want {
 				t.Errorf("%s %s: %d in the ledger, want %d", r.Name, key, used, want)
 			}
-			days, err := l.Days(t.Context(), r.Name, key, time.Time{}, time.Time{})
+			days, err := p.ledger.Days(t.Context(), r.Name, key, time.Time{}, time.Time{})
 			ok(t, err)
 			for _, d := range days {
 				used -= d.Used
@@ -110,64 +102,21 @@ func (c *counts) compare(t *testing.T, l *Ledger) {
 	}
 }
 
-// A mortal sink is killed now and then, before or after it has written.
-type mortal struct {
-	Sink
-	mu     sync.Mutex
-	random *rand.Rand
-	deaths int
-}
-
-var errKilled = errors.New("killed")
-
-func (m *mortal) Write(ctx context.Context, rows []Row) error {
-	m.mu.Lock()
-	before, after := m.random.IntN(4) == 0, m.random.IntN(4) == 0
-	if before || after {
-		m.deaths++
-	}
-	m.mu.Unlock()
-	if before {
-		return errKilled
-	}
-	if err := m.Sink.Write(ctx, rows); err != nil || !after {
-		return err
-	}
-	return errKilled
-}
-
-// TestExactlyOnce has processes charge, settle and die while their writers are killed, and wants the
-// ledger to have each unit once.
-func TestExactlyOnce(t *testing.T) {
-	random := seed.New(t)
-	pool, client := database(t), redistest.Start(t).Client(t)
-	sink, err := NewPostgres(t.Context(), pool)
+// billed returns what the ledger has of a key.
+func (p *process) billed(t *testing.T, r *runtime.Rule, key string) (used int64) {
+	t.Helper()
+	totals, err := p.ledger.Totals(t.Context(), r.Name, key, time.Time{}, time.Time{})
 	ok(t, err)
-	dying := &mortal{Sink: sink, random: rand.New(rand.NewPCG(random.Uint64(), 1))}
-	c, all := counts{used: map[string]int64{}}, rules()
-	for range 4 {
-		var group sync.WaitGroup
-		for range 4 {
-			calls := rand.New(rand.NewPCG(random.Uint64(), 2))
-			p := begin(t, client, dying, all)
-			group.Go(func() {
-				for range 300 {
-					cost := 1 + calls.Int64N(20)
-					p.use(t, &c, all[calls.IntN(len(all))], fmt.Sprint("k", calls.IntN(50)), cost, calls.Int64N(cost+10))
-				}
-				if calls.IntN(2) == 0 {
-					p.ledger.accounts.Charged() // it dies, and with it what it knows
-				}
-				_ = p.end()
-			})
-		}
-		group.Wait()
+	for _, p := range totals {
+		used += p.Used
 	}
-	last := begin(t, client, sink, all)
-	ok(t, last.ledger.scan(t.Context()))
-	ok(t, last.end())
-	c.compare(t, last.ledger)
-	if dying.deaths == 0 {
-		t.Error("nobody was killed")
-	}
+	return used
+}
+
+// counted returns what Redis counts of a key.
+func (p *process) counted(t *testing.T, r *runtime.Rule, key string) int64 {
+	t.Helper()
+	usage, err := p.limiter.Usage(t.Context(), r.Limit(runtime.NewKey().AddString(key)))
+	ok(t, err)
+	return rule.MaxAmount - usage[0].Remaining
 }

@@ -37,6 +37,14 @@ func database(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
+// newSink returns the tables of an empty database.
+func newSink(t *testing.T) *Postgres {
+	t.Helper()
+	sink, err := NewPostgres(t.Context(), database(t))
+	ok(t, err)
+	return sink
+}
+
 func ok(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -85,8 +93,7 @@ func TestTables(t *testing.T) {
 
 // TestLateStates wants the state of the highest version, in whatever order states are written.
 func TestLateStates(t *testing.T) {
-	p, err := NewPostgres(t.Context(), database(t))
-	ok(t, err)
+	p := newSink(t)
 	row := Row{Namespace: "n", Rule: "r", Key: []byte("k"), Begin: time.Unix(0, 0).UTC(), End: time.Unix(86400, 0).UTC(), Epoch: 7, Max: 100, Day: time.Unix(0, 0).UTC()}
 	for _, version := range []int64{3, 5, 4, 5, 1} {
 		row.Version, row.Total = version, 10*version

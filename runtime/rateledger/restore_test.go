@@ -15,13 +15,10 @@ import (
 // ledger keeps all that was used, and limits count what was used since the last reset.
 func TestRestore(t *testing.T) {
 	random := seed.New(t)
-	pool, client := database(t), redistest.Start(t).Client(t)
-	sink, err := NewPostgres(t.Context(), pool)
-	ok(t, err)
+	sink, client := newSink(t), redistest.Start(t).Client(t)
 	all := rules()
 	p := begin(t, client, sink, all)
 	c, counts := counts{used: map[string]int64{}}, map[string]int64{} // and since the last reset
-	limit := func(r *runtime.Rule, key string) runtime.Limit { return r.Limit(runtime.NewKey().AddString(key)) }
 	for round := range 12 {
 		use := func(n int) {
 			for range n {
@@ -33,7 +30,7 @@ func TestRestore(t *testing.T) {
 		use(random.IntN(60))
 		for range random.IntN(4) {
 			r, key := all[random.IntN(len(all))], fmt.Sprint("k", random.IntN(6))
-			ok(t, p.limiter.Reset(t.Context(), limit(r, key)))
+			ok(t, p.limiter.Reset(t.Context(), r.Limit(runtime.NewKey().AddString(key))))
 			counts[r.Name+" "+key] = 0
 			ok(t, p.ledger.scan(t.Context())) // a reset is no charge
 		}
@@ -48,13 +45,11 @@ func TestRestore(t *testing.T) {
 			}
 		}
 		ok(t, p.ledger.Flush(t.Context()))
-		c.compare(t, p.ledger)
+		c.compare(t, p)
 		for _, r := range all {
 			for i := range 6 {
 				key := fmt.Sprint("k", i)
-				usage, err := p.limiter.Usage(t.Context(), limit(r, key))
-				ok(t, err)
-				if used := rule.MaxAmount - usage[0].Remaining; used != counts[r.Name+" "+key] && r.Ledger != rule.LedgerHash {
+				if used := p.counted(t, r, key); used != counts[r.Name+" "+key] && r.Ledger != rule.LedgerHash {
 					t.Fatalf("round %d: %s %s: %d count, want %d", round, r.Name, key, used, counts[r.Name+" "+key])
 				}
 			}
@@ -64,9 +59,7 @@ func TestRestore(t *testing.T) {
 
 // TestRestoreMany wants each of many keys restored once, page by page.
 func TestRestoreMany(t *testing.T) {
-	pool, client := database(t), redistest.Start(t).Client(t)
-	sink, err := NewPostgres(t.Context(), pool)
-	ok(t, err)
+	sink, client := newSink(t), redistest.Start(t).Client(t)
 	all := rules()[:1]
 	p := begin(t, client, sink, all)
 	const keys = restoreRows*2 + 7

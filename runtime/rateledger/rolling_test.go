@@ -2,7 +2,6 @@ package rateledger
 
 import (
 	"testing"
-	"time"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/internal/testkit/seed"
@@ -14,9 +13,7 @@ import (
 // key and its count stay, and the ledger ends up with all of it.
 func TestRollingDeploy(t *testing.T) {
 	random := seed.New(t)
-	pool, server := database(t), redistest.Start(t)
-	sink, err := NewPostgres(t.Context(), pool)
-	ok(t, err)
+	sink, server := newSink(t), redistest.Start(t)
 	for _, with := range rules()[:3] {
 		without := *with
 		without.Ledger, without.Keep = rule.LedgerOff, 0
@@ -34,25 +31,16 @@ func TestRollingDeploy(t *testing.T) {
 				of.use(t, &c, r, "k", 1+random.Int64N(9), random.Int64N(12))
 				used += c.used[r.Name+" k"]
 			}
-			for _, of := range []struct {
-				*process
-				rule *runtime.Rule
-			}{{p, with}, {old, &without}} {
-				usage, err := of.limiter.Usage(t.Context(), of.rule.Limit(runtime.NewKey().AddString("k")))
-				ok(t, err)
-				if rule.MaxAmount-usage[0].Remaining != used {
-					t.Fatalf("%s: %d count, want %d", with.Name, rule.MaxAmount-usage[0].Remaining, used)
-				}
+			if a, b := p.counted(t, with, "k"), old.counted(t, &without, "k"); a != used || b != used {
+				t.Fatalf("%s: %d count, and %d without a ledger, want %d", with.Name, a, b, used)
 			}
 		}
 		c := counts{used: map[string]int64{}}
 		p.use(t, &c, with, "k", 1, 1)
 		used++
 		ok(t, p.ledger.Flush(t.Context()))
-		totals, err := p.ledger.Totals(t.Context(), with.Name, "k", time.Time{}, time.Time{})
-		ok(t, err)
-		if len(totals) != 1 || totals[0].Used != used {
-			t.Errorf("%s: %v in the ledger, want %d", with.Name, totals, used)
+		if has := p.billed(t, with, "k"); has != used {
+			t.Errorf("%s: %d in the ledger, want %d", with.Name, has, used)
 		}
 	}
 }
