@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/bridge"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
@@ -78,23 +79,18 @@ func TestCrash(t *testing.T) {
 		line, err = out.ReadString('\n')
 		ok(t, err)
 	}
-	for start := time.Now(); time.Since(start) < rule.Reserve+rule.Reserve/2; time.Sleep(10 * time.Millisecond) {
-		wantLeft(t, limiter, limit, 40)
-	}
+	throughout(rule.Reserve+rule.Reserve/2, func() { wantLeft(t, limiter, limit, 40) })
 	kill()
 	clock := server.Client(t)
 	killed := clock.Time(t.Context()).Val()
-	for {
+	eventually(t, "all is left", func() bool {
 		passed := clock.Time(t.Context()).Val().Sub(killed) // before it is looked at
 		n := left(t, limiter, limit)
-		if n == 100 {
-			break
-		}
-		if passed > rule.Reserve+time.Second {
+		if n < 100 && passed > rule.Reserve+time.Second {
 			t.Fatalf("%d of 100 are left %v after the process was killed", n, passed)
 		}
-		time.Sleep(time.Millisecond)
-	}
+		return n == 100
+	})
 	taken(t, limiter, limit.WithCost(100))
 }
 
@@ -110,7 +106,7 @@ func TestStreamThatDies(t *testing.T) {
 	m := metered(t, limiter, a.Limit(key("k")), b.Limit(key("k")))
 	for m.Charge(1, 3) == nil {
 		_, _ = os.Stdout.Write([]byte{'.'})
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // so that others get on
 	}
 }
 
@@ -142,7 +138,8 @@ func TestMeterCrash(t *testing.T) {
 	})
 	eventually(t, "the stream begins", func() bool { return used.Load() > 100 })
 	var long int64 // what is used two seconds before the end
-	for start := time.Now(); time.Since(start) < 3*a.Reserve; time.Sleep(10 * time.Millisecond) {
+	start := time.Now()
+	throughout(3*a.Reserve, func() {
 		n := used.Load()
 		if gotA, gotB := charged(); gotA < n || gotB < 3*n {
 			t.Fatalf("%d and %d are charged while the stream has used %d", gotA, gotB, n)
@@ -150,23 +147,36 @@ func TestMeterCrash(t *testing.T) {
 		if time.Since(start) < 3*a.Reserve-2*time.Second {
 			long = n
 		}
-	}
+	})
 	// A piece may be used up and not replaced yet, so that it has to hold some in advance.
 	eventually(t, "it holds some in advance", func() bool { got, _ := charged(); return got > used.Load()+50 })
 	heldA, heldB := charged()
 	kill()
 	read.Wait()
-	time.Sleep(a.Reserve + time.Second)
+	time.Sleep(a.Reserve + time.Second) // within which it comes back, by the clock of Redis
 	n := used.Load()
 	gotA, gotB := charged()
 	t.Logf("%d and %d were charged when it was killed; of %d used, %d long before, %d and %d stay charged", heldA, heldB, n, long, gotA, gotB)
 	if gotA < long || gotA > n+1 || gotB < 3*long || gotB > 3*n+3 {
 		t.Errorf("%d and %d stay charged of %d used, and %d long before", gotA, gotB, n, long)
 	}
-	time.Sleep(a.Reserve)
-	if a, b := charged(); a != gotA || b != gotB {
-		t.Errorf("it goes on to come back: %d, then %d, and %d, then %d", gotA, a, gotB, b)
-	}
+	throughout(a.Reserve, func() {
+		if a, b := charged(); a != gotA || b != gotB {
+			t.Fatalf("it goes on to come back: %d, then %d, and %d, then %d", gotA, a, gotB, b)
+		}
+	})
+}
+
+// linked starts a replica of a master, and returns it and its client when it has all of the master's data.
+func linked(t *testing.T, master *redistest.Server) (*redistest.Server, *redis.Client) {
+	t.Helper()
+	replica := redistest.Start(t)
+	replica.Follow(t, master)
+	client := replica.Client(t, limittest.Unhurried)
+	eventually(t, "the replica is linked", func() bool {
+		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
+	})
+	return replica, client
 }
 
 // A replica takes its master's place that lacks the last of what that had: a charge of a call
@@ -176,13 +186,9 @@ func TestFailoverOfReservations(t *testing.T) {
 	t.Parallel()
 	fullOnly(t)
 	ctx := t.Context()
-	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
-	host, port, _ := net.SplitHostPort(master.Addr)
-	replica := redistest.Start(t, "--replicaof", host, port)
-	promoted := replica.Client(t)
-	eventually(t, "the replica is linked", func() bool {
-		return strings.Contains(promoted.Info(ctx, "replication").Val(), "master_link_status:up")
-	})
+	master := redistest.Start(t)
+	host, _, _ := net.SplitHostPort(master.Addr)
+	replica, promoted := linked(t, master)
 	var current atomic.Pointer[string]
 	current.Store(&master.Addr)
 	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -211,14 +217,10 @@ func TestFailoverOfReservations(t *testing.T) {
 		d, err := limiter.Peek(ctx, limit)
 		return err == nil && d.Source == rule.SourceStore && d.Remaining == 100-10-7
 	})
-	for end := time.Now().Add(r.Reserve + r.Reserve/4); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		wantLeft(t, limiter, limit, 100-10-7)
-	}
+	throughout(r.Reserve+r.Reserve/4, func() { wantLeft(t, limiter, limit, 100-10-7) })
 	settled(t, limiter, known, 4)
 	settled(t, limiter, unknown, 9)
-	for end := time.Now().Add(r.Reserve + r.Reserve/4); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		wantLeft(t, limiter, limit, 100-4-9)
-	}
+	throughout(r.Reserve+r.Reserve/4, func() { wantLeft(t, limiter, limit, 100-4-9) })
 	if _, err := limiter.Take(ctx, limit.WithCost(100-4-9)); err != nil {
 		t.Error(err)
 	}

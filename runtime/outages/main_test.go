@@ -4,6 +4,7 @@ package outages
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/limittest"
@@ -21,6 +22,13 @@ var (
 type lines = limittest.Lines
 
 func TestMain(m *testing.M) { limittest.Main(m) }
+
+// throughout looks again and again for a while. Redis goes by its own clock, and nothing says that nothing comes.
+func throughout(lasts time.Duration, look func()) {
+	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		look()
+	}
+}
 
 // fullOnly leaves a test to a full run. A quick one has TestCrash, TestCluster and some of
 // the faults.

@@ -62,7 +62,7 @@ func failOver(t *testing.T, sentinel *redistest.Sentinel, limiter *runtime.Limit
 		for !until() {
 			d, err := limiter.Take(ctx, month.Limit(nil))
 			if err != nil {
-				time.Sleep(time.Millisecond)
+				time.Sleep(time.Millisecond) // so that others get on
 				continue
 			}
 			acked, remaining = append(acked, time.Now()), append(remaining, d.Remaining)

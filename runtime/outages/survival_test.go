@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -90,7 +88,7 @@ func TestPowerCut(t *testing.T) {
 			server, client, limiter := survivor(t, c.args...)
 			dir := client.ConfigGet(t.Context(), "dir").Val()["dir"]
 			s := spend(limiter)
-			time.Sleep(c.runs + rand.N(c.runs/3))
+			time.Sleep(c.runs + rand.N(c.runs/3)) // in which it spends, up to any moment between two syncs
 			at := time.Now()
 			server.Kill()
 			s.done.Wait() // or it would go on with the server that is started next
@@ -147,7 +145,7 @@ func TestKilledRedis(t *testing.T) {
 				before = used()
 				ok(t, patiently.Save(t.Context()).Err())
 			}
-			time.Sleep(rand.N(200 * time.Millisecond))
+			time.Sleep(rand.N(200 * time.Millisecond)) // at any moment
 			at := time.Now()
 			server.Kill()
 			s.done.Wait()
@@ -190,23 +188,19 @@ func TestFailoverLoses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			again(t, 3, c.name, func() string {
-				master, _, limiter := survivor(t, append(slices.Clip(c.args), "--repl-diskless-sync-delay", "0")...)
-				host, port, _ := net.SplitHostPort(master.Addr)
-				replica := redistest.Start(t, "--replicaof", host, port)
-				client := replica.Client(t, func(o *redis.Options) { o.ReadTimeout = 20 * time.Second })
-				for !strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up") {
-					time.Sleep(time.Millisecond)
-				}
+				master, _, limiter := survivor(t, c.args...)
+				host, _, _ := net.SplitHostPort(master.Addr)
+				replica, client := linked(t, master)
 				time.Sleep(100 * time.Millisecond) // a lag is known
 				s := spend(limiter)
-				time.Sleep(1500*time.Millisecond + rand.N(500*time.Millisecond))
+				time.Sleep(1500*time.Millisecond + rand.N(500*time.Millisecond)) // in which it spends
 				deaf := time.Now()
 				if c.refusing { // the connection stands, and nothing comes over it
 					replica.Pause()
 				} else if c.deaf > 0 {
 					ok(t, client.ReplicaOf(t.Context(), host, "1").Err())
 				}
-				time.Sleep(c.deaf)
+				time.Sleep(c.deaf) // while it spends
 				at := time.Now()
 				master.Kill()
 				if c.refusing { // what it has admitted alone began when nobody listened
