@@ -4,6 +4,7 @@ package wire
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"io"
 	"log/slog"
@@ -89,66 +90,52 @@ const Origin = "https://shop.example"
 //     otherwise with an error of the framework for 401,
 //
 // and all of it behind its adapter and CORS for Origin.
-func Check(t *testing.T, url string) {
-	t.Run("refused", func(t *testing.T) {
-		if a := wantStatus(t, 200, ask(t, "GET", url+"/orders/1")).wants("order 1").hasField(true); a.header.Get("X-Accel-Redirect") == "" {
-			t.Errorf("an admitted answer lacks a field of its own: %v", a.header)
+func Check(t *testing.T, url string) { play(t, url, steps) }
+
+//go:embed service.txt
+var steps string
+
+// play asks a server for what stands before each arrow, with fields, and wants the answer to have what stands behind it.
+func play(t *testing.T, url, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		step, want, is := strings.Cut(strings.TrimSpace(line), " -> ")
+		if !is {
+			continue
 		}
-		for _, path := range []string{"/orders/1", "/orders/1?again"} {
-			a := wantStatus(t, 429, ask(t, "GET", url+path)).hasField(true)
-			if s, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || s < 1 || s > 3600 {
-				t.Errorf("Retry-After %q, want 1 to 3600", a.header.Get("Retry-After"))
-			}
-			if got := a.header.Get("X-Accel-Redirect"); got != "" {
-				t.Errorf("a proxy is to serve %q in place of the refusal", got)
-			}
-			if mediaType := a.header.Get("Content-Type"); mediaType == "application/problem+json" {
-				a.wants("one look an hour").wants("#quota-exceeded")
-			} else {
-				a.wants("one look an hour").wants("RATE_LIMIT_EXCEEDED")
-			}
-		}
-		wantStatus(t, 200, ask(t, "GET", url+"/orders/2")).wants("order 2")
-	})
-	t.Run("unavailable", func(t *testing.T) {
-		a := wantStatus(t, 503, ask(t, "GET", url+"/down"))
-		for _, secret := range []string{"127.0.0.1", "dial", "refused"} {
-			if strings.Contains(a.body, secret) {
-				t.Errorf("a client is told of %q: %s", secret, a.body)
+		words := strings.Fields(step)
+		a := ask(t, words[0], url+words[1], words[2:]...)
+		for part := range strings.SplitSeq(want, " | ") {
+			if !a.has(part) {
+				t.Errorf("%s: want %s: %d %v %s", step, part, a.status, a.header, a.body)
 			}
 		}
-	})
-	t.Run("another error", func(t *testing.T) { wantStatus(t, 404, ask(t, "GET", url+"/missing")) })
-	t.Run("client", func(t *testing.T) { wantStatus(t, 200, ask(t, "GET", url+"/client")).wants("127.0.0.1") })
-	t.Run("limit with refund", func(t *testing.T) {
-		for range 3 {
-			wantStatus(t, 200, ask(t, "POST", url+"/login?password=right"))
-		}
-		wantStatus(t, 401, ask(t, "POST", url+"/login?password=wrong")).hasField(true)
-		wantStatus(t, 429, ask(t, "POST", url+"/login?password=right"))
-	})
-	t.Run("CORS", func(t *testing.T) {
-		for range 2 { // a preflight is not charged
-			a := ask(t, "OPTIONS", url+"/orders/4", "Origin", Origin, "Access-Control-Request-Method", "GET")
-			if a.status > 204 || a.header.Get("Access-Control-Allow-Origin") == "" {
-				t.Errorf("preflight: %+v", a)
-			}
-		}
-		for _, status := range []int{200, 429} {
-			a := wantStatus(t, status, ask(t, "GET", url+"/orders/4", "Origin", Origin))
-			if got := a.header.Get("Access-Control-Allow-Origin"); got != Origin && got != "*" {
-				t.Errorf("status %d allows the origin %q", status, got)
-			}
-			if got := a.header.Get("Access-Control-Expose-Headers"); !strings.Contains(got, "Retry-After") {
-				t.Errorf("status %d exposes %q", status, got)
-			}
-		}
-	})
+	}
+}
+
+// has reports whether an answer has a status, a field whose name ends with a colon and what it is to hold, or a text.
+func (a *answer) has(want string) bool {
+	if first, second, either := strings.Cut(want, " or "); either {
+		return a.has(first) || a.has(second)
+	}
+	if what, not := strings.CutPrefix(want, "no "); not {
+		return !a.has(what)
+	}
+	if status, err := strconv.Atoi(want); err == nil {
+		return a.status == status
+	}
+	if name, value, field := strings.Cut(want, ":"); field {
+		held := a.header.Get(name)
+		return held != "" && strings.Contains(held, strings.TrimSpace(value))
+	}
+	return strings.Contains(a.body, want)
 }
 
 // CheckHidden wants a server, which is as [Check] wants it but for its options, to answer what hides a
 // refusal, and the log to have the route of GET /hidden/{id}.
 func (s *Service) CheckHidden(t *testing.T, serve func(...ratehttp.Option) (url string), route string) {
+	const private = " | no 127.0.0.1 | no internal | no Content-Encoding:"
+	answers := map[int]string{404: "404", 429: "429 | RateLimit: | one look an hour" + private, 500: "500", 503: "503" + private}
 	for mode, c := range map[string]struct {
 		opts []ratehttp.Option
 		want map[string]int
@@ -165,9 +152,9 @@ func (s *Service) CheckHidden(t *testing.T, serve func(...ratehttp.Option) (url 
 			for path, want := range c.want {
 				if !strings.HasSuffix(path, "/down") {
 					path += strings.ReplaceAll(path, "/", "-") + mode
-					wantStatus(t, 200, ask(t, "GET", url+path))
+					play(t, url, "GET "+path+" -> 200")
 				}
-				wantStatus(t, want, ask(t, "GET", url+path)).told(want == 429 || want == 503)
+				play(t, url, "GET "+path+" -> "+answers[want])
 			}
 		})
 	}
@@ -178,20 +165,6 @@ func (s *Service) CheckHidden(t *testing.T, serve func(...ratehttp.Option) (url 
 	}
 	if strings.Contains(s.log.String(), "-hidden-") {
 		t.Errorf("the log has what the client has sent:\n%s", s.log.String())
-	}
-}
-
-// told wants the answer to be a refusal, or not to be one.
-func (a *answer) told(refused bool) {
-	a.t.Helper()
-	if a.status == 429 {
-		a.hasField(true).wants("one look an hour")
-	}
-	if got := a.header.Get("Retry-After") != ""; got != (a.status == 429) {
-		a.t.Errorf("status %d has Retry-After %q", a.status, a.header.Get("Retry-After"))
-	}
-	if refused && (strings.Contains(a.body, "127.0.0.1") || strings.Contains(a.body, "internal") || a.header.Get("Content-Encoding") != "") {
-		a.t.Errorf("status %d: the client is told %v %s", a.status, a.header, a.body)
 	}
 }
 
@@ -225,12 +198,12 @@ func CheckUnfit(t *testing.T, build func(ratehttp.RequestLimit)) {
 
 // An answer is what a client has got.
 type answer struct {
-	t      *testing.T
 	status int
 	header http.Header
 	body   string
 }
 
+// ask asks for something, and wants only a refusal to say for how long.
 func ask(t *testing.T, method, url string, header ...string) *answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -249,32 +222,12 @@ func ask(t *testing.T, method, url string, header ...string) *answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &answer{t, got.StatusCode, got.Header, string(body)}
-}
-
-func wantStatus(t *testing.T, status int, a *answer) *answer {
-	t.Helper()
-	if a.status != status {
-		t.Fatalf("status %d, want %d: %v %s", a.status, status, a.header, a.body)
+	told := got.Header.Get("Retry-After")
+	if s, err := strconv.Atoi(told); (told != "") != (got.StatusCode == 429) || told != "" && (err != nil || s < 1 || s > 3600) {
+		t.Errorf("status %d has Retry-After %q, want 1 to 3600 in a refusal", got.StatusCode, told)
 	}
-	return a
-}
-
-func (a *answer) wants(text string) *answer {
-	a.t.Helper()
-	if !strings.Contains(a.body, text) {
-		a.t.Errorf("the body %q has no %q", a.body, text)
+	if n := len(got.Header.Values("RateLimit-Policy")); n > 1 {
+		t.Errorf("the answer has %d fields RateLimit-Policy", n)
 	}
-	return a
-}
-
-func (a *answer) hasField(want bool) *answer {
-	a.t.Helper()
-	if got := a.header.Get("RateLimit") != ""; got != want {
-		a.t.Errorf("the answer has a field RateLimit: %t, want %t", got, want)
-	}
-	if n := len(a.header.Values("RateLimit-Policy")); n > 1 {
-		a.t.Errorf("the answer has %d fields RateLimit-Policy", n)
-	}
-	return a
+	return &answer{got.StatusCode, got.Header, string(body)}
 }
