@@ -168,7 +168,8 @@ func report(t *rapid.T, h *history) {
 		return matcher.MatchString(text) == strings.HasPrefix(*promise, "!")
 	})
 	if len(found) > 0 {
-		if file := filepath.Join("testdata", "rapid", filepath.Base(t.Name())+".txt"); flag.Lookup("rapid.nofailfile").Value.String() == "false" {
+		file := filepath.Join("testdata", "rapid", filepath.Base(t.Name())+".txt")
+		if flag.Lookup("rapid.nofailfile").Value.String() == "false" {
 			_ = os.MkdirAll(filepath.Dir(file), 0o755)
 			_ = os.WriteFile(file, []byte(h.String()), 0o644)
 		}

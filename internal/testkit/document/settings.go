@@ -58,7 +58,8 @@ func buckets(value string) (rule.Buckets, error) {
 	}
 	coarse, fine, layered := strings.Cut(value, "x")
 	n, err := strconv.Atoi(coarse)
-	if m, _ := strconv.Atoi(fine); layered {
+	m, _ := strconv.Atoi(fine)
+	if layered {
 		return rule.LayeredBuckets(n, m), err
 	}
 	return rule.EqualBuckets(n), err
