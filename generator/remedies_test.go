@@ -19,52 +19,6 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// remedySupport is what the code of testdata/remedies.txt refers to.
-const remedySupport = `
-import (
-	"context"
-	"errors"
-	"io"
-	"iter"
-	"time"
-)
-
-type Plan struct {
-	Name    string
-	PerHour int
-	Big     uint64
-	Wait    time.Duration
-	Until   time.Time
-}
-
-type Account struct{ Plan *Plan }
-
-type Sender interface{ Send(string) error }
-
-type Stream struct{ Sender }
-
-const Seconds, Mars, Here = 5, "Mars/Olympus", "Local"
-
-var Lasts = time.Second
-
-var ErrGone = errors.New("gone")
-
-func refused(err error) (*Plan, error)      { return nil, err }
-func paid() bool                       { return true }
-func number(n int) int                  { return n }
-func perHour(p *Plan) int               { return 0 }
-func one() int                              { return 1 }
-func none() iter.Seq2[string, error]        { return nil }
-
-type (
-	_ context.Context
-	_ io.Reader
-)
-
-//ratelimit:policy name=apart max=5 prefix=apart:
-
-`
-
 // remedyMethod is what a directive stands above that has no method.
 const remedyMethod = "Do(ctx context.Context, id string, n int, plan *Plan) (out *Plan, err error)"
 
@@ -88,8 +42,10 @@ func TestRemedies(t *testing.T) {
 		t.Fatal(err)
 	}
 	module := scratch.Module(t, "..")
-	cases := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n--\n")[1:]
-	remedied := "package good\n" + remedySupport
+	cases := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n--\n")
+	head := texts(txtar.Parse([]byte(cases[0])).Files)
+	support, others, cases := head["support.go"]+"\n\n", strings.Split(head["others"], "\n"), cases[1:]
+	remedied := "package good\n" + support
 	for i, c := range cases {
 		refused, right, _ := strings.Cut(c, "=>\n")
 		write := func(dir, text string) {
@@ -103,7 +59,7 @@ func TestRemedies(t *testing.T) {
 			write(fmt.Sprintf("good/%d", i), right+"\n")
 			continue
 		}
-		scratch.Write(t, filepath.Join(module, "bad", fmt.Sprint(i), "a.go"), "package bad\n"+remedySupport+remedyCode(i, refused))
+		scratch.Write(t, filepath.Join(module, "bad", fmt.Sprint(i), "a.go"), "package bad\n"+support+remedyCode(i, refused))
 		remedied += remedyCode(i, right+"\n")
 	}
 	scratch.Write(t, filepath.Join(module, "good", "a.go"), remedied)
@@ -134,43 +90,10 @@ func TestRemedies(t *testing.T) {
 		all.WriteString(text)
 	}
 	for remedy, fits := range remediesOf(t, "internal/directive", "internal/expr", "internal/model", "internal/load", "../internal/spec") {
-		if !fits.MatchString(all.String()) && !slices.ContainsFunc(otherRemedies, func(part string) bool { return strings.Contains(remedy, part) }) {
+		if !fits.MatchString(all.String()) && !slices.ContainsFunc(others, func(part string) bool { return strings.Contains(remedy, part) }) {
 			t.Errorf("nobody has tried the remedy of %s: add a case to testdata/remedies.txt", remedy)
 		}
 	}
-}
-
-// otherRemedies are parts of those that concern builds, modules, several files or runs, of which other
-// tests tell, and of what is no error.
-var otherRemedies = []string{
-	"or move the method to a file without any",
-	"declare the method in every build",
-	"differ from build to build",
-	"depends on the build",
-	"name packages, not files",
-	"let a workspace have both",
-	"choose a directory below its parent",
-	"write them to packages of their own",
-	"give the type a name",
-	"needs the type of that name that Go declares: rename it",
-	"which no test file declares",
-	"in another package %s, so they would count together",
-	"a program that has both does not start",
-	"so each call has a budget",
-	"has the port of a connection",
-	"internal/model/refusal.go",
-	"internal/directive/options.go",
-	"internal/directive/explain.go",
-	"internal/expr/hint.go",
-	"is no time zone that all replicas know",
-	"is not known here",
-	"leave the anchor out",
-	"and 366d, in whole microseconds",
-	"makes other keys",
-	"is not an interface: declare an interface and write",
-	"and this line is for all calls",
-	"each call has",
-	"is another one at each moment",
 }
 
 // namesRemedy fits what tells somebody what to do.

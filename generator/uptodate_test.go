@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator/internal/cache"
-	"github.com/rategen/rategen/generator/internal/output"
 	"github.com/rategen/rategen/internal/testkit/scratch"
+	"golang.org/x/tools/txtar"
 )
 
 // TestRecord changes, one at a time, everything that generated files depend on:
@@ -20,33 +20,27 @@ func TestRecord(t *testing.T) {
 	t.Setenv("GOFLAGS", scratch.Flags())
 	t.Setenv("GOWORK", "")
 	t.Setenv("GOENV", filepath.Join(t.TempDir(), "env"))
-	files := map[string]string{
-		"go.mod": "module example.com/m\n\ngo 1.26.0\n\nrequire (\n\texample.com/r v0.0.0\n\tgithub.com/rategen/rategen v0.0.0\n)\n\n" +
-			"replace (\n\texample.com/r => ./r\n\tgithub.com/rategen/rategen => ./rategen\n)\n",
-		"a.go":                       "package m\n\nimport \"example.com/m/dep\"\n\ntype A interface {\n\t//ratelimit:key=#id max=5\n\tDo(id dep.ID, o Other) error\n}\n",
-		"other.go":                   "package m\n\nimport \"example.com/r\"\n\ntype Other = r.Type\n",
-		"dep/dep.go":                 "package dep\n\ntype ID string\n",
-		"r/go.mod":                   "module example.com/r\n\ngo 1.26.0\n",
-		"rategen/go.mod":             "module github.com/rategen/rategen\n\ngo 1.26.0\n",
-		"rategen/runtime/runtime.go": "package runtime\n",
-		"r/r.go":                     "package r\n\ntype Type int\n",
-		"empty/x.txt":                "",
-		"sub/plain.go":               "package sub\n",
-		// None of these is a reason to look again.
-		"warned.go":        "package m\n\ntype Warned interface {\n\t//ratelimit:max=5\n\tDo(userID string) error\n}\n",
-		"noted_windows.go": "package m\n\ntype Noted interface {\n\t//ratelimit:max=5\n\tDo() error\n}\n",
-		"native/native.go": "package native\n\nimport \"C\"\n\ntype T C.int\n",
-		"native/user/u.go": "package user\n\nimport _ \"example.com/m/native\"\n",
+	archive, err := txtar.ParseFile("testdata/record.txtar")
+	if err != nil {
+		t.Fatal(err)
 	}
+	files, changes := map[string]string{}, map[string]func(){}
 	write := func(dir, name, content string) func() {
 		return func() {
 			scratch.Write(t, filepath.Join(dir, name), content)
 		}
 	}
 	dir, cacheDir := t.TempDir(), t.TempDir()
-	for name, content := range files {
-		write(dir, name, content)()
+	for _, f := range archive.Files {
+		if name, isChange := strings.CutPrefix(f.Name, "change/"); isChange {
+			changes[name] = write(dir, name, string(f.Data))
+		} else {
+			files[name] = string(f.Data)
+			write(dir, name, files[name])()
+		}
 	}
+	changes["a removed file"] = func() { os.Remove(filepath.Join(dir, "a_ratelimit.go")) }
+	changes["go env"] = write(filepath.Dir(os.Getenv("GOENV")), "env", "GOARCH=arm64\n")
 	config := Config{Dir: dir, Patterns: []string{"./..."}, CacheDir: cacheDir}
 	recalled := func() bool {
 		return cache.Open(cacheDir, dir, config.Patterns, "").Recall(&Result{})
@@ -108,25 +102,7 @@ func TestRecord(t *testing.T) {
 	}
 	files["a_ratelimit.go"] = string(generated)
 	after := "start"
-	for name, change := range map[string]func(){
-		"the source":                     write(dir, "a.go", files["a.go"]+"\n"),
-		"another file of the package":    write(dir, "other.go", "package m\n\ntype Other = string\n"),
-		"a new file of the package":      write(dir, "new.go", "package m\n"),
-		"a dependency":                   write(dir, "dep/dep.go", "package dep\n\ntype ID int\n"),
-		"a new file of a dependency":     write(dir, "dep/new.go", "package dep\n"),
-		"a replaced module":              write(dir, "r/r.go", "package r\n\ntype Type string\n"),
-		"its go.mod":                     write(dir, "r/go.mod", "module example.com/r\n\ngo 1.25.0\n"),
-		"go.mod":                         write(dir, "go.mod", files["go.mod"]+"// more\n"),
-		"a new go.sum":                   write(dir, "go.sum", ""),
-		"a new package":                  write(dir, "empty/new.go", "package empty\n"),
-		"a package without directives":   write(dir, "sub/plain.go", "package sub\n\ntype T int\n"),
-		"a new directory":                write(dir, "fresh/new.go", "package fresh\n"),
-		"a package that is a module now": write(dir, "sub/go.mod", "module example.com/m/sub\n"),
-		"the generated file":             write(dir, "a_ratelimit.go", "package m\n"),
-		"a generated file nobody wants":  write(dir, "b_ratelimit.go", output.Header+"\n\npackage m\n"),
-		"a generated file, removed":      func() { os.Remove(filepath.Join(dir, "a_ratelimit.go")) },
-		"go env":                         write(filepath.Dir(os.Getenv("GOENV")), "env", "GOARCH=arm64\n"),
-	} {
+	for name, change := range changes {
 		settle(after)
 		after = name
 		change()
@@ -135,8 +111,8 @@ func TestRecord(t *testing.T) {
 			t.Errorf("a change of %s is overlooked", name)
 		}
 		os.RemoveAll(filepath.Join(dir, "fresh"))
-		for _, added := range []string{"new.go", "dep/new.go", "empty/new.go", "sub/go.mod", "go.sum", "b_ratelimit.go"} {
-			os.Remove(filepath.Join(dir, added))
+		if _, before := files[name]; !before {
+			os.Remove(filepath.Join(dir, name))
 		}
 		os.Remove(os.Getenv("GOENV"))
 		for name, content := range files {
