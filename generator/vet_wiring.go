@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 	"github.com/rategen/rategen/generator/internal/model"
 )
 
@@ -91,10 +92,7 @@ func isLimitedMethod(w *model.Wrapper, name string) bool {
 
 // typeNameOf returns the type that a value, or what it points to, has a name of, or nil.
 func typeNameOf(t types.Type) types.Object {
-	if p, ok := types.Unalias(t).(*types.Pointer); ok {
-		t = p.Elem()
-	}
-	if named, ok := types.Unalias(t).(*types.Named); ok {
+	if named := gotypes.Named(t); named != nil {
 		return named.Obj()
 	}
 	return nil

@@ -12,11 +12,7 @@ func (a *admission) holdOff() {
 		if l.Hold == nil {
 			continue
 		}
-		var applies []header
-		if l.applies != "" {
-			applies = addCondition(nil, plain(l.applies))
-		}
-		a.add(a.evaluable(l.Hold.Lower(expr.Facts{}), applies, func() []jen.Code {
+		a.add(a.evaluable(l.Hold.Lower(expr.Facts{}), l.ifApplies(), func() []jen.Code {
 			return []jen.Code{a.wrapperFunc("HoldOff").Call(a.ctx, a.limiter, jen.Op(l.place), jen.Op(a.text(l.Hold, a.names)))}
 		})...)
 	}

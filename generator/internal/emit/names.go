@@ -9,6 +9,7 @@ import (
 	"regexp"
 
 	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 	"github.com/rategen/rategen/generator/internal/model"
 	"github.com/rategen/rategen/generator/internal/naming"
 )
@@ -91,10 +92,7 @@ func (e *emitter) resultNames(m *model.Method, n *nameSet) {
 
 // typeName returns the name of a type, or of what a pointer points to, or "".
 func typeName(t types.Type) string {
-	if p, ok := types.Unalias(t).(*types.Pointer); ok {
-		t = p.Elem()
-	}
-	if n, ok := types.Unalias(t).(*types.Named); ok {
+	if n := gotypes.Named(t); n != nil {
 		return n.Obj().Name()
 	}
 	return ""

@@ -209,10 +209,7 @@ func (a *admission) groups() [][]*limit {
 // settled returns what has a limit's charge refunded or settled: with says how,
 // for a cost.
 func (a *admission) settled(l *limit, with func(value jen.Code) []jen.Code) []jen.Code {
-	var applies []header
-	if l.applies != "" {
-		applies = addCondition(nil, plain(l.applies))
-	}
+	applies := l.ifApplies()
 	if l.Settle == nil {
 		return nested(a.refund(l.Refund, applies), with(jen.Lit(0)))
 	}

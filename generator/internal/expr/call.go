@@ -16,18 +16,14 @@ func (s *Scope) Call(option string, v directive.Value, m *Signature, remedy stri
 	if e == nil {
 		return nil
 	}
-	report := s.reporter(option)
 	if _, ok := ast.Unparen(e.Node).(*ast.CallExpr); !ok {
-		report(v.At(0), "%s is not a call: write a function with the results of %s and call it", v.Text, m.Name).Mark(v.Text)
-		return nil
+		return s.refused(e, "%s is not a call: write a function with the results of %s and call it", v.Text, m.Name)
 	}
 	if !fits(e.Type, m.Results) {
-		report(v.At(0), "%s gives %s, and %s returns %s: %s", v.Text, s.namesOf(typesOf(e.Type)), m.Name, s.namesOf(resultTypes(m)), remedy).Mark(v.Text)
-		return nil
+		return s.refused(e, "%s gives %s, and %s returns %s: %s", v.Text, s.namesOf(typesOf(e.Type)), m.Name, s.namesOf(resultTypes(m)), remedy)
 	}
 	if tests := Tests(e.Lower(Facts{}).Steps); len(tests) > 0 && m.failure() == nil {
-		report(v.At(0), "%s cannot be evaluated if %s, and %s has no error result to return then: write a function that looks first, and call it", v.Text, tests[0].Reason, m.Name).Mark(v.Text)
-		return nil
+		return s.refused(e, "%s cannot be evaluated if %s, and %s has no error result to return then: write a function that looks first, and call it", v.Text, tests[0].Reason, m.Name)
 	}
 	if !s.reachable(e) {
 		return nil

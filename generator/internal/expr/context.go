@@ -5,7 +5,6 @@ import (
 	"go/types"
 	"strconv"
 
-	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/gotypes"
 )
@@ -25,8 +24,7 @@ func (s *Scope) Context(v directive.Value, m *Signature) *Expr {
 		if gotypes.HasContext(e.Type) {
 			hint = ": write " + v.Text + ".Context()"
 		}
-		s.report.At(v.Pos, "%s: %s is of type %s, not a context.Context%s", e.Option, v.Text, e.typeName(), hint).Mark(v.Text)
-		return nil
+		return s.refused(e, "%s is of type %s, not a context.Context%s", v.Text, e.typeName(), hint)
 	}
 	e.NotNil = isNilable(e.Type) && !e.isStandardCall()
 	return e
@@ -58,7 +56,5 @@ func (s *Scope) ContextOf(i int, m *Signature) *Expr {
 		return nil
 	}
 	// One that the generated code could not write is none, and nobody's fault.
-	quiet := *s
-	quiet.report = diag.NewReporter(s.report.Fset, "")
-	return quiet.Context(directive.Value{Text: text}, m)
+	return s.Quiet().Context(directive.Value{Text: text}, m)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 	"github.com/rategen/rategen/generator/internal/load"
 )
 
@@ -100,10 +101,7 @@ func (s *Scope) Quiet() *Scope {
 // scope, It reports what is wrong and returns nil.
 func (s *Scope) check(option string, v directive.Value, m *Signature) *Expr {
 	e := s.typed(option, v, m)
-	if e == nil || !s.oneValue(e) {
-		return nil
-	}
-	if !s.reachable(e) {
+	if e == nil || !s.oneValue(e) || !s.reachable(e) {
 		return nil
 	}
 	return e
@@ -115,6 +113,12 @@ func (s *Scope) reporter(option string) diag.Func {
 	return func(pos token.Pos, format string, args ...any) *diag.Diagnostic {
 		return s.report.At(pos, "%s: %s", option, fmt.Sprintf(format, args...))
 	}
+}
+
+// refused reports what is wrong with an expression, and returns nil.
+func (s *Scope) refused(e *Expr, format string, args ...any) *Expr {
+	s.reporter(e.Option)(e.Source.Pos, format, args...).Mark(e.Source.Text)
+	return nil
 }
 
 // typed parses an expression and checks its types. It reports what is wrong and
@@ -158,8 +162,7 @@ func (s *Scope) typed(option string, v directive.Value, m *Signature) *Expr {
 	tv := e.Info.Types[node]
 	e.Type, e.Const = tv.Type, tv.Value
 	if tv.IsType() {
-		report(v.At(0), "%s is a type, not a value", v.Text).Mark(v.Text)
-		return nil
+		return s.refused(e, "%s is a type, not a value", v.Text)
 	}
 	if !refuseTyped(e, report) {
 		return nil
@@ -169,11 +172,12 @@ func (s *Scope) typed(option string, v directive.Value, m *Signature) *Expr {
 
 // oneValue reports an expression that does not give one value.
 func (s *Scope) oneValue(e *Expr) bool {
-	if tv := e.Info.Types[e.Node]; !tv.IsValue() || tv.IsNil() || isTuple(tv.Type) {
-		s.reporter(e.Option)(e.Source.At(0), "%s does not give one value", e.Source.Text).Mark(e.Source.Text)
-		return false
+	tv := e.Info.Types[e.Node]
+	one := tv.IsValue() && !tv.IsNil() && !isTuple(tv.Type)
+	if !one {
+		s.refused(e, "%s does not give one value", e.Source.Text)
 	}
-	return true
+	return one
 }
 
 // IsFixed reports whether an expression gives the same constant for every
@@ -200,7 +204,7 @@ func (s *Scope) Part(option string, v directive.Value, m *Signature) *KeyPart {
 		e.NotNil = true
 	}
 	if add == "" {
-		s.report.At(e.Source.Pos, "%s: %s is of type %s, which has no text: %s; select a field or call a method", e.Option, e.Source.Text, e.typeName(), formattable).Mark(e.Source.Text)
+		s.refused(e, "%s is of type %s, which has no text: %s; select a field or call a method", e.Source.Text, e.typeName(), formattable)
 	}
 	if e.Const != nil && (add == "AddInt" || add == "AddUint") {
 		n := constant.ToInt(e.Const)
@@ -208,7 +212,7 @@ func (s *Scope) Part(option string, v directive.Value, m *Signature) *KeyPart {
 		if !fits && isUint64(n) {
 			add = "AddUint"
 		} else if !fits {
-			s.report.At(e.Source.Pos, "%s: %s is too large for a part of a key: the integers are those of int64 and uint64", e.Option, e.Source.Text).Mark(e.Source.Text)
+			s.refused(e, "%s is too large for a part of a key: the integers are those of int64 and uint64", e.Source.Text)
 		}
 	}
 	p.Add, p.Convert = add, convert
@@ -224,12 +228,10 @@ func (s *Scope) Integer(option string, v directive.Value, m *Signature) *Expr {
 	b, ok := e.Type.Underlying().(*types.Basic)
 	isRune := ok && b.Kind() == types.UntypedRune
 	if !ok || b.Info()&types.IsInteger == 0 || isRune {
-		s.report.At(e.Source.Pos, "%s: %s is of type %s, not an integer", e.Option, e.Source.Text, e.typeName()).Mark(e.Source.Text)
-		return nil
+		return s.refused(e, "%s is of type %s, not an integer", e.Source.Text, e.typeName())
 	}
 	if e.Const == nil && (b.Kind() == types.Uint || b.Kind() == types.Uint64 || b.Kind() == types.Uintptr) {
-		s.report.At(e.Source.Pos, "%s: %s is of type %s, which may not fit an int64: convert it, as in int64(%s)", e.Option, e.Source.Text, e.typeName(), e.Source.Text).Mark(e.Source.Text)
-		return nil
+		return s.refused(e, "%s is of type %s, which may not fit an int64: convert it, as in int64(%s)", e.Source.Text, e.typeName(), e.Source.Text)
 	}
 	return e
 }
@@ -240,30 +242,23 @@ func (s *Scope) Text(option string, v directive.Value, m *Signature) *Expr {
 	if e == nil {
 		return nil
 	}
-	if b, ok := e.Type.Underlying().(*types.Basic); !ok || b.Info()&types.IsString == 0 {
-		s.report.At(e.Source.Pos, "%s: %s is of type %s, not a string", e.Option, e.Source.Text, e.typeName()).Mark(e.Source.Text)
-		return nil
+	if !gotypes.IsBasic(e.Type, types.IsString) {
+		return s.refused(e, "%s is of type %s, not a string", e.Source.Text, e.typeName())
 	}
 	return e
 }
 
 // Boolean checks an expression that must give a boolean that is not constant.
 func (s *Scope) Boolean(option string, v directive.Value, m *Signature) *Expr {
-	return s.boolean(s.check(option, v, m))
-}
-
-// boolean reports an expression that is not a boolean, or constant.
-func (s *Scope) boolean(e *Expr) *Expr {
+	e := s.check(option, v, m)
 	if e == nil {
 		return nil
 	}
-	if b, ok := e.Type.Underlying().(*types.Basic); !ok || b.Info()&types.IsBoolean == 0 {
-		s.report.At(e.Source.Pos, "%s: %s is of type %s, not a boolean", e.Option, e.Source.Text, e.typeName()).Mark(e.Source.Text)
-		return nil
+	if !gotypes.IsBasic(e.Type, types.IsBoolean) {
+		return s.refused(e, "%s is of type %s, not a boolean", e.Source.Text, e.typeName())
 	}
 	if e.Const != nil {
-		s.report.At(e.Source.Pos, "%s: %s is always %s: remove the option, or the directive", e.Option, e.Source.Text, e.Const).Mark(e.Source.Text)
-		return nil
+		return s.refused(e, "%s is always %s: remove the option, or the directive", e.Source.Text, e.Const)
 	}
 	return e
 }

@@ -5,6 +5,8 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
+
+	"github.com/rategen/rategen/generator/internal/gotypes"
 )
 
 // Lower returns an expression in steps, where some facts hold.
@@ -52,7 +54,7 @@ func (l *lowerer) value(n ast.Expr, held *Facts) []Step {
 		}
 		return l.list(held, n.X, n.Y)
 	case *ast.IndexExpr:
-		if !l.Info.Types[n.X].IsValue() || isFunc(l.Info.Types[n.X].Type) {
+		if !l.Info.Types[n.X].IsValue() || gotypes.Is[*types.Signature](l.Info.Types[n.X].Type) {
 			return nil // an instantiation
 		}
 		return append(l.list(held, n.X, n.Index), l.index(n, held)...)

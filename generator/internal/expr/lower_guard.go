@@ -8,6 +8,8 @@ import (
 	"go/types"
 	"slices"
 	"strings"
+
+	"github.com/rategen/rategen/generator/internal/gotypes"
 )
 
 // index returns the test that an index is in range.
@@ -17,7 +19,7 @@ func (l *lowerer) index(n *ast.IndexExpr, held *Facts) []Step {
 		text := constant.ToInt(v).ExactString()
 		return l.test(x, held, Test{Index: text, Reason: types.ExprString(x) + " has no index " + v.ExactString()})
 	}
-	if isOrAll(l.Info.Types[n.X].Type, isPointer) {
+	if isOrAll(l.Info.Types[n.X].Type, gotypes.Is[*types.Pointer]) {
 		return l.notNil(n.X, held)
 	}
 	return nil
@@ -54,13 +56,13 @@ func (l *lowerer) selector(n *ast.SelectorExpr, held *Facts) []Step {
 // protocol buffers are made for that: #in.GetUser().GetName(). On a parameter
 // they are not, nor on the way to a context.
 func (l *lowerer) acceptsNil(n *ast.SelectorExpr, sel *types.Selection) bool {
-	return sel.Kind() == types.MethodVal && len(sel.Index()) == 1 && isPointer(sel.Recv()) && hasPointerReceiver(sel) &&
+	return sel.Kind() == types.MethodVal && len(sel.Index()) == 1 && gotypes.Is[*types.Pointer](sel.Recv()) && hasPointerReceiver(sel) &&
 		strings.HasPrefix(sel.Obj().Name(), "Get") && l.key(n.X) == "" && l.Option != ctxOption
 }
 
 func hasPointerReceiver(sel *types.Selection) bool {
 	recv := sel.Obj().(*types.Func).Signature().Recv()
-	return recv != nil && isPointer(recv.Type())
+	return recv != nil && gotypes.Is[*types.Pointer](recv.Type())
 }
 
 // isFuncValue reports whether a call's function is a variable, which may be
@@ -81,7 +83,7 @@ func (e *Expr) isFuncValue(fun ast.Expr) bool {
 		_, isVar := e.Info.Uses[f.Sel].(*types.Var)
 		return isVar
 	case *ast.IndexExpr:
-		return e.Info.Types[f.X].IsValue() && !isFunc(e.Info.Types[f.X].Type)
+		return e.Info.Types[f.X].IsValue() && !gotypes.Is[*types.Signature](e.Info.Types[f.X].Type)
 	case *ast.IndexListExpr:
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rategen/rategen/generator/internal/gotypes"
 	"github.com/rategen/rategen/internal/nearest"
 )
 
@@ -35,7 +36,7 @@ func (s Signature) Streaming() *Signature { s.moment = onMessage; return &s }
 // returns nil, the error and, if there is one, the name to write instead.
 func (s *Signature) lookup(name string) (p *Param, unknown, near string) {
 	found := s.meant(name)
-	if s.Receiver != nil && s.Receiver.Source == name && !isPointer(s.Receiver.Type) {
+	if s.Receiver != nil && s.Receiver.Source == name && !gotypes.Is[*types.Pointer](s.Receiver.Type) {
 		return nil, fmt.Sprintf("#%s is the receiver of %s, which is no pointer: give the method a pointer receiver to use it", name, s.Name), ""
 	}
 	if len(found) == 1 {
@@ -147,7 +148,7 @@ func (s *Signature) known() []string {
 			known = append(known, "#"+strconv.Itoa(i))
 		}
 	}
-	if s.Receiver != nil && isPointer(s.Receiver.Type) {
+	if s.Receiver != nil && gotypes.Is[*types.Pointer](s.Receiver.Type) {
 		known = append(known, "#"+s.Receiver.Source)
 	}
 	if s.moment == onRefusal && s.Refusal != nil {

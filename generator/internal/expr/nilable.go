@@ -3,23 +3,16 @@ package expr
 import (
 	"go/types"
 	"slices"
-)
 
-func isPointer(t types.Type) bool {
-	_, ok := t.Underlying().(*types.Pointer)
-	return ok
-}
+	"github.com/rategen/rategen/generator/internal/gotypes"
+)
 
 // isNilable reports whether using a member of t's value fails if it is nil.
 func isNilable(t types.Type) bool {
 	if p, ok := types.Unalias(t).(*types.TypeParam); ok {
 		return mayBeInterface(p) || allTerms(p, isNilable)
 	}
-	switch t.Underlying().(type) {
-	case *types.Pointer, *types.Interface:
-		return true
-	}
-	return false
+	return gotypes.Is[*types.Pointer](t) || types.IsInterface(t)
 }
 
 // mayBeInterface reports whether a type parameter may stand for an interface,
@@ -74,9 +67,4 @@ func isOrAll(t types.Type, is func(types.Type) bool) bool {
 		return allTerms(p, is)
 	}
 	return is(t)
-}
-
-func isFunc(t types.Type) bool {
-	_, ok := t.Underlying().(*types.Signature)
-	return ok
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 )
 
 // writeFunction is the remedy for an expression that has effects, blocks, or may
@@ -63,16 +64,16 @@ func refuseTyped(e *Expr, report diag.Func) bool {
 				}
 				no(n, "comparing "+types.ExprString(n.X)+" with "+types.ExprString(n.Y)+", which may hold values that cannot be compared,")
 			case y.Value != nil || y.Type == nil:
-			case (n.Op == token.QUO || n.Op == token.REM) && isInteger(y.Type):
+			case (n.Op == token.QUO || n.Op == token.REM) && gotypes.IsBasic(y.Type, types.IsInteger):
 				no(n.Y, "a division by "+types.ExprString(n.Y)+", which may be 0,")
-			case (n.Op == token.SHL || n.Op == token.SHR) && !isUnsigned(y.Type):
+			case (n.Op == token.SHL || n.Op == token.SHR) && !gotypes.IsBasic(y.Type, types.IsUnsigned):
 				no(n.Y, "a shift by "+types.ExprString(n.Y)+", which may be negative,")
 			}
 		case *ast.IndexExpr:
 			if _, needed := indexBound(e, n); needed && e.Info.Types[n.Index].Value == nil {
 				no(n.Index, "the index "+types.ExprString(n.Index)+", which may be out of range,")
 			}
-			if x := e.Info.Types[n.X]; x.IsValue() && isOrAll(x.Type, isMap) && mayNotCompare(e.Info.Types[n.Index].Type) {
+			if x := e.Info.Types[n.X]; x.IsValue() && isOrAll(x.Type, gotypes.Is[*types.Map]) && mayNotCompare(e.Info.Types[n.Index].Type) {
 				no(n.Index, "the map key "+types.ExprString(n.Index)+", which may hold a value that cannot be compared,")
 			}
 		case *ast.CallExpr:
@@ -83,7 +84,7 @@ func refuseTyped(e *Expr, report diag.Func) bool {
 				no(n, "the builtin "+b)
 			}
 		case *ast.CompositeLit:
-			if t := e.Info.Types[n].Type; isMap(t) && len(n.Elts) > 0 && mayNotCompare(t.Underlying().(*types.Map).Key()) {
+			if t := e.Info.Types[n].Type; gotypes.Is[*types.Map](t) && len(n.Elts) > 0 && mayNotCompare(t.Underlying().(*types.Map).Key()) {
 				no(n, "a map whose keys may hold values that cannot be compared")
 			}
 		}
@@ -163,7 +164,7 @@ func indexBound(e *Expr, n *ast.IndexExpr) (ast.Expr, bool) {
 	case *types.Array, *types.Pointer:
 		return n.X, !isConst
 	case *types.Interface: // a type parameter
-		return n.X, !isOrAll(tv.Type, isMap) && !(isConst && isOrAll(tv.Type, isArray))
+		return n.X, !isOrAll(tv.Type, gotypes.Is[*types.Map]) && !(isConst && isOrAll(tv.Type, isArray))
 	}
 	return nil, false
 }
@@ -174,8 +175,7 @@ func isArray(t types.Type) bool {
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		t = p.Elem()
 	}
-	_, ok := t.Underlying().(*types.Array)
-	return ok
+	return gotypes.Is[*types.Array](t)
 }
 
 // mayNotCompare reports whether comparing two values of a type may panic: an
@@ -202,11 +202,6 @@ func mayNotCompare(t types.Type) bool {
 	return false
 }
 
-func isMap(t types.Type) bool {
-	_, ok := t.Underlying().(*types.Map)
-	return ok
-}
-
 // isToArray reports whether a conversion makes an array, or a pointer to one,
 // of a slice that may be too short.
 func isToArray(to, from types.Type) bool {
@@ -216,17 +211,5 @@ func isToArray(to, from types.Type) bool {
 	if p, ok := to.Underlying().(*types.Pointer); ok {
 		to = p.Elem()
 	}
-	_, isArray := to.Underlying().(*types.Array)
-	_, isSlice := from.Underlying().(*types.Slice)
-	return isArray && isSlice
-}
-
-func isInteger(t types.Type) bool {
-	b, ok := t.Underlying().(*types.Basic)
-	return ok && b.Info()&types.IsInteger != 0
-}
-
-func isUnsigned(t types.Type) bool {
-	b, ok := t.Underlying().(*types.Basic)
-	return ok && b.Info()&types.IsUnsigned != 0
+	return gotypes.Is[*types.Array](to) && gotypes.Is[*types.Slice](from)
 }

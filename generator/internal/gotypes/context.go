@@ -26,13 +26,13 @@ func IsContext(t types.Type) bool {
 	ch, ok := result(done, 0).(*types.Chan)
 	empty := types.Universe.Lookup("any").Type()
 	return ok && ch.Dir() == types.RecvOnly && types.Identical(ch.Elem(), types.NewStruct(nil, nil)) &&
-		isNamed(result(deadline, 0), "time", "Time") && types.Identical(result(deadline, 1), types.Typ[types.Bool]) &&
+		IsNamed(result(deadline, 0), "time", "Time") && types.Identical(result(deadline, 1), types.Typ[types.Bool]) &&
 		types.Identical(result(err, 0), types.Universe.Lookup("error").Type()) &&
 		types.Identical(value.Params().At(0).Type(), empty) && types.Identical(result(value, 0), empty)
 }
 
 // IsContextType reports whether t is context.Context itself.
-func IsContextType(t types.Type) bool { return isNamed(t, "context", "Context") }
+func IsContextType(t types.Type) bool { return IsNamed(t, "context", "Context") }
 
 // HasContext reports whether a variable of type t has a method
 // Context() context.Context.
@@ -44,9 +44,4 @@ func HasContext(t types.Type) bool {
 	}
 	sig := m.Signature()
 	return sig.Params().Len() == 0 && sig.Results().Len() == 1 && IsContextType(sig.Results().At(0).Type())
-}
-
-func isNamed(t types.Type, pkgPath, name string) bool {
-	n, ok := types.Unalias(t).(*types.Named)
-	return ok && n.Obj().Name() == name && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == pkgPath
 }

@@ -117,6 +117,33 @@ func IsSound(t types.Type) bool {
 	return sound
 }
 
+// Is reports whether a type is made of a kind of types, such as *types.Map.
+func Is[K types.Type](t types.Type) bool {
+	_, ok := t.Underlying().(K)
+	return ok
+}
+
+// IsBasic reports whether a type is made of a basic one with a property.
+func IsBasic(t types.Type, property types.BasicInfo) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&property != 0
+}
+
+// Named returns the type with a name that t, or what it points to, is, or nil.
+func Named(t types.Type) *types.Named {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	named, _ := types.Unalias(t).(*types.Named)
+	return named
+}
+
+// IsNamed reports whether a type is the named one of a package.
+func IsNamed(t types.Type, pkgPath, name string) bool {
+	n, ok := types.Unalias(t).(*types.Named)
+	return ok && n.Obj().Name() == name && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == pkgPath
+}
+
 // IsTypeParam reports whether a type is a type parameter.
 func IsTypeParam(t types.Type) bool {
 	_, ok := types.Unalias(t).(*types.TypeParam)

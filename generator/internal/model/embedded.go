@@ -7,6 +7,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 	"github.com/rategen/rategen/generator/internal/load"
 	"github.com/rategen/rategen/generator/internal/naming"
 )
@@ -17,12 +18,8 @@ func declaredBy(fn *types.Func) *types.TypeName {
 	if recv == nil {
 		return nil
 	}
-	t := types.Unalias(recv.Type())
-	if p, ok := t.(*types.Pointer); ok {
-		t = types.Unalias(p.Elem())
-	}
-	named, ok := t.(*types.Named)
-	if !ok {
+	named := gotypes.Named(recv.Type())
+	if named == nil {
 		return nil
 	}
 	if p := named.Obj().Pkg(); p != nil {

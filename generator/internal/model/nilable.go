@@ -7,6 +7,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 )
 
 // warnNilable warns of limits whose key some calls may not have, since a pointer on the way to
@@ -104,7 +105,7 @@ func (m *Method) isRequest(p *expr.Param, home *types.Package) bool {
 // context, and what servers hand to a method.
 func (m *Method) isGiven(x *expr.Expr, t *expr.Test, home *types.Package) bool {
 	if p, ok := t.Type.Underlying().(*types.Pointer); ok {
-		if isNamed(p.Elem(), "net/http", "Request") || isNamed(p.Elem(), "net/url", "URL") {
+		if gotypes.IsNamed(p.Elem(), "net/http", "Request") || gotypes.IsNamed(p.Elem(), "net/url", "URL") {
 			return true
 		}
 	}
@@ -124,9 +125,9 @@ func (m *Method) isGiven(x *expr.Expr, t *expr.Test, home *types.Package) bool {
 			}
 		}
 	}
-	if isMessage(p.Type) || m.isRequest(p, home) || p == m.Context() || isNamed(p.Type, "net/http", "ResponseWriter") {
+	if isMessage(p.Type) || m.isRequest(p, home) || p == m.Context() || gotypes.IsNamed(p.Type, "net/http", "ResponseWriter") {
 		return true
 	}
 	request, ok := types.Unalias(p.Type).(*types.Pointer)
-	return ok && isNamed(request.Elem(), "connectrpc.com/connect", "Request")
+	return ok && gotypes.IsNamed(request.Elem(), "connectrpc.com/connect", "Request")
 }

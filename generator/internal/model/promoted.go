@@ -53,11 +53,8 @@ func throughWrapper(t types.Type, path []int) bool {
 		if p, ok := t.Underlying().(*types.Pointer); ok {
 			t = p.Elem()
 		}
-		t = types.Unalias(t.Underlying().(*types.Struct).Field(i).Type())
-		if p, ok := t.(*types.Pointer); ok {
-			t = types.Unalias(p.Elem())
-		}
-		if named, ok := t.(*types.Named); ok && named.Obj().Pkg() != nil && isWrapperType(named.Obj()) {
+		t = t.Underlying().(*types.Struct).Field(i).Type()
+		if named := gotypes.Named(t); named != nil && named.Obj().Pkg() != nil && isWrapperType(named.Obj()) {
 			return true
 		}
 	}
@@ -76,7 +73,7 @@ func isWrapperType(obj *types.TypeName) bool {
 		return strings.HasPrefix(stub.Obj().Name(), load.StubPrefix)
 	}
 	p, ok := t.(*types.Pointer)
-	return ok && isNamed(p.Elem(), naming.RuntimePath, "Limiter")
+	return ok && gotypes.IsNamed(p.Elem(), naming.RuntimePath, "Limiter")
 }
 
 // isStandard reports whether a package belongs to the standard library: its path has no

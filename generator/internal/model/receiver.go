@@ -23,15 +23,10 @@ func (w *Wrapper) receiverOf(method string, p *types.Package) *expr.Param {
 		t = gotypes.InstanceOf(named, w.TypeParams)
 	}
 	declared, _, _ := types.LookupFieldOrMethod(obj.Type(), true, p, method)
-	if m, ok := declared.(*types.Func); ok && isPointer(m.Signature().Recv().Type()) {
+	if m, ok := declared.(*types.Func); ok && gotypes.Is[*types.Pointer](m.Signature().Recv().Type()) {
 		t = types.NewPointer(t)
 	}
 	return &expr.Param{Source: fn.Recv.List[0].Names[0].Name, Type: t}
-}
-
-func isPointer(t types.Type) bool {
-	_, ok := types.Unalias(t).(*types.Pointer)
-	return ok
 }
 
 // UsesReceiver reports whether an expression uses the receiver of its method. The wrapper

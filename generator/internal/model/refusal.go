@@ -7,6 +7,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 )
 
 // ReturnsError reports whether a method's last result is an error.
@@ -23,16 +24,10 @@ func (m *Method) Handler() (w, r *expr.Param) {
 	}
 	w, r = m.Params[0], m.Params[1]
 	request, isPointer := types.Unalias(r.Type).(*types.Pointer)
-	if !isPointer || !isNamed(w.Type, "net/http", "ResponseWriter") || !isNamed(request.Elem(), "net/http", "Request") {
+	if !isPointer || !gotypes.IsNamed(w.Type, "net/http", "ResponseWriter") || !gotypes.IsNamed(request.Elem(), "net/http", "Request") {
 		return nil, nil
 	}
 	return w, r
-}
-
-// isNamed reports whether a type is the named one of a package.
-func isNamed(t types.Type, pkgPath, name string) bool {
-	n, ok := types.Unalias(t).(*types.Named)
-	return ok && n.Obj().Name() == name && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == pkgPath
 }
 
 // answers reports whether a refused call of a method has something to return without

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 	"github.com/rategen/rategen/generator/internal/naming"
 )
 
@@ -115,7 +116,7 @@ func (m *Method) stream(home *types.Package) (*Stream, types.Type, string) {
 			}
 			return &Stream{Kind: Sequence, Value: first}, args.At(0), ""
 		}
-		if twoResults && (isNamed(first.Type, "io", "Reader") || isNamed(first.Type, "io", "ReadCloser")) {
+		if twoResults && (gotypes.IsNamed(first.Type, "io", "Reader") || gotypes.IsNamed(first.Type, "io", "ReadCloser")) {
 			return &Stream{Kind: Reader, Value: first}, types.Typ[types.Int], ""
 		}
 		if message := messageOf(first.Type, "Recv", home); message != nil && twoResults {
@@ -138,7 +139,7 @@ func (m *Method) stream(home *types.Package) (*Stream, types.Type, string) {
 
 // iterOf returns the name and the type arguments of a type of package iter, or "".
 func iterOf(t types.Type) (name string, args *types.TypeList) {
-	if isNamed(t, "iter", "Seq") || isNamed(t, "iter", "Seq2") {
+	if gotypes.IsNamed(t, "iter", "Seq") || gotypes.IsNamed(t, "iter", "Seq2") {
 		n := types.Unalias(t).(*types.Named)
 		return n.Obj().Name(), n.TypeArgs()
 	}

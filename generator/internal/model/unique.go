@@ -12,6 +12,7 @@ import (
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 	"github.com/rategen/rategen/generator/internal/naming"
 )
 
@@ -73,7 +74,7 @@ func endsInRemoteAddr(e *expr.Expr) bool {
 				return true
 			}
 		case *types.Func:
-			if results := obj.Signature().Results(); isCall && results.Len() == 1 && isNamed(results.At(0).Type(), "net", "Addr") {
+			if results := obj.Signature().Results(); isCall && results.Len() == 1 && gotypes.IsNamed(results.At(0).Type(), "net", "Addr") {
 				return true
 			}
 		}
@@ -87,7 +88,7 @@ func addressKind(t types.Type) string {
 		t = p.Elem()
 	}
 	for _, kind := range []struct{ pkg, name string }{{"net/netip", "AddrPort"}, {"net", "Addr"}, {"net", "TCPAddr"}, {"net", "UDPAddr"}} {
-		if isNamed(t, kind.pkg, kind.name) {
+		if gotypes.IsNamed(t, kind.pkg, kind.name) {
 			return path.Base(kind.pkg) + "." + kind.name
 		}
 	}
@@ -98,11 +99,11 @@ func addressKind(t types.Type) string {
 func isMoment(e *expr.Expr) bool {
 	call, ok := ast.Unparen(e.Node).(*ast.CallExpr)
 	if !ok {
-		return isNamed(e.Type, "time", "Time")
+		return gotypes.IsNamed(e.Type, "time", "Time")
 	}
 	fun, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 	return !e.Info.Types[call.Fun].IsType() && // a conversion says that it is meant
-		(isNamed(e.Type, "time", "Time") || ok && readsClock(e) && strings.HasPrefix(fun.Sel.Name, "Unix"))
+		(gotypes.IsNamed(e.Type, "time", "Time") || ok && readsClock(e) && strings.HasPrefix(fun.Sel.Name, "Unix"))
 }
 
 // readsClock reports whether an expression depends on when it is evaluated.
