@@ -29,6 +29,31 @@ var Topics = []Topic{TopicLimit, TopicKey, TopicRefusal, TopicEnd, TopicRedis, T
 // returns "" where there is nothing to say.
 type explanations map[Topic]func(*Settings) string
 
+// ofExpr says something of an option that is an expression: its text stands for %s. A literal 1 is not told.
+func ofExpr(option, sentence string) func(*Settings) string {
+	return func(s *Settings) string {
+		if v := s.Expr(option); v != nil && v.Text != "1" {
+			return strings.Replace(sentence, "%s", v.Text, 1)
+		}
+		return ""
+	}
+}
+
+// ofList says something of an option that is a list: that stands for %s.
+func ofList(list func(*Settings) []string, sentence string) func(*Settings) string {
+	return func(s *Settings) string {
+		if all := list(s); len(all) > 0 {
+			return strings.Replace(sentence, "%s", List(all, "and"), 1)
+		}
+		return ""
+	}
+}
+
+// methodsOf returns the methods that an option names.
+func methodsOf(option string) func(*Settings) []string {
+	return func(s *Settings) []string { return texts(s.Methods(option)) }
+}
+
 // Explain returns what the options of a directive mean, in sentences, in the order of the
 // table. Numbers should be resolved: max and cost are then literals where they are
 // constant.
@@ -169,43 +194,6 @@ func explainLease(s *Settings) string {
 		return ""
 	}
 	return s.say("A process with many calls on a key charges some of them ahead, for up to {lease}, and admits these by itself." + s.Row().Words.Lease)
-}
-
-func explainCost(s *Settings) string {
-	cost := s.Expr("cost")
-	if cost == nil || cost.Text == "1" {
-		return ""
-	}
-	return "A call counts as " + cost.Text + "."
-}
-
-func explainWhen(s *Settings) string {
-	if when := s.Expr("when"); when != nil {
-		// One that cannot be evaluated counts as true.
-		return "It is not applied to calls for which " + when.Text + " is false."
-	}
-	return ""
-}
-
-func explainAdaptive(s *Settings) string {
-	if len(s.Adaptive()) == 0 {
-		return ""
-	}
-	return "The max follows how busy the process is by " + List(s.Adaptive(), "and") + ", from half to one and a half times the one declared."
-}
-
-func explainExcept(s *Settings) string {
-	if except := texts(s.Methods("except")); len(except) > 0 {
-		return "It leaves out " + List(except, "and") + "."
-	}
-	return ""
-}
-
-func explainOnly(s *Settings) string {
-	if only := texts(s.Methods("only")); len(only) > 0 {
-		return "Of the interface's methods it applies to " + List(only, "and") + " only."
-	}
-	return ""
 }
 
 func explainReplace(s *Settings) string {

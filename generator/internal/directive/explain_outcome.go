@@ -37,23 +37,6 @@ func explainBlock(s *Settings) string {
 	return "A caller that is refused stays refused for " + spec.DurationText(s.Block()) + " from then on. Further tries do not extend that."
 }
 
-func explainMode(s *Settings) string {
-	switch s.Mode() {
-	case "shadow":
-		return "Nothing is refused: in shadow mode the limit counts, and reports what it would have refused."
-	case "soft":
-		return "Nothing is refused: in soft mode a call that the limit has no room for goes on, and finds the limit in runtime.Exceeded of its context."
-	}
-	return ""
-}
-
-func explainRefund(s *Settings) string {
-	if refund := s.Expr("refund"); refund != nil {
-		return "If " + refund.Text + " is true when the call returns, its charge is refunded."
-	}
-	return ""
-}
-
 func explainSettle(s *Settings) string {
 	settle := s.Expr("settle")
 	if settle == nil {
@@ -143,29 +126,23 @@ func explainFail(s *Settings) string {
 	if !s.Refuses() {
 		return "If Redis gives no answer, the call goes on and is not counted."
 	}
-	const noAnswer = "If Redis gives no answer in time, "
-	switch get[string](s, "fail") {
-	case "open":
-		return noAnswer + "the call goes on and is not counted."
-	case "closed":
-		return noAnswer + "the call is refused with an error that is runtime.ErrUnavailable."
-	case "local":
-		return noAnswer + "this process decides alone by counts of its own. All processes together may then admit the max once for each of them, unless runtime.WithReplicas divides it."
-	}
-	return noAnswer + "the limiter's policy decides. Without runtime.WithFailurePolicy the call goes on and is not counted."
+	return ofChoice("fail", "If Redis gives no answer in time, ", map[string]string{
+		"":       "the limiter's policy decides. Without runtime.WithFailurePolicy the call goes on and is not counted.",
+		"open":   "the call goes on and is not counted.",
+		"closed": "the call is refused with an error that is runtime.ErrUnavailable.",
+		"local": "this process decides alone by counts of its own. All processes together may then admit the max once for each of them, " +
+			"unless runtime.WithReplicas divides it.",
+	})(s)
 }
 
-func explainInvalid(s *Settings) string {
-	const noKey = "A call whose key cannot be built, since a pointer on the way to it is nil, "
-	switch get[string](s, "invalid") {
-	case "share":
-		return noKey + "shares one budget with all such calls."
-	case "refuse":
-		return noKey + "is refused with an error that is runtime.ErrInvalidKey."
-	case "admit":
-		return noKey + "goes on and is not counted."
+// ofChoice says something of an option with few values, by these.
+func ofChoice(option, before string, sentences map[string]string) func(*Settings) string {
+	return func(s *Settings) string {
+		if text := sentences[get[string](s, option)]; text != "" {
+			return before + text
+		}
+		return ""
 	}
-	return ""
 }
 
 // KeyTag returns what the Redis keys of a rule end in: rules with different states never

@@ -148,13 +148,18 @@ func checkIn(s *packageSet, annotated []*dir) []*packages.Package {
 	return pkgs
 }
 
-// annotatedImports returns the packages with directives that are not in this
-// run and that packages in it import. What is wrong with them is reported when
-// they are generated for.
-func (p *Program) annotatedImports() []*dir {
+// outside returns a program for packages that are not in this run. What is wrong with them is reported
+// when they are generated for.
+func (p *Program) outside() *Program {
 	cfg := p.cfg
 	cfg.Out = "" // the flags are for the packages of this run
-	others := &Program{cfg: cfg, fset: p.fset, list: p.list, report: diag.NewReporter(p.fset, p.cfg.Dir)}
+	return &Program{cfg: cfg, fset: p.fset, list: p.list, report: diag.NewReporter(p.fset, p.cfg.Dir)}
+}
+
+// annotatedImports returns the packages with directives that are not in this
+// run and that packages in it import.
+func (p *Program) annotatedImports() []*dir {
+	others := p.outside()
 	for _, l := range p.list.pkgs {
 		if l.Standard || l.Dir == "" || l.isDownloaded() || slices.ContainsFunc(p.dirs, func(d *dir) bool { return d.path == l.ImportPath }) {
 			continue

@@ -104,28 +104,20 @@ func (e loadErrors) reportStub(decl *directive.Decl, msg string) {
 
 // parsePosition reads the file:line:column that go/packages gives.
 func parsePosition(s string) token.Position {
-	var pos token.Position
-	cutNumber := func() (n int, ok bool) {
-		i := strings.LastIndexByte(s, ':')
-		if i < 0 {
-			return 0, false
-		}
-		n, err := strconv.Atoi(s[i+1:])
-		if err != nil {
-			return 0, false
-		}
-		s = s[:i]
-		return n, true
-	}
+	var numbers [2]int // the last one first
 	if s == "-" {
-		return pos
+		return token.Position{}
 	}
-	if n, ok := cutNumber(); ok {
-		pos.Line = n
-		if m, ok := cutNumber(); ok {
-			pos.Line, pos.Column = m, n
+	for i := range numbers {
+		at := strings.LastIndexByte(s, ':')
+		n, err := strconv.Atoi(s[at+1:])
+		if at < 0 || err != nil {
+			break
 		}
+		s, numbers[i] = s[:at], n
 	}
-	pos.Filename = s
-	return pos
+	if numbers[1] == 0 {
+		return token.Position{Filename: s, Line: numbers[0]}
+	}
+	return token.Position{Filename: s, Line: numbers[1], Column: numbers[0]}
 }

@@ -159,12 +159,19 @@ func (l *goList) addMissing(paths map[string]bool) {
 	}
 }
 
+// ask has the go command list something, and returns what it prints and what it says of errors.
+func (l *goList) ask(args ...string) (out, said string, err error) {
+	var stdout, stderr strings.Builder
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = l.dir, &stdout, &stderr
+	err = cmd.Run()
+	return strings.TrimSpace(stdout.String()), strings.TrimSpace(stderr.String()), err
+}
+
 // modules returns the directories of the main module, or of all modules of the workspace.
 func (l *goList) modules() []string {
-	cmd := exec.Command("go", "list", "-m", "-f", "{{.Dir}}")
-	cmd.Dir = l.dir
-	out, _ := cmd.Output()
-	return strings.Split(strings.TrimSpace(string(out)), "\n")
+	out, _, _ := l.ask("-m", "-f", "{{.Dir}}")
+	return strings.Split(out, "\n")
 }
 
 // explainNoPackages asks the go command why patterns name no packages: it says nothing of it
@@ -172,27 +179,15 @@ func (l *goList) modules() []string {
 // anything at all, for such a system and with such a build cache.
 func (l *goList) explainNoPackages(patterns []string) string {
 	names := strings.Join(patterns, " ")
-	var err error
-	var text string
-	for _, args := range [][]string{{"-export", "--", "internal/goarch"}, slices.Concat([]string{"--"}, patterns)} {
-		cmd := exec.Command("go", slices.Concat([]string{"list"}, l.flags, args)...)
-		cmd.Dir = l.dir
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		err = cmd.Run()
-		text = strings.TrimSpace(stderr.String())
-		if err != nil {
-			break
-		}
+	_, text, err := l.ask(slices.Concat(l.flags, []string{"-export", "--", "internal/goarch"})...)
+	if err == nil {
+		_, text, err = l.ask(slices.Concat(l.flags, []string{"--"}, patterns)...)
 	}
 	if errors.Is(err, exec.ErrNotFound) {
 		return "the go command is not on the PATH: install Go, or set PATH"
 	}
-	if err != nil && text != "" {
-		return "the go command cannot list " + names + ": " + text
-	}
 	if err != nil {
-		return "the go command cannot list " + names + ": " + err.Error()
+		return "the go command cannot list " + names + ": " + cmp.Or(text, err.Error())
 	}
 	if text != "" {
 		return "no packages match " + names + ": " + text
@@ -205,10 +200,8 @@ func (l *goList) isUntidy(patterns []string) bool {
 	if l.pkgs[naming.RuntimePath] != nil {
 		return false
 	}
-	var stderr strings.Builder
-	cmd := exec.Command("go", slices.Concat([]string{"list"}, l.flags, []string{"--"}, patterns)...)
-	cmd.Dir, cmd.Stderr = l.dir, &stderr
-	return cmd.Run() != nil && strings.Contains(stderr.String(), "go mod tidy")
+	_, said, err := l.ask(slices.Concat(l.flags, []string{"--"}, patterns)...)
+	return err != nil && strings.Contains(said, "go mod tidy")
 }
 
 // arch returns the processor that the go command builds for. It is read off a
@@ -245,6 +238,11 @@ func (l *listed) position(dir string) token.Position {
 // needsCgo reports whether a package imports "C" or, by any way, a package
 // outside of the standard library that does and has no export data.
 func (l *goList) needsCgo(root string) bool {
+	return l.reaches(root, func(p *listed) bool { return len(p.CgoFiles) > 0 && (p.Export == "" || p.ImportPath == root) })
+}
+
+// reaches reports whether something is true of a package, or of one outside of the standard library that it imports by any way.
+func (l *goList) reaches(root string, is func(*listed) bool) bool {
 	seen := map[string]bool{}
 	var check func(path string) bool
 	check = func(path string) bool {
@@ -253,7 +251,7 @@ func (l *goList) needsCgo(root string) bool {
 			return false
 		}
 		seen[path] = true
-		return len(p.CgoFiles) > 0 && (p.Export == "" || path == root) || slices.ContainsFunc(p.Imports, check)
+		return is(p) || slices.ContainsFunc(p.Imports, check)
 	}
 	return check(root)
 }

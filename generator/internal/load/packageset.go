@@ -6,7 +6,6 @@ import (
 	"go/importer"
 	"go/token"
 	"go/types"
-	"slices"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -107,17 +106,9 @@ func (s *packageSet) readsExports() (ok bool) {
 
 func (s *packageSet) fromSource(path string) bool { return s.source[path] }
 
-// dependsOn reports whether a package is, or imports by any way, another one.
-func (s *packageSet) dependsOn(path, on string, seen map[string]bool) bool {
-	if path == on {
-		return true
-	}
-	p := s.list.pkgs[path]
-	if p == nil || p.Standard || seen[path] {
-		return false
-	}
-	seen[path] = true
-	return slices.ContainsFunc(p.Imports, func(i string) bool { return s.dependsOn(i, on, seen) })
+// isTested reports whether a package is, or imports by any way, the one that has its test files here.
+func (s *packageSet) isTested(path string) bool {
+	return s.list.reaches(path, func(p *listed) bool { return p.ImportPath == s.tested })
 }
 
 // load returns the types of a package.
@@ -125,7 +116,7 @@ func (s *packageSet) load(path string) (*types.Package, error) {
 	if path == "unsafe" {
 		return types.Unsafe, nil
 	}
-	if s.parent != nil && !s.dependsOn(path, s.tested, map[string]bool{}) {
+	if s.parent != nil && !s.isTested(path) {
 		return s.parent.load(path)
 	}
 	in := s.loaded[path]

@@ -3,19 +3,14 @@ package load
 import (
 	"go/ast"
 
-	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"golang.org/x/tools/go/packages"
 )
 
 // linkPolicies gives policies of other packages to the directives that use them.
-// These packages need not be among those of the run. What is wrong with the others
-// is reported when they are generated for.
+// These packages need not be among those of the run.
 func (p *Program) linkPolicies() {
-	cfg := p.cfg
-	cfg.Out = "" // the flags are for the packages of this run
-	report := diag.NewReporter(p.fset, p.cfg.Dir)
-	others := &Program{cfg: cfg, fset: p.fset, list: p.list, report: report}
+	others := p.outside()
 	found := map[string]*dir{}
 	for _, d := range p.dirs {
 		found[d.path] = d
