@@ -3,16 +3,10 @@
 package ratevalkey
 
 import (
-	"context"
-	"errors"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/valkey-io/valkey-go"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/wiretest"
 )
@@ -34,51 +28,4 @@ func open(tb testing.TB, o *redis.UniversalOptions, opts ...runtime.RedisOption)
 func TestStore(t *testing.T) {
 	t.Parallel()
 	wiretest.RunStore(t, open)
-}
-
-// TestSettings refuses settings with which limits would not hold, by their names.
-func TestSettings(t *testing.T) {
-	t.Parallel()
-	addr := redistest.Start(t).Addr
-	onlyReads := func(c valkey.Completed) bool { return c.IsReadOnly() }
-	for _, test := range []struct {
-		name   string
-		change func(*valkey.ClientOption)
-	}{
-		{"", func(*valkey.ClientOption) {}},
-		{"", func(o *valkey.ClientOption) { o.SendToReplicas = onlyReads }},
-		{"", func(o *valkey.ClientOption) { o.AlwaysRESP2, o.DisableCache = true, true }},
-		{"", func(o *valkey.ClientOption) { o.DisableAutoPipelining = true }},
-		{"", func(o *valkey.ClientOption) { o.AlwaysPipelining = true }},
-		{"ConnLifetime", func(o *valkey.ClientOption) { o.ConnLifetime = time.Hour }},
-		{"ReplicaOnly", func(o *valkey.ClientOption) { o.ReplicaOnly = true }},
-		{"SendToReplicas", func(o *valkey.ClientOption) { o.SendToReplicas = func(valkey.Completed) bool { return true } }},
-	} {
-		option := valkey.ClientOption{InitAddress: []string{addr}}
-		made := option
-		test.change(&option)
-		if test.name == "" {
-			made = option
-		}
-		client := dial(t, &made)
-		defer client.Close()
-		store, err := NewStore(client, option, runtime.WithTimeout(10*time.Second))
-		if test.name != "" {
-			if err == nil || !strings.Contains(err.Error(), test.name) {
-				t.Errorf("%s: got %v", test.name, err)
-			}
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		limiter := runtime.New(store, runtime.WithFailurePolicy(runtime.FailClosed))
-		limit := (&runtime.Rule{Prefix: "settings:", Window: time.Hour, Max: 100}).Limit(nil)
-		if _, err := limiter.Take(context.Background(), limit); err != nil {
-			t.Error(err)
-		}
-		if err := errors.Join(limiter.Close(), store.Close()); err != nil {
-			t.Error(err)
-		}
-	}
 }

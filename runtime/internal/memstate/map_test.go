@@ -1,7 +1,6 @@
 package memstate
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/rategen/rategen/internal/algorithm"
@@ -104,47 +103,6 @@ func TestConflict(t *testing.T) {
 			if !decide(m, start+10_000_000, chargeOf(b, "k"), true) {
 				t.Errorf("algorithm %d on a key that %d charged and that is forgotten: a conflict", b, a)
 			}
-		}
-	}
-}
-
-// TestDecideAll wants all charges or none, but for those in shadow mode.
-func TestDecideAll(t *testing.T) {
-	t.Parallel()
-	m := New(64 * 3) // so that three keys may share a shard
-	decide := func(charges ...*terms.Charge) []bool {
-		var all []terms.Charge
-		for _, c := range charges {
-			all = append(all, *c)
-		}
-		if i := m.DecideAll(start, all, true); i >= 0 {
-			t.Fatalf("charge %d meets another algorithm", i)
-		}
-		var charged []bool
-		for _, c := range all {
-			charged = append(charged, c.At != 0)
-		}
-		return charged
-	}
-	full, ghost := chargeOf(algorithm.TokenBucket, "full"), chargeOf(algorithm.FixedWindow, "ghost")
-	full.Cost, ghost.Cost, ghost.Shadow = 2, 2, true
-	for i, want := range [][]bool{{true, true, true}, {false, false, false}} {
-		if got := decide(chargeOf(algorithm.LogPacked, "k"), full, ghost); !slices.Equal(got, want) {
-			t.Errorf("call %d: charged %v, want %v", i+1, got, want)
-		}
-	}
-	if got, want := decide(chargeOf(algorithm.LogPacked, "k"), ghost), []bool{true, false}; !slices.Equal(got, want) {
-		t.Errorf("beside a shadow without room: charged %v, want %v", got, want)
-	}
-}
-
-// TestDecideAllEmpty has a call without charges do nothing.
-func TestDecideAllEmpty(t *testing.T) {
-	t.Parallel()
-	m := New(64)
-	for _, commit := range []bool{true, false} {
-		if i := m.DecideAll(start, nil, commit); i != -1 || m.Len() != 0 {
-			t.Errorf("got a conflict at %d and %d keys", i, m.Len())
 		}
 	}
 }

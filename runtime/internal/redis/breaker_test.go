@@ -71,46 +71,6 @@ func (s *breakerSubject) wantTurns(want ...bool) {
 	}
 }
 
-// TestStall lets Redis stall for every length up to a second, under callers that
-// come one after the other and under many at a time. The breaker stays closed up
-// to 150 ms and is open within 250 ms if the stall lasts.
-func TestStall(t *testing.T) {
-	for _, gap := range []time.Duration{timeout, 20 * time.Millisecond, 5 * time.Millisecond, time.Millisecond} {
-		for stall := time.Duration(0); stall <= time.Second; stall += 7 * time.Millisecond {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBreakerSubject(t)
-				begin, end := time.Now(), time.Now().Add(stall)
-				opened := time.Duration(-1)
-				b.router.cfg.Changed = func(_ string, open bool) {
-					if open && opened < 0 {
-						opened = time.Since(begin)
-					}
-				}
-				for time.Since(begin) < stall+300*time.Millisecond {
-					if p, ok := b.Allow(clock.Now()); ok {
-						sent := clock.Now()
-						answered := max(0, time.Until(end))
-						time.AfterFunc(min(answered, timeout), func() {
-							if answered < timeout {
-								b.Success(p)
-							} else {
-								b.Failure(p, sent)
-							}
-						})
-					}
-					time.Sleep(gap)
-				}
-				synctest.Wait()
-				if stall < 150*time.Millisecond && opened >= 0 {
-					t.Errorf("stall of %v, a batch every %v: opened after %v", stall, gap, opened)
-				} else if stall >= 300*time.Millisecond && (opened < 0 || opened > 250*time.Millisecond) {
-					t.Errorf("stall of %v, a batch every %v: opened after %v", stall, gap, opened)
-				}
-			})
-		}
-	}
-}
-
 // TestRow wants failures to count only in a row, and few of them to say nothing
 // however long ago the first was.
 func TestRow(t *testing.T) {

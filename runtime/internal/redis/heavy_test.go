@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,7 +20,7 @@ import (
 // A worker is a server that takes as long as the work of a batch is, one batch after the other, and
 // on the way there and back.
 type worker struct {
-	*ledger
+	fakeClient
 	away time.Duration
 	work func(context.Context) time.Duration // of the batch that is sent
 	one  chan struct{}                       // holds a value while none works
@@ -37,10 +36,7 @@ func (s *worker) Execute(ctx context.Context, scripts []*rediswire.Script) {
 	s.one <- struct{}{}
 	time.Sleep(s.away / 2)
 	for _, script := range scripts {
-		script.Err, script.Numbers = nil, append([]int64{1}, make([]int64, 2**script.Args[2].(*int64))...)
-		if strings.HasSuffix(*script.Args[3+*script.Args[2].(*int64)].(*string), "settle") {
-			script.Numbers = script.Numbers[:1]
-		}
+		admit(script)
 	}
 }
 
@@ -71,7 +67,7 @@ func TestHeavy(t *testing.T) {
 func judgeHeavy(t *testing.T, away time.Duration, cost int64, heavy, processes int, back bool) {
 	const lasts, budget = 300 * time.Millisecond, 10 * time.Millisecond
 	waiters = newWaiters()
-	s := &worker{ledger: &ledger{punctual: true}, away: away, one: make(chan struct{}, 1)}
+	s := &worker{fakeClient: fakeClient{about: rediswire.About{Punctual: true, Most: 40}}, away: away, one: make(chan struct{}, 1)}
 	s.one <- struct{}{}
 	var batchers []*batcher
 	s.work = func(ctx context.Context) time.Duration {

@@ -5,7 +5,6 @@ import (
 	"encoding"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,44 +21,40 @@ import (
 // A ledger is a Redis that notes what it executes on which key. Requests reach it after a time
 // of their own, and so do answers reach their callers: as from connections of which some are slow.
 type ledger struct {
-	rediswire.Client
-	punctual bool
-	delay    func() time.Duration
+	fakeClient
+	delay func() time.Duration
 
 	mu       sync.Mutex
 	returned map[string]int // returns that were executed, by key
 	taken    func(caller int, key string)
 }
 
-func (l *ledger) Advice() (string, string)                { return "", "" }
-func (l *ledger) Do(context.Context, []rediswire.Command) {}
-func (l *ledger) Patient(time.Duration) rediswire.Server  { return l }
-func (l *ledger) About() rediswire.About                  { return rediswire.About{Punctual: l.punctual, Most: 40} }
 func (l *ledger) Execute(_ context.Context, all []*rediswire.Script) {
 	time.Sleep(l.delay())
 	l.mu.Lock()
 	for _, s := range all {
-		keys := int(*s.Args[2].(*int64))
-		op := *s.Args[3+keys].(*string)
-		s.Err, s.Numbers = nil, []int64{1}
-		settles := strings.HasSuffix(op, "settle")
+		keys, settles := admit(s)
 		var callers []int
 		if !settles {
 			callers = callersOf(s.Args[3:][keys+1:], keys)
 		}
 		for i := range keys {
 			bytes, _ := s.Args[3+i].(encoding.BinaryMarshaler).MarshalBinary()
-			key := string(bytes)
 			if settles {
-				l.returned[key]++
-				continue
+				l.returned[string(bytes)]++
+			} else {
+				l.taken(callers[i], string(bytes))
 			}
-			l.taken(callers[i], key)
-			s.Numbers = append(s.Numbers, 0, 0)
 		}
 	}
 	l.mu.Unlock()
 	time.Sleep(l.delay())
+}
+
+// newLedger returns one whose requests take a time each way.
+func newLedger(punctual bool, delay func() time.Duration) *ledger {
+	about := rediswire.About{Punctual: punctual, Most: 40}
+	return &ledger{fakeClient: fakeClient{about: about}, returned: map[string]int{}, delay: delay}
 }
 
 // callersOf returns whose each key of a script that takes is, from the arguments behind its
@@ -110,7 +105,7 @@ func comeFirst(t *testing.T, seed uint64, callers int) {
 	// Two trips of 10 ms fit into the time that a waiter is held.
 	slowest := []time.Duration{1, 200 * time.Microsecond, 3 * time.Millisecond, 10 * time.Millisecond}[draw(4)]
 	delay := func() time.Duration { return time.Duration(draw(int(slowest))) / 2 }
-	l := &ledger{punctual: draw(2) == 0, returned: map[string]int{}, delay: delay}
+	l := newLedger(draw(2) == 0, delay)
 	given := map[string]int{}
 	type call struct {
 		caller int
@@ -200,7 +195,7 @@ func TestLeftIsReturned(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			waiters = newWaiters()
 			took := 0
-			l := &ledger{returned: map[string]int{}, delay: func() time.Duration { return 20 * time.Millisecond }}
+			l := newLedger(false, func() time.Duration { return 20 * time.Millisecond })
 			l.taken = func(int, string) { took++ }
 			cfg := quiet(t)
 			cfg.Timeout = time.Second
@@ -233,7 +228,7 @@ func TestReturnsOfEveryTimeout(t *testing.T) {
 		for _, n := range []int{1, 2, maxIdle + 1} {
 			synctest.Test(t, func(t *testing.T) {
 				waiters = newWaiters()
-				l := &ledger{returned: map[string]int{}, delay: func() time.Duration { return 0 }}
+				l := newLedger(false, func() time.Duration { return 0 })
 				cfg := quiet(t)
 				cfg.Timeout = timeout
 				cfg.Undecided = func(err error, _ int) { t.Errorf("%v, %d returns: %v", timeout, n, err) }

@@ -2,8 +2,6 @@ package redis
 
 import (
 	"context"
-	"io"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -11,89 +9,64 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/internal/algorithm"
 	"github.com/rategen/rategen/runtime/internal/clock"
-	"github.com/rategen/rategen/runtime/internal/goredis"
 	"github.com/rategen/rategen/runtime/internal/recall"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-// A fakeServer is a Redis in a bubble of testing/synctest: a hook of the client that
-// answers in place of a network, after a delay and not while it is stalled. It
-// admits everything.
+// A fakeClient has what clients of servers under test are, but for what their servers execute.
+type fakeClient struct {
+	rediswire.Client
+	about rediswire.About
+}
+
+func (*fakeClient) Advice() (string, string)                 { return "", "" }
+func (*fakeClient) Do(context.Context, []rediswire.Command)  {}
+func (c *fakeClient) Patient(time.Duration) rediswire.Server { return c }
+func (c *fakeClient) About() rediswire.About                 { return c.about }
+
+// admit has a script admit a call on each of its keys, or settle them, and returns how many keys it has.
+func admit(s *rediswire.Script) (keys int, settles bool) {
+	keys = int(*s.Args[2].(*int64))
+	settles = strings.HasSuffix(*s.Args[3+keys].(*string), "settle")
+	s.Err, s.Numbers = nil, []int64{1}
+	if !settles {
+		s.Numbers = append(s.Numbers, make([]int64, 2*keys)...)
+	}
+	return keys, settles
+}
+
+// A fakeServer is a Redis in a bubble of testing/synctest. It admits everything, after a delay and not while it
+// is stalled.
 type fakeServer struct {
+	fakeClient
 	delay    time.Duration
 	punctual bool
 
 	mu      sync.Mutex
 	stalled chan struct{} // closed when it goes on; nil: it is not stalled
-	reply   func(keys int) ([]int64, error)
 
 	batches, calls atomic.Int64
 	inFlight, most atomic.Int64
 }
 
-func (s *fakeServer) client(tb testing.TB) *redis.Client {
-	client := redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:1", ContextTimeoutEnabled: s.punctual, PoolSize: 20,
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return nil, io.EOF },
-	})
-	client.AddHook(s)
-	tb.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
-func (*fakeServer) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (s *fakeServer) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return s.execute
-}
-func (s *fakeServer) ProcessHook(redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "ping" {
-			return nil
-		}
-		return s.execute(ctx, []redis.Cmder{cmd})
-	}
-}
-
-// execute answers what came together, and returns the last error.
-func (s *fakeServer) execute(ctx context.Context, commands []redis.Cmder) error {
+func (s *fakeServer) Execute(ctx context.Context, scripts []*rediswire.Script) {
 	s.batches.Add(1)
 	n := s.inFlight.Add(1)
 	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
 	}
 	err := s.wait(ctx)
 	s.inFlight.Add(-1)
-	s.mu.Lock()
-	reply := s.reply
-	s.mu.Unlock()
-	if reply == nil {
-		reply = admit
-	}
-	var failed error
-	for _, cmd := range commands {
-		keys, numbers, err := int(*cmd.Args()[2].(*int64)), []int64{1}, err
-		if err == nil && !strings.HasSuffix(*cmd.Args()[3+keys].(*string), "settle") {
-			s.calls.Add(int64(keys))
-			numbers, err = reply(keys)
-		}
-		cmd.(interface{ SetVal([]int64) }).SetVal(numbers)
-		cmd.SetErr(err)
+	for _, script := range scripts {
 		if err != nil {
-			failed = err
+			script.Err = err
+		} else if keys, settles := admit(script); !settles {
+			s.calls.Add(int64(keys))
 		}
 	}
-	return failed
-}
-
-// admit is the reply of take.lua that admits a call on each of so many keys.
-func admit(keys int) ([]int64, error) {
-	numbers := make([]int64, 1+2*keys)
-	numbers[0] = 1
-	return numbers, nil
 }
 
 // wait returns when the server has answered, or when the client gives up.
@@ -163,7 +136,8 @@ func newSubject(tb testing.TB, s *fakeServer) *subject {
 		defer b.mu.Unlock()
 		b.turns = append(b.turns, turn{open, time.Since(b.started)})
 	}
-	b.batcher = New(goredis.New(s.client(tb)), b.cfg).only
+	s.about = rediswire.About{Punctual: s.punctual, Most: 20}
+	b.batcher = New(s, b.cfg).only
 	return b
 }
 
