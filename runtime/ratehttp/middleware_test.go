@@ -33,11 +33,6 @@ func taking(limiter *runtime.Limiter, limits ...runtime.Limit) http.Handler {
 	})
 }
 
-// from sets the peer of a request, and what it asks for.
-func from(peer, query string) func(*http.Request) {
-	return func(r *http.Request) { r.RemoteAddr, r.URL.RawQuery = peer, query }
-}
-
 // recovering is middleware that answers a panic with 500.
 func recovering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

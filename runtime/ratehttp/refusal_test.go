@@ -2,7 +2,6 @@ package ratehttp_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -22,16 +21,6 @@ func bodyOf(t testing.TB, resp *http.Response) string {
 	body, err := io.ReadAll(resp.Body)
 	limittest.OK(t, err)
 	return string(body)
-}
-
-// problemOf reads a problem document, and fails the test if it is none.
-func problemOf(t testing.TB, resp *http.Response) (doc map[string]any) {
-	t.Helper()
-	body := bodyOf(t, resp)
-	if err := json.Unmarshal([]byte(body), &doc); err != nil || resp.Header.Get("Content-Type") != "application/problem+json" {
-		t.Fatalf("%s %q: %v", resp.Header.Get("Content-Type"), body, err)
-	}
-	return doc
 }
 
 // failing returns a store that decides nothing.

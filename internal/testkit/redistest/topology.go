@@ -29,6 +29,7 @@ func (c *Cluster) view(node *Server) (view, error) {
 		}
 		readInfo(v.info, replication)
 		readInfo(v.info, cluster)
+		//lint:ignore SA1019 go-redis reads slots so
 		v.slots, err = client.ClusterSlots(ctx).Result()
 		return err
 	})

@@ -24,11 +24,11 @@ import (
 
 // What stores and limiters are asked most often, and how.
 var (
-	quiet, closed, key                         = limittest.Quiet, limittest.Closed, limittest.Key
-	taken, refunded                            = limittest.Taken, limittest.Refunded
-	left, ok, eventually                       = limittest.Left, limittest.OK, limittest.Eventually
-	single, chargeOf, try, must, settledCharge = storetest.Single, storetest.ChargeOf, storetest.Try, storetest.Must, storetest.Settled
-	take, peek, renew                          = storetest.Take, storetest.Peek, storetest.Renew
+	quiet, closed, key          = limittest.Quiet, limittest.Closed, limittest.Key
+	taken, refunded             = limittest.Taken, limittest.Refunded
+	left, ok, eventually        = limittest.Left, limittest.OK, limittest.Eventually
+	single, chargeOf, try, must = storetest.Single, storetest.ChargeOf, storetest.Try, storetest.Must
+	take, peek                  = storetest.Take, storetest.Peek
 )
 
 // equal, between and same want a number, or another value, to be as it is to be.
