@@ -100,17 +100,6 @@ func (f faked) Renew(ctx context.Context, calls []terms.Call) error {
 	return f.engine.Renew(ctx, calls)
 }
 
-// whileCalled has settlements fail when their caller's context has ended.
-func (s *fakeStore) whileCalled() *fakeStore {
-	s.settle = func(ctx context.Context, charges []terms.Charge) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return s.engine.Settle(ctx, charges)
-	}
-	return s
-}
-
 // commands are the names of what clients send. A pipeline is one.
 type commands struct {
 	mu    sync.Mutex

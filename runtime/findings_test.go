@@ -45,9 +45,14 @@ func TestOptionsThatCannotHold(t *testing.T) {
 		"WithProcessCap": func() {
 			runtime.New(nil, quiet, runtime.WithProcessCap(perHour(1)), runtime.WithProcessCap(perHour(2)))
 		},
-		"WithOverrides":   func() { runtime.New(nil, quiet, overridden(runtime.Overrides{}), overridden(runtime.Overrides{})) },
-		"WithReplicas":    func() { runtime.WithReplicas(0) },
-		"WithRefusals":    func() { runtime.WithRefusals(time.Hour, []byte("")) },
+		"WithOverrides": func() { runtime.New(nil, quiet, overridden(runtime.Overrides{}), overridden(runtime.Overrides{})) },
+		"WithReplicas":  func() { runtime.WithReplicas(0) },
+		"WithRefusals":  func() { runtime.WithRefusals(time.Hour, []byte("")) },
+
+		"WithRefusals(-1m0s)":    func() { runtime.WithRefusals(-time.Minute, nil) },
+		"WithRefusals(192h0m0s)": func() { runtime.WithRefusals(8*24*time.Hour, nil) },
+		"WithRefusals(1m30s)":    func() { runtime.WithRefusals(90*time.Second, nil) },
+
 		"WithLocalKeys":   func() { runtime.WithLocalKeys(-3) },
 		"WithTimeout":     func() { runtime.WithTimeout(50) },
 		"WithMemoryWatch": func() { runtime.WithMemoryWatch(80, time.Minute) },

@@ -11,29 +11,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rule"
 )
-
-// Versions of a rule with a lease and without share their counts.
-func TestLeaseInRollingDeploy(t *testing.T) {
-	t.Parallel()
-	limiter := onRedis(redistest.Start(t).Client(t))
-	for name, r := range leasedRules {
-		r.Name, r.Prefix, r.Window, r.Max = "r", name+":", time.Hour, 1000
-		leased := r
-		leased.Lease = time.Minute
-		want := int64(10)
-		if r.Buckets == rule.LayeredBuckets(6, 10) {
-			want = 0 // buckets of another window do not line up
-		}
-		wantPassing(t, limiter, r.Limit(nil), 10, 10)
-		if d, err := limiter.Peek(context.Background(), leased.Limit(nil)); err != nil || d.Limit-d.Remaining != want {
-			t.Errorf("%s: with a lease %d of %d are left, %v", name, d.Remaining, d.Limit, err)
-		}
-	}
-}
 
 // shares has processes call for some windows, each as often as its load says, and
 // returns how many calls of each were admitted. A load of 1 is the whole limit.

@@ -5,38 +5,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 )
-
-// TestLogOfManyRules has a store be away for all of 200 rules: each has the same to say, so there
-// is one line a second for each class, and the list of findings has every rule.
-func TestLogOfManyRules(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var out lines
-		limiter := runtime.New(broken(), out.Logger())
-		for range 8 {
-			for i := range 200 {
-				_, _ = limiter.Take(t.Context(), (&runtime.Rule{Name: fmt.Sprint("r", i), Window: time.Hour, Max: 1}).Limit(nil))
-			}
-			time.Sleep(time.Second)
-		}
-		log := out.String()
-		equal(t, "lines", strings.Count(log, "code=undecided"), 8)
-		equal(t, "that say how many are like them", strings.Count(log, "skipped=199"), 7)
-		rules := map[string]bool{}
-		for _, f := range limiter.Findings() {
-			if f.Code == "undecided" {
-				rules[f.Rule] = true
-			}
-		}
-		equal(t, "rules that are listed", len(rules), 200)
-	})
-}
 
 // Events of a store reach each limiter on it, but an observer or a logger that
 // several limiters share only once.

@@ -1,37 +1,15 @@
 package runtime_test
 
 import (
-	"context"
 	"fmt"
 	goruntime "runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
-
-// Overrides of keys that are as they were are no news, in whatever map they come.
-func TestOverrideKeysUnchanged(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var seen recorder[observe.OverrideEvent]
-		n := int64(0)
-		limiter := inMemory(runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-			n++
-			return overridesOf(rule.Override{Keys: keys{
-				"a": maximum(1 + n/10), "b*": {Enabled: new(n < 20)}, fmt.Sprint("c", n/30): {Mode: new(runtime.ModeShadow)},
-			}}), nil
-		}), time.Second), observing(observe.Observer{Override: seen.add}))
-		defer limiter.Close()
-		time.Sleep(40 * time.Second)
-		synctest.Wait()
-		// The 10th, 20th, 30th and 40th differ, and the 20th and 30th in two ways.
-		equal(t, "events", len(seen.all()), 5)
-	})
-}
 
 // The pattern of a key is in force for that key and for no other, whatever bytes it has.
 func TestKeyPattern(t *testing.T) {

@@ -61,21 +61,6 @@ func TestOverridesAreCopied(t *testing.T) {
 	})
 }
 
-// The lines about one rule stay a line a second, however often it is changed.
-func TestLogOfOverriddenRule(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var out lines
-		limiter, board := following(t, 10*time.Millisecond, out.Logger())
-		r := perHour(1)
-		for i := range int64(100) {
-			board.set(overridesOf(rule.Override{Max: new(1 + i%2)}), nil)
-			passing(t, limiter, r.Limit(nil), 3)
-			time.Sleep(10 * time.Millisecond)
-		}
-		equal(t, "lines about refusals in a second", strings.Count(out.String(), "call over its rate limit"), 1)
-	})
-}
-
 // Overrides come and go while calls are under way, under the race detector.
 func TestOverridesRace(t *testing.T) {
 	t.Parallel()

@@ -1,16 +1,11 @@
 package runtime_test
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,64 +14,44 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
-	"github.com/rategen/rategen/runtime/rediswire"
-	"github.com/rategen/rategen/runtime/rule"
-	"github.com/rategen/rategen/runtime/wrapper"
 )
 
-// testProcesses has limiters report what they have in force, and wants to read it, of their
-// namespace, until they are closed.
+// testProcesses has a limiter report what it has in force and whom it has refused, and wants to read it until it is
+// closed. The documents of limiters have what else is reported, and when.
 func testProcesses(t *testing.T, client redis.UniversalClient, _ []*redistest.Server) {
-	ok(t, client.HSet(t.Context(), "limits", "r", `{"max":7}`).Err())
+	ok(t, client.HSet(t.Context(), "limits", "r", `{"max":2}`).Err())
+	source := override.Redis(client, "limits")
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
-	open := func(namespace string, opts ...runtime.Option) *runtime.Limiter {
-		l := runtime.New(store, append(opts, runtime.WithNamespace(namespace), new(lines).Logger())...)
-		l.Register(&runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 5}, &runtime.Rule{Name: "d", Period: rule.Day, Max: 9, Algorithm: runtime.FixedWindow})
-		return l
+	l := runtime.New(store, quiet, runtime.WithNamespace("shop"), runtime.WithOverrides(source, time.Hour))
+	r := &runtime.Rule{Name: "r", Window: time.Hour, Max: 5}
+	l.Register(r)
+	passing(t, l, r.Limit(key("ada")), 3)
+	l.Report()
+	l.Report()
+	read := func() ([]bridge.Process, []bridge.RefusedMinute) {
+		found, err := bridge.StoreOf(store).Processes(t.Context(), "shop")
+		refused, err2 := bridge.StoreOf(store).RefusedMinutes(t.Context(), "shop", time.Now().Add(-time.Hour))
+		ok(t, errors.Join(err, err2))
+		return found, refused
 	}
-	follower := open("shop", runtime.WithOverrides(override.Redis(client, "limits"), time.Hour))
-	plain, other := open("shop"), open("")
-	empty := runtime.New(store, runtime.WithNamespace("shop"))
-	for _, l := range []*runtime.Limiter{follower, plain, other, empty} {
-		l.Report()
-		l.Report()
-	}
-	read := func(namespace string) []bridge.Process {
-		found, err := bridge.StoreOf(store).Processes(t.Context(), namespace)
-		ok(t, err)
-		return found
-	}
-	found := read("shop")
-	if len(found) != 2 || len(read("")) != 1 {
+	found, refused := read()
+	want, err := source.Overrides(t.Context())
+	ok(t, err)
+	if len(found) != 1 || found[0].Version != want.Version() || found[0].Overrides != "redis:limits" || found[0].Silent || found[0].Behind.Abs() > time.Minute {
 		t.Fatalf("found %+v", found)
 	}
-	for _, p := range found {
-		same(t, "rules", []bridge.ProcessRule{{Name: "d", Prefix: "rate_limit:d:", Terms: "9 in a day, fixed-window"}, {Name: "r", Prefix: "rate_limit:r:", Terms: "5 in 10s, sliding-log"}}, p.Rules)
+	same(t, "rules", []bridge.ProcessRule{{Name: "r", Prefix: "rate_limit:r:", Terms: "5 in 1h0m0s, sliding-log", Called: true}}, found[0].Rules)
+	if len(refused) != 1 || refused[0].Rule != "r" || refused[0].Key != "ada" || refused[0].Count != 1 {
+		t.Errorf("refused %+v", refused)
 	}
-	if n := client.Exists(t.Context(), "shop:rate_limit:{processes}:rules:"+found[0].Digest).Val(); n != 1 || found[0].Digest != found[1].Digest {
-		t.Errorf("the rules of both are kept %d times: %+v", n, found)
-	}
-	for _, p := range found {
-		if p.Silent || time.Since(p.Alive).Abs() > time.Minute || p.Host == "" || p.Behind.Abs() > time.Minute {
-			t.Errorf("it reports right now: %+v", p)
-		}
-	}
-	slices.SortFunc(found, func(a, b bridge.Process) int { return cmp.Compare(b.Overrides, a.Overrides) })
-	want, err := override.Redis(client, "limits").Overrides(t.Context())
-	ok(t, err)
-	same(t, "overrides of the follower", [2]string{"redis:limits", want.Version()}, [2]string{found[0].Overrides, found[0].Version})
-	same(t, "overrides of the other", [2]string{}, [2]string{found[1].Overrides, found[1].Version})
-	for _, key := range []string{"shop:rate_limit:{processes}:0", "shop:rate_limit:{processes}:1"} {
-		if left := client.PTTL(t.Context(), key).Val(); left == -1 || left > 4*time.Minute {
+	const prefix = "shop:rate_limit:{processes}:"
+	for key, most := range map[string]time.Duration{"0": 4 * time.Minute, "1": 4 * time.Minute, "rules:" + found[0].Digest: 4 * time.Minute, "refused": bridge.KeepRefusals} {
+		if left := client.PTTL(t.Context(), prefix+key).Val(); left == -1 || left > most {
 			t.Errorf("%s is kept for %v", key, left)
 		}
 	}
-	ok(t, follower.Close())
-	if found := read("shop"); len(found) != 1 || found[0].Overrides != "" {
-		t.Errorf("after the end of one: %+v", found)
-	}
-	ok(t, errors.Join(plain.Close(), other.Close(), empty.Close()))
-	if found := append(read("shop"), read("")...); len(found) > 0 {
+	ok(t, l.Close())
+	if found, _ := read(); len(found) > 0 {
 		t.Errorf("after the end: %+v", found)
 	}
 }
@@ -140,43 +115,18 @@ func TestReportsAreSmall(t *testing.T) {
 	}
 }
 
-// TestSimilarNamespaces has two processes spell one namespace in two ways, and one that may not know.
-func TestSimilarNamespaces(t *testing.T) {
+// TestNamespacesUnseen has a process that may not look for namespaces like its own: it does not try again.
+func TestNamespacesUnseen(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
+	l := runtime.New(runtime.NewRedisStore(server.ClientAs(t, "~shop:*", "+@all"), runtime.WithTimeout(5*time.Second)), quiet, runtime.WithNamespace("shop"))
+	l.Register(&runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 5})
+	l.Report()
 	client := server.Client(t)
-	ok(t, client.Do(t.Context(), "ACL", "SETUSER", "shopper", "on", ">secret", "~shop:*", "+@all").Err())
-	open := func(namespace, user string) (*runtime.Limiter, *lines) {
-		options := *client.Options()
-		options.Username = user
-		if user != "" {
-			options.Password = "secret"
-		}
-		own := redis.NewClient(&options)
-		var out lines
-		l := runtime.New(runtime.NewRedisStore(own, runtime.WithTimeout(5*time.Second)), runtime.WithNamespace(namespace), out.Logger())
-		t.Cleanup(func() { ok(t, errors.Join(l.Close(), own.Close())) })
-		l.Register(&runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 5})
-		l.Report()
-		return l, &out
-	}
-	first, out := open("shop", "")
-	same(t, "alone", nil, codes(first))
-	for _, other := range []string{"shop", "shop2", ""} {
-		l, _ := open(other, "")
-		same(t, other, nil, codes(l))
-	}
-	second, also := open("Shop ", "")
-	wantFound(t, second, also, "two_namespaces")
-	same(t, "the other", "shop", second.Findings()[0].Detail)
-	first.Report()
-	wantFound(t, first, out, "two_namespaces")
-	blind, _ := open("shop", "shopper")
 	ok(t, client.Do(t.Context(), "ACL", "LOG", "RESET").Err())
-	blind.Report()
-	same(t, "one that may not look", nil, codes(blind))
+	l.Report()
 	refused, err := client.Do(t.Context(), "ACL", "LOG").Slice()
-	ok(t, err)
+	ok(t, errors.Join(err, l.Close()))
 	same(t, "refused at the next report", 0, len(refused))
 }
 
@@ -197,80 +147,3 @@ func TestReportRefused(t *testing.T) {
 	same(t, "findings", nil, codes(l))
 	ok(t, l.Close())
 }
-
-// TestReportTimes looks at when a limiter reports: never at a call.
-func TestReportTimes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var wire countingClient
-		var most atomic.Int64
-		source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-			n := most.Load()
-			return runtime.Overrides{Rules: map[string]rule.Override{"r": {Max: &n}}}, nil
-		})
-		open := func(opts ...runtime.Option) *runtime.Limiter {
-			l := runtime.New(wrapper.NewRedisStore(&wire), append(opts, new(lines).Logger())...)
-			l.Register(&runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 5})
-			return l
-		}
-		silent := open(runtime.WithoutReports())
-		l := open(runtime.WithOverrides(source, time.Second))
-		began := time.Now()
-		wants := func(at time.Duration, reports int64) {
-			t.Helper()
-			time.Sleep(at - time.Since(began))
-			synctest.Wait()
-			same(t, "reports", reports, wire.reports.Load())
-		}
-		wants(9*time.Second, 0)
-		wants(11*time.Second, 1)
-		wants(69*time.Second, 1)
-		wants(71*time.Second, 2)
-		most.Store(3)
-		wants(73500*time.Millisecond, 3)
-		wants(131*time.Second, 3)
-		wants(134*time.Second, 4)
-		for range 100 { // one after the other: none puts the report off
-			most.Add(1)
-			time.Sleep(100 * time.Millisecond)
-		}
-		time.Sleep(2 * time.Second)
-		says, err := source.Overrides(t.Context())
-		ok(t, err)
-		if told := wire.last.Load(); told == nil || !strings.Contains(*told, says.Version()) {
-			t.Errorf("after two seconds the last change is not told: %v", told)
-		}
-		signs, reports := wire.signs.Load(), wire.reports.Load()
-		wants(200*time.Second, reports)
-		if n := wire.signs.Load() - signs; n < 10 || n > 12 {
-			t.Errorf("%d signs of life in 55s", n)
-		}
-		ok(t, errors.Join(l.Close(), silent.Close()))
-		wants(time.Hour, reports+1) // which was taken away
-	})
-}
-
-// A countingClient counts reports.
-type countingClient struct {
-	rediswire.Client
-	reports, signs atomic.Int64
-	last           atomic.Pointer[string]
-}
-
-func (c *countingClient) Do(_ context.Context, commands []rediswire.Command) {
-	for i := range commands {
-		commands[i].Value = int64(0)
-		args := commands[i].Args
-		switch {
-		case args[0] != "eval":
-		case args[11] == ".":
-			c.signs.Add(1)
-		default:
-			c.reports.Add(1)
-			c.last.Store(&args[11])
-		}
-	}
-}
-
-func (c *countingClient) Patient(time.Duration) rediswire.Server { return c }
-func (c *countingClient) About() rediswire.About                 { return rediswire.About{} }
-func (c *countingClient) Advice() (set, now string)              { return "", "" }

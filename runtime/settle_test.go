@@ -10,25 +10,6 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// testRefundAfterTheCaller wants a refund to be made also when its caller's deadline has
-// passed or it was cancelled.
-func testRefundAfterTheCaller(t *testing.T, replica replicas) {
-	limiter := replica()
-	limit := perHour(20).Limit(key("k"))
-	for i := range 20 {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-		d, err := limiter.Take(ctx, limit)
-		ok(t, err)
-		cancel()
-		if i%2 == 0 {
-			ctx, cancel = context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
-			defer cancel()
-		}
-		ok(t, limiter.Refund(ctx, d))
-	}
-	wantLeft(t, limiter, limit, 20)
-}
-
 // A refund keeps the values of its caller's context, and gets SettleTimeout on a
 // store that does not end by itself.
 func TestSettleTimeout(t *testing.T) {

@@ -64,7 +64,8 @@ func (c *Client) Do(ctx context.Context, commands []rediswire.Command) {
 		}
 	}
 	err := c.Trip(ctx, func() error {
-		c.Server.Outside(func() { c.Server.Do(sent) })
+		now := time.Now().UnixMicro()
+		c.Server.Outside(func() { c.Server.Do(now, sent) })
 		return nil
 	})
 	for i := range commands {

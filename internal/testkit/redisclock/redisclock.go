@@ -18,14 +18,18 @@ const Key = "test:clock"
 // by it.
 func Script(text string) string { return onClock.Replace(text) }
 
-var onClock = strings.NewReplacer(
-	"redis.call('TIME')", "{string.match(redis.call('GET', '"+Key+"'), '^(%d+)%d%d%d%d%d%d$'), "+
-		"string.match(redis.call('GET', '"+Key+"'), '^%d-0?0?0?0?0?(%d%d?%d?%d?%d?%d?)$')}",
+// timed are scripts that read the time, and how they read it from [Key].
+var timed = []string{
+	"redis.call('TIME')", "{string.match(redis.call('GET', '" + Key + "'), '^(%d+)%d%d%d%d%d%d$'), " +
+		"string.match(redis.call('GET', '" + Key + "'), '^%d-0?0?0?0?0?(%d%d?%d?%d?%d?%d?)$')}",
+}
+
+var onTime, onClock = strings.NewReplacer(timed...), strings.NewReplacer(append(timed,
 	"(at - clock) / 1000)", "at / 1000)", // of lifetime
 	"call('PTTL', key)", "("+expireTimeOf("key")+" * 1000 - clock) / 1000",
 	"'PEXPIRE'", "'PEXPIREAT'",
 	"'PX'", "'PXAT'",
-)
+)...)
 
 // expireTimeOf returns Lua that is when a key expires, in milliseconds, for servers
 // without PEXPIRETIME, which came with Redis 7.0. Before that time goes on while a

@@ -122,12 +122,20 @@ func (s *Server) Execute(now int64, scripts []*Sent) {
 	}
 }
 
-// Do executes commands. It is called in Outside.
-func (s *Server) Do(commands []rediswire.Command) {
+// Do executes commands when the clock shows a time. It is called in Outside.
+func (s *Server) Do(now int64, commands []rediswire.Command) {
 	for i := range commands {
 		args := make([]any, len(commands[i].Args))
 		for j, arg := range commands[i].Args {
 			args[j] = arg
+		}
+		switch args[0] {
+		case "time":
+			commands[i].Value = []any{strconv.FormatInt(now/1e6, 10), strconv.FormatInt(now%1e6, 10)}
+			continue
+		case "eval":
+			_ = Set(context.Background(), s.client, now)
+			args[1] = onTime.Replace(commands[i].Args[1])
 		}
 		value, err := s.client.Do(context.Background(), args...).Result()
 		commands[i].Value, commands[i].Err = value, replied(err)

@@ -37,10 +37,25 @@ func (h *Events) Take(kind string) string {
 	return strings.Join(all, " | ")
 }
 
+// recorded is a recorder of decisions, with their numbers.
+func (h *Events) recorded(ev observe.DecisionEvent) {
+	h.add("recorded", "%s %v %d of %d at %d, retry %v, reset %v, more %v, by %v %v %v %d in %v",
+		ev.Rule, ev.Verdict, ev.Remaining, ev.Limit, ev.Cost, ev.RetryAfter, ev.ResetAfter, ev.MoreAfter, ev.Source, ev.Mode, ev.Algorithm, ev.Max, ev.Window)
+}
+
+// refused is a recorder of refusals.
+func (h *Events) refused(r observe.Refusal) {
+	text := Words(r.Err)
+	if r.Returned != r.Err {
+		text += " as " + Words(r.Returned)
+	}
+	h.add("refusals", "%s", text)
+}
+
 // Observer returns one that is told them.
 func (h *Events) Observer() *observe.Observer {
 	return &observe.Observer{
-		Decision: func(_ context.Context, ev observe.DecisionEvent) {
+		Decision: func(ctx context.Context, ev observe.DecisionEvent) {
 			text := fmt.Sprintf("%s %v", ev.Rule, ev.Verdict)
 			for _, o := range []struct {
 				is   bool
@@ -50,13 +65,13 @@ func (h *Events) Observer() *observe.Observer {
 					text += " " + o.text
 				}
 			}
-			h.add("decisions", "%s", text)
+			h.add("decisions", "%s", text+lost(ctx))
 		},
 		KeyRefused: func(_ context.Context, ev observe.KeyRefusedEvent) {
 			h.add("keys", "%s %s shadow %v", ev.Rule, ev.Key, ev.Shadow)
 		},
-		Failure: func(_ context.Context, ev observe.FailureEvent) {
-			h.add("failures", "%s %v %v", ev.Rule, ev.Class, ev.Policy)
+		Failure: func(ctx context.Context, ev observe.FailureEvent) {
+			h.add("failures", "%s %v %v%s", ev.Rule, ev.Class, ev.Policy, lost(ctx))
 		},
 		Wait: func(_ context.Context, ev observe.WaitEvent) {
 			if ev.Waiting {
@@ -75,6 +90,8 @@ func (h *Events) Observer() *observe.Observer {
 		Threshold: func(ev observe.ThresholdEvent) {
 			h.add("shares", "%d%% of %d of %s by %s with %d", ev.Percent, ev.Limit, ev.Rule, ev.Key, ev.Used)
 		},
+		Panic: func(ev observe.PanicEvent) { h.add("panics", "%s", ev.In) },
+		Scale: func(ev observe.ScaleEvent) { h.add("scales", "%s by %v", ev.Rule, ev.Factor) },
 		Hold: func(_ context.Context, ev observe.HoldEvent) {
 			h.add("holds", "%s for %v, error %v", ev.Rule, ev.For, ev.Err)
 		},

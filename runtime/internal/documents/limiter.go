@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 	"github.com/rategen/rategen/runtime/wrapper"
 )
@@ -35,17 +36,24 @@ import (
 //	used NAME COST …              charges a meter until it refuses, and tells how often it did not
 //	override RULE FIELD=VALUE …   also of rule/key, of rule share=PATTERN, and of all; override nothing ends all; unread at
 //	                              the end: limiters read it soon
+//	source fails, rejects, hangs  and source ignores, which hangs whatever its context says; source answers
 //	store fails, store answers, store is late TIME, store is late TIME back, store loses renewals, store loses answers
 //	switch on, switch off         of all limits
 //	load FACTOR                   is what scalers of rules that are adaptive say from then on
 //	register NAME …               registers rules, and tells why it panics; change NAME FIELD=VALUE … changes one in use
 //	events KIND, log, findings, permits, leased, rules, enabled; trips to the store
+//	lines TEXT                    tells how many lines of the log have a text; found CODE, how many rules have a finding
+//	exceeded NAME                 tells which soft limits a call has exceeded, and those that it was made under
+//	tenants LIMIT                 tells who shares it; key LIMIT tells its key in Redis
+//	check RULES                   tells whether the overrides that were written last fit them
+//	processes, refused            tell what limiters have reported to Redis, and whom they have refused
 //	advance TIME, close           ends the limiter
 //
 // A step that begins with 3x is done three times, with the steps behind its semicolons; # in it is the
 // number of the time, from 0 on. Limits are RULE/KEY COST FIELD=VALUE … + …. Two words may follow them:
-// as NAME names the decision, for a later settle, and show FIELD adds retry, reset or limit to the answer.
-// A step that takes time says how much.
+// as NAME names the decision, for a later settle, and show FIELD adds retry, reset, limit, text or status to the
+// answer. A step within TIME has a context that ends then, and one under NAME has that of a call. A step that
+// takes time says how much.
 type program struct {
 	player
 	store     *faulty
@@ -67,6 +75,7 @@ type process struct {
 	board board
 	every time.Duration // it looks at the board
 	heard Events
+	other Events // of a second observer, which hears the same
 	log   limittest.Lines
 	read  int // of the log
 	on    atomic.Bool
@@ -74,6 +83,7 @@ type process struct {
 
 // A call is one that has begun, and its decision.
 type call struct {
+	ctx      context.Context
 	decision runtime.Decision
 	answer   chan string
 	cancel   context.CancelFunc
@@ -82,14 +92,37 @@ type call struct {
 
 // A board has the overrides that a program writes.
 type board struct {
-	mu  sync.Mutex
-	now runtime.Overrides
+	mu   sync.Mutex
+	now  runtime.Overrides
+	does string // in place of an answer
+	over chan struct{}
 }
 
-func (b *board) Overrides(context.Context) (runtime.Overrides, error) {
+func (b *board) Overrides(ctx context.Context) (runtime.Overrides, error) {
+	b.mu.Lock()
+	now, does := b.now, b.does
+	b.mu.Unlock()
+	switch does {
+	case "fails":
+		return runtime.Overrides{}, errFault
+	case "rejects":
+		return runtime.Overrides{}, fmt.Errorf("line 7: %w", runtime.ErrInvalidOverrides)
+	case "hangs":
+		<-ctx.Done()
+		return runtime.Overrides{}, ctx.Err()
+	case "ignores":
+		<-b.over
+	}
+	return now, nil
+}
+
+func (b *board) turn(does string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.now, nil
+	if b.does == "ignores" {
+		close(b.over)
+	}
+	b.does, b.over = does, make(chan struct{})
 }
 
 // poll is how often limiters look for overrides.
@@ -136,7 +169,8 @@ func (p *program) process(name string) *process {
 }
 
 func (p *program) do(l *process, text string) string {
-	ctx := context.Background()
+	ctx, text, done := p.context(l, text)
+	defer done()
 	verb, rest, _ := strings.Cut(text, " ")
 	words := strings.Fields(rest)
 	switch verb {
@@ -200,7 +234,8 @@ func (p *program) do(l *process, text string) string {
 	case "reset":
 		return Words(l.Reset(ctx, p.limit(rest)))
 	case "meter":
-		p.meters[words[0]] = l.Meter(ctx, p.call(words[1]).decision, p.numbers(words[2:])...)
+		c := p.call(words[1])
+		p.meters[words[0]] = l.Meter(c.ctx, c.decision, p.numbers(words[2:])...)
 	case "charge":
 		return Words(p.meters[words[0]].Charge(p.numbers(words[1:])...))
 	case "used":
@@ -218,6 +253,8 @@ func (p *program) do(l *process, text string) string {
 		p.meters[words[0]].Close(p.numbers(words[1:])...)
 	case "override":
 		p.override(l, words)
+	case "source":
+		l.board.turn(words[0])
 	case "store":
 		p.store.begin(p, words)
 	case "register":
@@ -227,9 +264,39 @@ func (p *program) do(l *process, text string) string {
 	case "advance":
 		time.Sleep(p.duration(words[0]))
 	default:
-		return p.tell(l, verb, words)
+		return p.tell(ctx, l, verb, words)
 	}
 	return ""
+}
+
+// ofStep is a key of contexts of steps, which all that is told in one has.
+type ofStep struct{}
+
+// context returns that of a step, and the step without what says so.
+func (p *program) context(l *process, text string) (ctx context.Context, rest string, done context.CancelFunc) {
+	ctx, done = context.WithValue(context.Background(), ofStep{}, true), func() {}
+	if l == nil || strings.HasPrefix(text, "go ") {
+		return ctx, text, done
+	}
+	text, name, is := cutWord(text, " under ")
+	if is {
+		ctx = p.call(name).ctx
+	}
+	if text, name, is = cutWord(text, " within "); is {
+		ctx, done = context.WithTimeout(ctx, p.duration(name))
+	}
+	ctx = observe.WithRecorder(observe.WithRefusalRecorder(wrapper.WithExceeded(ctx), l.heard.refused), l.heard.recorded)
+	return ctx, text, done
+}
+
+// cutWord returns a text without the word that stands behind another, and that word.
+func cutWord(text, behind string) (rest, word string, is bool) {
+	rest, word, is = strings.Cut(text, behind)
+	word, after, more := strings.Cut(word, " ")
+	if more {
+		rest += " " + after
+	}
+	return rest, word, is
 }
 
 func (p *program) call(name string) *call {

@@ -18,21 +18,11 @@ import (
 func (p *program) take(ctx context.Context, l *process, text string) string {
 	text, show, _ := strings.Cut(text, " show ")
 	text, name, _ := strings.Cut(text, " as ")
-	text, within, bound := strings.Cut(text, " within ")
-	if bound {
-		d := p.duration(within)
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d)
-		if d < 0 {
-			cancel()
-		}
-		defer cancel()
-	}
 	d, err := l.Take(ctx, p.limits(text)...)
 	if c := p.calls[name]; c != nil && c.answer != nil {
 		c.decision = d
 	} else {
-		p.calls[name] = &call{decision: d}
+		p.calls[name] = &call{ctx: ctx, decision: d}
 	}
 	return Told(d, err, strings.Fields(show)...)
 }
@@ -59,16 +49,18 @@ func (p *program) flow(ctx context.Context, l *process, words []string) string {
 // begin begins a call that may wait.
 func (p *program) begin(l *process, text string) string {
 	name, step, _ := strings.Cut(text, ": ")
-	ctx, cancel := context.WithCancel(context.Background())
-	c := &call{answer: make(chan string, 1), cancel: cancel, began: time.Now()}
+	ctx, step, done := p.context(l, step)
+	c := &call{answer: make(chan string, 1), began: time.Now()}
+	c.ctx, c.cancel = context.WithCancel(ctx)
 	p.calls[name] = c
 	go func() {
+		defer done()
 		var answer string
 		if charge, is := strings.CutPrefix(step, "charge "); is {
 			words := strings.Fields(charge)
 			answer = Words(p.meters[words[0]].Charge(p.numbers(words[1:])...))
 		} else {
-			answer = p.take(ctx, l, strings.TrimPrefix(step, "take ")+" as "+name)
+			answer = p.take(c.ctx, l, strings.TrimPrefix(step, "take ")+" as "+name)
 		}
 		c.answer <- answer + func() string {
 			if took := time.Since(c.began); took > 0 {
@@ -102,7 +94,7 @@ func (p *program) look(ctx context.Context, l *process, verb, text string) strin
 	case "each":
 		for i, o := range l.TakeEach(ctx, limits...) {
 			if named {
-				p.calls[name+strconv.Itoa(i)] = &call{decision: o.Decision}
+				p.calls[name+strconv.Itoa(i)] = &call{ctx: ctx, decision: o.Decision}
 			}
 			all = append(all, Told(o.Decision, o.Err, strings.Fields(show)...))
 		}

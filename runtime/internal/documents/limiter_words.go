@@ -18,17 +18,52 @@ import (
 )
 
 // tell tells what is known of a limiter.
-func (p *program) tell(l *process, what string, words []string) string {
+func (p *program) tell(ctx context.Context, l *process, what string, words []string) string {
 	var all []string
 	switch what {
 	case "events":
-		return l.heard.Take(words[0])
+		text, other := l.heard.Take(words[0]), l.other.Take(words[0])
+		if text != other && words[0] != "recorded" && words[0] != "refusals" { // of contexts
+			text += " BUT ANOTHER HEARS " + other
+		}
+		return text
 	case "log":
 		text := l.log.String()
 		for line := range strings.Lines(text[l.read:]) {
 			all = append(all, strings.TrimSpace(line))
 		}
 		l.read = len(text)
+	case "lines":
+		return fmt.Sprint(strings.Count(l.log.String(), strings.Join(words, " ")))
+	case "check":
+		var rules []*runtime.Rule
+		for _, name := range words {
+			rules = append(rules, p.rules[name])
+		}
+		all = append(all, Words(l.board.now.Check(rules...)))
+	case "exceeded":
+		for _, e := range runtime.Exceeded(p.call(words[0]).ctx) {
+			all = append(all, fmt.Sprintf("%s, retry %v, %q", e.Rule, e.RetryAfter, e.Error()))
+		}
+	case "tenants":
+		tenants, total, err := bridge.LimiterOf(l.Limiter).Tenants(ctx, p.limit(strings.Join(words, " ")), 3)
+		for _, t := range tenants {
+			all = append(all, fmt.Sprintf("%s has used %.2f, blocked for %v", t.Name, t.Used, t.Rest))
+		}
+		all = append(all, fmt.Sprint(total, " have used something", Words(err)))
+	case "processes":
+		return p.processes(ctx, l)
+	case "refused":
+		return p.refused(ctx, l)
+	case "key":
+		text := bridge.LimiterOf(l.Limiter).RedisKey(p.limit(strings.Join(words, " ")))
+		return strings.TrimPrefix(text, strings.TrimPrefix(p.options[0], "namespace=")+":")
+	case "found":
+		rules := map[string]bool{}
+		for _, f := range l.Findings() {
+			rules[f.Rule] = rules[f.Rule] || f.Code == words[0]
+		}
+		all = append(all, fmt.Sprint("of ", len(rules), " rules"))
 	case "findings":
 		for _, f := range l.Findings() {
 			all = append(all, strings.TrimSpace(f.Code+" "+f.Rule))
@@ -53,7 +88,7 @@ func (p *program) tell(l *process, what string, words []string) string {
 			for _, o := range []struct {
 				is   bool
 				text string
-			}{{!s.Enabled, "off"}, {s.Mode != 0, s.Mode.String()}, {s.Overridden, "overridden"}, {s.Keys > 0, fmt.Sprint(s.Keys, " keys")}, {s.Called, "called"}} {
+			}{{s.Factor != 1, fmt.Sprint("by ", s.Factor)}, {!s.Enabled, "off"}, {s.Mode != 0, s.Mode.String()}, {s.Overridden, "overridden"}, {s.Keys > 0, fmt.Sprint(s.Keys, " keys")}, {s.Called, "called"}} {
 				if o.is {
 					text += " " + o.text
 				}
@@ -70,6 +105,7 @@ func (p *program) tell(l *process, what string, words []string) string {
 
 // Told returns what is told of a decision.
 func Told(d runtime.Decision, err error, show ...string) (text string) {
+	defer func() { text += statusOf(err, show) }()
 	var limited *runtime.LimitedError
 	switch {
 	case err == nil && d.Rule == "":
@@ -109,6 +145,18 @@ func Told(d runtime.Decision, err error, show ...string) (text string) {
 		}
 	}
 	return text
+}
+
+// statusOf returns which status an error has, if that is to be shown.
+func statusOf(err error, show []string) string {
+	var status interface{ StatusCode() int }
+	if err == nil || !slices.Contains(show, "status") {
+		return ""
+	}
+	if !errors.As(err, &status) {
+		return ", no status"
+	}
+	return fmt.Sprint(", status ", status.StatusCode())
 }
 
 // Words returns an error in words.

@@ -66,7 +66,7 @@ func playProgram(t *testing.T, s *document.Scenario, variant []string, kind, spa
 		calls: map[string]*call{}, meters: map[string]*runtime.Meter{}, options: []string{"namespace=" + space}}
 	p.load.Store(math.Float64bits(1))
 	p.overrides = slices.ContainsFunc(s.Lines, func(l *document.Line) bool {
-		return strings.Contains(replace.Replace(l.Step), "override ")
+		return strings.Contains(replace.Replace(l.Step), "override ") || strings.Contains(l.Step, "source")
 	})
 	switch kind {
 	case "memory":
@@ -105,13 +105,16 @@ func (p *program) open(name string, words []string) *process {
 	l := new(process)
 	l.on.Store(true)
 	store, every := p.store.store, poll
-	options := []runtime.Option{l.log.Logger(), runtime.WithEnabled(l.on.Load), runtime.WithObserver(l.heard.Observer()), runtime.WithoutReports()}
+	options := []runtime.Option{l.log.Logger(), runtime.WithEnabled(l.on.Load), runtime.WithObserver(l.heard.Observer()), runtime.WithObserver(nil), runtime.WithObserver(l.other.Observer())}
+	if !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "reports") }) {
+		options = append(options, runtime.WithoutReports())
+	}
 	for _, word := range append(slices.Clone(p.options), words...) {
 		field, value, _ := strings.Cut(word, "=")
 		var r runtime.Rule
 		switch field {
 		case "namespace":
-			options = append(options, runtime.WithNamespace(value))
+			options = append(options, runtime.WithNamespace(strings.ReplaceAll(value, "_", " ")))
 		case "fail":
 			if _, err := document.Set(&r, "fail", value); err != nil {
 				p.Fatal(err)
@@ -121,6 +124,17 @@ func (p *program) open(name string, words []string) *process {
 			options = append(options, runtime.WithReplicas(int(p.number(value))))
 		case "cap":
 			options = append(options, runtime.WithProcessCap(p.rules[value]))
+		case "reports":
+			kept, secret, hides := strings.Cut(value, ":")
+			if hides {
+				options = append(options, runtime.WithRefusals(p.duration(kept), []byte(secret)))
+			} else if kept != "" {
+				options = append(options, runtime.WithRefusals(p.duration(kept), nil))
+			}
+		case "form":
+			options = append(options, runtime.WithRefusalError(forms[value]))
+		case "source":
+			l.board.turn(value)
 		case "poll":
 			every = p.duration(value)
 		case "none":
@@ -139,6 +153,23 @@ func (p *program) open(name string, words []string) *process {
 	p.limiters[name] = l
 	synctest.Wait()
 	return l
+}
+
+// forms are what refusals may be made into.
+var forms = map[string]func(context.Context, error) error{
+	"own": func(ctx context.Context, err error) error {
+		return fmt.Errorf("own form of %s%s", Words(err), lost(ctx))
+	},
+	"nil":   func(context.Context, error) error { return nil },
+	"panic": func(context.Context, error) error { panic("form") },
+}
+
+// lost tells that a context is not that of a step.
+func lost(ctx context.Context) string {
+	if ctx.Value(ofStep{}) == nil {
+		return " IN ANOTHER CONTEXT"
+	}
+	return ""
 }
 
 // A faulty store is one that fails when a program says so.
