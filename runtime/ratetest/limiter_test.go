@@ -1,11 +1,10 @@
 package ratetest_test
 
 import (
-	stdcontext "context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,11 +15,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratetest"
-	"github.com/rategen/rategen/runtime/rule"
 )
-
-// context returns a context for calls of a test, which may be a fake.
-func context(testing.TB) stdcontext.Context { return stdcontext.Background() }
 
 // The limiter decides as a MemoryStore does at the same times, in all fields: outside
 // of a bubble, with its own clock, and in one.
@@ -47,16 +42,16 @@ func TestDecidesAsMemoryStore(t *testing.T) {
 			// Windows and buckets begin at round times, so the times must be the same.
 			var inBubble, outside []runtime.Decision
 			synctest.Test(t, func(t *testing.T) {
-				inBubble = run(t, steps, rule, runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(quiet)), time.Sleep)
+				inBubble = run(t, steps, rule, runtime.New(runtime.NewMemoryStore(), limittest.Quiet), time.Sleep)
 			})
-			l := ratetest.New(t, runtime.WithLogger(quiet))
+			l := ratetest.New(t, limittest.Quiet)
 			begin := l.Now()
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(time.Until(begin))
-				outside = run(t, steps, rule, runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(quiet)), time.Sleep)
+				outside = run(t, steps, rule, runtime.New(runtime.NewMemoryStore(), limittest.Quiet), time.Sleep)
 			})
 			synctest.Test(t, func(t *testing.T) {
-				l := ratetest.New(t, runtime.WithLogger(quiet))
+				l := ratetest.New(t, limittest.Quiet)
 				compare(t, "in a bubble", inBubble, run(t, steps, rule, l.Limiter, l.Advance))
 			})
 			compare(t, "outside of a bubble", outside, run(t, steps, rule, l.Limiter, l.Advance))
@@ -76,7 +71,7 @@ type step struct {
 func run(t *testing.T, steps []step, rule *runtime.Rule, l *runtime.Limiter, advance func(time.Duration)) (got []runtime.Decision) {
 	for _, s := range steps {
 		advance(s.advance)
-		limit := rule.Limit(key(s.key)).WithCost(s.cost)
+		limit := rule.Limit(limittest.Key(s.key)).WithCost(s.cost)
 		if s.reset {
 			limittest.OK(t, l.Reset(t.Context(), limit))
 			continue
@@ -95,177 +90,6 @@ func compare(t *testing.T, where string, want, got []runtime.Decision) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(runtime.Decision{})); diff != "" {
 		t.Errorf("%s (-MemoryStore +ratetest):\n%s", where, diff)
 	}
-}
-
-// Calls that wait take no real time in a bubble, and are decided as in production.
-func TestWaitInBubble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		queue := &runtime.Rule{Name: "queue", Window: time.Hour, Max: 6, Algorithm: runtime.LeakyBucket, Burst: 3, Wait: time.Hour}
-		l := ratetest.New(t)
-		begin := time.Now()
-		for i := range 4 {
-			if _, err := take(t, l, queue.Limit(nil)); err != nil {
-				t.Fatal(err)
-			}
-			if got, want := time.Since(begin), time.Duration(i)*10*time.Minute; got != want {
-				t.Errorf("call %d came at %v, want %v", i, got, want)
-			}
-		}
-		l.Check("queue").Admitted(4).Refused(0)
-
-		permit := &runtime.Rule{Name: "permit", Window: time.Minute, Max: 1, Algorithm: runtime.Concurrency, Wait: time.Hour}
-		d, err := take(t, l, permit.Limit(nil))
-		limittest.OK(t, err)
-		var waited time.Duration
-		go func() {
-			begin := time.Now()
-			d, err := take(t, l, permit.Limit(nil))
-			if err != nil {
-				t.Error(err)
-			}
-			waited = time.Since(begin)
-			_ = l.Settle(t.Context(), d)
-		}()
-		l.Advance(30 * time.Minute) // 30 windows: the permit is renewed
-		if waited != 0 {
-			t.Errorf("the call waited %v only", waited)
-		}
-		_ = l.Settle(t.Context(), d)
-		l.Advance(0)
-		if waited != 30*time.Minute {
-			t.Errorf("the call waited %v", waited)
-		}
-		l.Check("permit").Admitted(2).Cost(0)
-	})
-}
-
-// Outside of a bubble every kind of call that waits fails the test, and goes on
-// without its wait. Calls that need not wait, or may not, do not fail it.
-func TestWaitOutsideBubble(t *testing.T) {
-	const remedy = "no time passes outside of a bubble: make the limiter in synctest.Test"
-	queue := &runtime.Rule{Name: "queue", Window: time.Hour, Max: 6, Algorithm: runtime.LeakyBucket, Wait: 15 * time.Minute}
-	full := &runtime.Rule{Name: "full", Window: time.Hour, Max: 6, Algorithm: runtime.LeakyBucket, Wait: time.Hour, Burst: 1}
-	log := &runtime.Rule{Name: "log", Window: time.Hour, Max: 1, Wait: 2 * time.Hour}
-	impatient := &runtime.Rule{Name: "impatient", Window: time.Hour, Max: 1, Wait: time.Minute}
-	permit := &runtime.Rule{Name: "permit", Window: time.Hour, Max: 1, Wait: time.Hour, Algorithm: runtime.Concurrency}
-	local := &runtime.Rule{Name: "local", Window: time.Hour, Max: 6, Algorithm: runtime.LeakyBucket, Wait: 15 * time.Minute, Fail: runtime.FailLocal}
-	shadow := &runtime.Rule{Name: "shadow", Window: time.Hour, Max: 1, Wait: 2 * time.Hour, Mode: runtime.ModeShadow}
-	for _, c := range []struct {
-		rule  *runtime.Rule
-		gone  bool
-		admit int
-		want  []string
-	}{
-		{rule: queue, admit: 2, want: []string{`rule "queue" has a call wait for up to 10m0s, and ` + remedy}},
-		{rule: log, admit: 1, want: []string{`rule "log" has a call wait for up to 1h0m0s, and ` + remedy}},
-		{rule: permit, admit: 1, want: []string{`rule "permit" has a call wait … and ` + remedy}},
-		{rule: local, gone: true, admit: 1, want: []string{`rule "local" has a call wait for 10m0s, and ` + remedy}},
-		{rule: impatient, admit: 1},
-		{rule: full, admit: 1},
-		{rule: shadow, admit: 2},
-	} {
-		t.Run(c.rule.Name, func(t *testing.T) {
-			begin := time.Now()
-			got := failuresOf(func(t testing.TB) {
-				l := ratetest.New(t)
-				if c.gone {
-					l.Always(c.rule.Name, ratetest.Unavailable())
-				}
-				admitted := 0
-				for range 2 {
-					if _, err := take(t, l, c.rule.Limit(nil)); err == nil {
-						admitted++
-					}
-				}
-				if admitted != c.admit {
-					t.Errorf("%d were admitted, want %d", admitted, c.admit)
-				}
-			})
-			wantFailures(t, got, c.want...)
-			if took := time.Since(begin); took > time.Minute {
-				t.Errorf("it took %v", took)
-			}
-		})
-	}
-}
-
-// A permit lasts while its call runs, and no longer, however far the clock moves.
-func TestPermitsAndAdvance(t *testing.T) {
-	both(t, "permits", func(t *testing.T) {
-		l := ratetest.New(t)
-		d, err := take(t, l, jobs.Limit(nil))
-		limittest.OK(t, err)
-		for _, by := range []time.Duration{0, time.Millisecond, time.Second, 100 * time.Second} {
-			l.Advance(by)
-			if _, err := take(t, l, jobs.Limit(nil)); !errors.Is(err, runtime.ErrLimited) {
-				t.Errorf("after %v: %v", by, err)
-			}
-		}
-		limittest.OK(t, l.Settle(t.Context(), d))
-		if _, err := take(t, l, jobs.Limit(nil)); err != nil {
-			t.Error(err)
-		}
-		// A permit that was reset is gone, and does not come back.
-		limittest.OK(t, l.Reset(t.Context(), jobs.Limit(nil)))
-		l.Advance(time.Hour)
-		if _, err := take(t, l, jobs.Limit(nil)); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// What the process decides alone goes by the same clock.
-func TestLocalCountsAndAdvance(t *testing.T) {
-	both(t, "local", func(t *testing.T) {
-		all := &runtime.Rule{Name: "all", Window: time.Hour, Max: 3}
-		l := ratetest.New(t, runtime.WithProcessCap(all))
-		l.Always("lonely", ratetest.Unavailable())
-		for i, want := range []bool{true, true, false} {
-			if _, err := take(t, l, lonely.Limit(nil)); err == nil != want {
-				t.Errorf("call %d: %v", i, err)
-			}
-		}
-		l.Advance(time.Minute)
-		if _, err := take(t, l, lonely.Limit(nil)); err != nil {
-			t.Error(err)
-		}
-		if d, err := take(t, l, lonely.Limit(nil)); err == nil || d.Source != rule.SourceProcess {
-			t.Errorf("beyond the cap: %+v, %v", d, err)
-		}
-		l.Advance(time.Hour)
-		if d, err := take(t, l, lonely.Limit(nil)); err != nil || d.Source != rule.SourceLocal {
-			t.Errorf("%+v, %v", d, err)
-		}
-		l.Check("lonely").Admitted(4).Refused(1)
-		l.Check("all").Refused(1)
-	})
-}
-
-// A decision of another limiter, and so by another clock, is not settled.
-func TestOtherLimiter(t *testing.T) {
-	d, err := runtime.New(runtime.NewMemoryStore()).Take(context(t), reports.Limit(nil))
-	limittest.OK(t, err)
-	if err := ratetest.New(t).Refund(context(t), d); !errors.Is(err, runtime.ErrOtherLimiter) {
-		t.Errorf("got %v", err)
-	}
-}
-
-// Calls of many goroutines are all written down.
-func TestConcurrentCalls(t *testing.T) {
-	both(t, "concurrent", func(t *testing.T) {
-		many := &runtime.Rule{Name: "many", Window: time.Hour, Max: 300}
-		l := ratetest.New(t)
-		var wg sync.WaitGroup
-		for i := range 40 {
-			wg.Go(func() {
-				for range 10 {
-					_, _ = take(t, l, many.Limit(nil), reports.Limit(key(fmt.Sprint(i))))
-				}
-			})
-		}
-		wg.Wait()
-		l.Check("many").Admitted(300).Refused(100).Cost(300)
-	})
 }
 
 // An unlimited limiter admits what no other would, and counts nothing.
@@ -289,5 +113,49 @@ func TestUnlimited(t *testing.T) {
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A decision of another limiter, and so by another clock, is not settled.
+func TestOtherLimiter(t *testing.T) {
+	reports := &runtime.Rule{Name: "reports", Window: time.Minute, Max: 10}
+	d, err := runtime.New(runtime.NewMemoryStore()).Take(t.Context(), reports.Limit(nil))
+	limittest.OK(t, err)
+	if err := ratetest.New(t).Refund(t.Context(), d); !errors.Is(err, runtime.ErrOtherLimiter) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Calls of many goroutines are all written down, in a bubble and outside of one.
+func TestConcurrentCalls(t *testing.T) {
+	test := func(t *testing.T) {
+		many, each := &runtime.Rule{Name: "many", Window: time.Hour, Max: 300}, &runtime.Rule{Name: "each", Window: time.Hour, Max: 10}
+		l := ratetest.New(t)
+		limittest.Concurrently(40, func(i int) {
+			for range 10 {
+				_, _ = l.Take(t.Context(), many.Limit(nil), each.Limit(limittest.Key(fmt.Sprint(i))))
+			}
+		})
+		l.Check("many").Admitted(300).Refused(100).Cost(300)
+	}
+	test(t)
+	synctest.Test(t, test)
+}
+
+// TestOuterTest makes a limiter in a bubble with the t of the test around it, whose
+// cleanups run outside of the bubble. It holds a permit, so that it has a timer.
+func TestOuterTest(t *testing.T) {
+	outer := &fake{TB: t}
+	synctest.Test(t, func(t *testing.T) {
+		rule := &runtime.Rule{Name: "permits", Window: time.Minute, Max: 1, Algorithm: runtime.Concurrency}
+		if _, err := ratetest.New(outer).Take(t.Context(), rule.Limit(nil)); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, c := range outer.cleanups {
+		c()
+	}
+	if len(outer.failures) != 1 || !strings.Contains(outer.failures[0], "with the t of a test outside") {
+		t.Errorf("failures: %q", outer.failures)
 	}
 }

@@ -64,6 +64,7 @@ type program struct {
 	options   []string
 	overrides bool // are changed
 	load      atomic.Uint64
+	own       *Own // or nil
 }
 
 // Factor implements [rule.Scaler].
@@ -145,11 +146,18 @@ func (p *program) step(text string) string {
 func (p *program) one(text string) string {
 	begin := time.Now()
 	a := p.do(p.first(text), text)
-	synctest.Wait()
-	if took := time.Since(begin); took > 0 && !strings.Contains(text, "advance ") && !strings.Contains(text, "override ") && !strings.Contains(text, "flow ") && !strings.Contains(text, " soon") {
+	p.wait()
+	if took := time.Since(begin); took > 0 && (p.own == nil || !p.own.Outside) && !strings.Contains(text, "advance ") && !strings.Contains(text, "override ") && !strings.Contains(text, "flow ") && !strings.Contains(text, " soon") {
 		a += fmt.Sprint(", after ", took)
 	}
 	return a
+}
+
+// wait returns when nothing moves in the bubble, if there is one.
+func (p *program) wait() {
+	if p.own == nil || !p.own.Outside {
+		synctest.Wait()
+	}
 }
 
 // first returns the limiter of most steps, or nil for those that need none yet.
@@ -173,6 +181,11 @@ func (p *program) do(l *process, text string) string {
 	defer done()
 	verb, rest, _ := strings.Cut(text, " ")
 	words := strings.Fields(rest)
+	if p.own != nil {
+		if answer, is := p.own.Do(verb, words); is {
+			return answer
+		}
+	}
 	switch verb {
 	case "rule":
 		p.declare(words)

@@ -29,9 +29,6 @@ func (p *program) processes(ctx context.Context, l *process) string {
 		if f.Host == "" || f.Behind != 0 {
 			text = append(text, fmt.Sprintf("INCOMPLETE %+v", f))
 		}
-		for _, g := range f.Findings {
-			text = append(text, "finds "+g.Code)
-		}
 		c := f.Calls
 		text = append(text, fmt.Sprintf("in %.0fs %v decided %v, asked %d", c.Seconds, c.Decided, c.Rules, c.Asked))
 		for _, h := range c.Permits {

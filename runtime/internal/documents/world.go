@@ -57,17 +57,7 @@ func playProgram(t *testing.T, s *document.Scenario, variant []string, kind, spa
 		from = at
 	}
 	time.Sleep(time.Until(from))
-	world := document.World{kind}
-	for i := 0; i < len(variant); i += 2 {
-		world = append(world, document.ValueName(variant[i], variant[i+1]))
-	}
-	replace := strings.NewReplacer(variant...)
-	p := &program{player: player{t}, store: &faulty{}, limiters: map[string]*process{}, rules: map[string]*runtime.Rule{},
-		calls: map[string]*call{}, meters: map[string]*runtime.Meter{}, options: []string{"namespace=" + space}}
-	p.load.Store(math.Float64bits(1))
-	p.overrides = slices.ContainsFunc(s.Lines, func(l *document.Line) bool {
-		return strings.Contains(replace.Replace(l.Step), "override ") || strings.Contains(l.Step, "source")
-	})
+	p := newProgram(t, s, variant, space)
 	switch kind {
 	case "memory":
 		p.store.store = runtime.NewMemoryStore()
@@ -93,11 +83,45 @@ func playProgram(t *testing.T, s *document.Scenario, variant []string, kind, spa
 			_ = s.Close()
 		}
 	}()
+	p.play(s, variant, kind)
+}
+
+func newProgram(t *testing.T, s *document.Scenario, variant []string, space string) *program {
+	p := &program{player: player{t}, store: &faulty{}, limiters: map[string]*process{}, rules: map[string]*runtime.Rule{},
+		calls: map[string]*call{}, meters: map[string]*runtime.Meter{}, options: []string{"namespace=" + space}}
+	p.load.Store(math.Float64bits(1))
+	replace := strings.NewReplacer(variant...)
+	p.overrides = slices.ContainsFunc(s.Lines, func(l *document.Line) bool {
+		return strings.Contains(replace.Replace(l.Step), "override ") || strings.Contains(l.Step, "source")
+	})
+	return p
+}
+
+func (p *program) play(s *document.Scenario, variant []string, kind string) {
+	world, replace := document.World{kind}, strings.NewReplacer(variant...)
+	for i := 0; i < len(variant); i += 2 {
+		world = append(world, document.ValueName(variant[i], variant[i+1]))
+	}
 	for _, l := range s.Lines {
 		if l.Step != "" {
-			l.Answer(t, world, p.step(replace.Replace(l.Step)))
+			l.Answer(p.T, world, p.step(replace.Replace(l.Step)))
 		}
 	}
+}
+
+// Own is how the programs of another package are played: it makes their limiters, and has steps of its own. They may
+// be played outside of a bubble.
+type Own struct {
+	Open    func(...runtime.Option) *runtime.Limiter
+	Do      func(verb string, words []string) (answer string, is bool)
+	Outside bool
+}
+
+// Play plays a scenario of another package, in a world.
+func (own *Own) Play(t *testing.T, s *document.Scenario, variant []string, world string) {
+	p := newProgram(t, s, variant, "space")
+	p.own = own
+	p.play(s, variant, world)
 }
 
 // open makes a limiter on the store.
@@ -148,10 +172,14 @@ func (p *program) open(name string, words []string) *process {
 	if p.overrides {
 		options = append(options, runtime.WithOverrides(&l.board, every))
 	}
-	l.Limiter = runtime.New(store, options...)
+	if p.own != nil {
+		l.Limiter = p.own.Open(options...)
+	} else {
+		l.Limiter = runtime.New(store, options...)
+	}
 	l.every = every
 	p.limiters[name] = l
-	synctest.Wait()
+	p.wait()
 	return l
 }
 
