@@ -38,49 +38,30 @@ func (r *Rule) Takes(option string) error {
 // Check returns what is wrong with the options that are not 0. It does not allocate
 // unless something is.
 func (r *Rule) Check() error {
-	if r.Resolution != 0 {
-		if err := cmp.Or(CheckResolution(r.Resolution), r.FitsResolution()); err != nil {
-			return fmt.Errorf("resolution: %w", err)
-		}
+	return cmp.Or(
+		ofOption("resolution", r.Resolution != 0, func() error { return cmp.Or(CheckResolution(r.Resolution), r.FitsResolution()) }),
+		ofOption("block", r.Block != 0, func() error { return cmp.Or(CheckBlock(r.Block), r.FitsBlock()) }),
+		ofOption("lease", r.Lease != 0, func() error { return cmp.Or(CheckLease(r.Lease), r.FitsLease()) }),
+		ofOption("reserve", r.Reserve != 0, func() error { return cmp.Or(CheckReserve(r.Reserve), r.FitsReserve()) }),
+		ofOption("debt", r.Debt != "", r.FitsDebt),
+		ofOption("period", r.Period, r.FitsPeriod),
+		ofOption("keep", r.Keep != 0, func() error { return cmp.Or(CheckKeep(r.Keep), r.FitsKeep()) }),
+		ofOption("ledger", r.Ledger, r.FitsLedger),
+		ofOption("hold", r.Hold, r.FitsHold),
+		ofOption("headroom", r.Shared, r.FitsShare),
+	)
+}
+
+// ofOption returns what is wrong with an option that is given, with its name.
+func ofOption(name string, given bool, check func() error) error {
+	if !given {
+		return nil
 	}
-	if r.Block != 0 {
-		if err := cmp.Or(CheckBlock(r.Block), r.FitsBlock()); err != nil {
-			return fmt.Errorf("block: %w", err)
-		}
+	err := check()
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
 	}
-	if r.Lease != 0 {
-		if err := cmp.Or(CheckLease(r.Lease), r.FitsLease()); err != nil {
-			return fmt.Errorf("lease: %w", err)
-		}
-	}
-	if r.Reserve != 0 {
-		if err := cmp.Or(CheckReserve(r.Reserve), r.FitsReserve()); err != nil {
-			return fmt.Errorf("reserve: %w", err)
-		}
-	}
-	if r.Debt != "" {
-		if err := r.FitsDebt(); err != nil {
-			return fmt.Errorf("debt: %w", err)
-		}
-	}
-	if err := r.FitsPeriod(); r.Period && err != nil {
-		return fmt.Errorf("period: %w", err)
-	}
-	if r.Keep != 0 {
-		if err := cmp.Or(CheckKeep(r.Keep), r.FitsKeep()); err != nil {
-			return fmt.Errorf("keep: %w", err)
-		}
-	}
-	if err := r.FitsLedger(); r.Ledger && err != nil {
-		return fmt.Errorf("ledger: %w", err)
-	}
-	if err := r.FitsHold(); r.Hold && err != nil {
-		return fmt.Errorf("hold: %w", err)
-	}
-	if err := r.FitsShare(); r.Shared && err != nil {
-		return fmt.Errorf("headroom: %w", err)
-	}
-	return nil
+	return err
 }
 
 // FitsShare returns what keeps the rule from being divided among shares.

@@ -62,11 +62,10 @@ func bucketsCode(v any) any {
 	return Call{Name{naming.RulePath, "EqualBuckets"}, []any{int64(b.coarse)}}
 }
 
-func failCode(v any) any { return Name{naming.RuntimePath, "Fail" + naming.UpperFirst(v.(string))} }
-
-func ledgerCode(v any) any { return Name{naming.RulePath, "Ledger" + naming.UpperFirst(v.(string))} }
-
-func debtCode(v any) any { return Name{naming.RulePath, "Debt" + naming.UpperFirst(v.(string))} }
+// named writes a choice by the constant whose name begins with a word and ends in it.
+func named(pkgPath, word string) func(any) any {
+	return func(v any) any { return Name{pkgPath, word + naming.UpperFirst(v.(string))} }
+}
 
 func adaptiveCode(v any) any {
 	call := Call{Fun: Name{naming.AdaptivePath, "To"}}

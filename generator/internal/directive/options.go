@@ -31,7 +31,7 @@ var Options = []Option{{
 	Doc:     "keep what is used of a period of the calendar in Postgres: by key, or by the SHA-256 of a secret one",
 	Default: "off",
 	parse:   oneOf("on", "hash"), fits: ruleFits((*spec.Rule).FitsLedger),
-	field: "Ledger", code: ledgerCode,
+	field: "Ledger", code: named(naming.RulePath, "Ledger"),
 	explain: explanations{TopicRedis: explainLedger},
 }, {
 	Name: "tz", guesses: "timezone zone location", Value: "ZONE",
@@ -143,7 +143,7 @@ var Options = []Option{{
 	Doc:     "without an answer of Redis, `open` admits the call, `closed` refuses it, `local` counts in this process",
 	Default: "the limiter's policy, `open`",
 	parse:   oneOf("open", "closed", "local"),
-	field:   "Fail", code: failCode, behind: true,
+	field:   "Fail", code: named(naming.RuntimePath, "Fail"), behind: true,
 	explain: explanations{TopicFailure: explainFail},
 }, {
 	Name: "invalid", guesses: "nil nokey keyless anonymous invalidkey onnil missing", Value: "share|refuse|admit",
@@ -226,7 +226,7 @@ var Options = []Option{{
 	Doc:     "if `settle` charges more than is left: `refuse` calls until the window or period ends, `carry` the debt to the next, or `forgive` it",
 	Default: "`refuse` of `fixed-window`, `carry` of others",
 	parse:   oneOf("refuse", "carry", "forgive"), fits: ruleFits((*spec.Rule).FitsDebt),
-	field: "Debt", code: debtCode,
+	field: "Debt", code: named(naming.RulePath, "Debt"),
 	explain: explanations{TopicEnd: explainDebt},
 }, {
 	Name: "meter", guesses: "stream perMessage permessage charge", ownOnly: true, onMethod: true, Value: "INTEGER",

@@ -70,39 +70,28 @@ func (a *admission) period(l *limit, facts expr.Facts, key string) (zone, anchor
 
 // string returns a text as number returns a cost.
 func (a *admission) string(x *expr.Expr, facts expr.Facts, key, name string) jen.Code {
-	lowered := x.Lower(facts)
-	value := func() *jen.Statement {
-		text := jen.Op(a.text(x, a.names))
-		if b, ok := types.Unalias(x.Type).(*types.Basic); !ok || b.Kind() != types.String {
-			text = jen.Id("string").Call(text)
-		}
-		return text
-	}
-	if len(lowered.Steps) == 0 {
-		return value()
-	}
-	local := a.names.pick(name)
-	a.add(jen.Id(local).Op(":=").Lit(""))
-	a.add(a.guarded(lowered, a.invalid(x, key), func() []jen.Code {
-		return []jen.Code{jen.Id(local).Op("=").Add(value())}
-	})...)
-	return jen.Id(local)
+	return a.local(x, facts, key, name, jen.Lit(""), func() jen.Code { return a.converted(x, types.String) })
 }
 
-// number returns a cost or max as an int64. One that needs steps is put into a
-// variable first; if it cannot be evaluated the key becomes invalid.
+// number returns a cost or max as an int64.
 func (a *admission) number(x *expr.Expr, facts expr.Facts, key, name, fallback string) jen.Code {
 	if x == nil {
 		return nil
 	}
+	return a.local(x, facts, key, name, jen.Id("int64").Call(jen.Op(fallback)), func() jen.Code { return a.int64(x) })
+}
+
+// local returns the value of an expression. One that needs steps is put into a variable first; if it
+// cannot be evaluated the key becomes invalid.
+func (a *admission) local(x *expr.Expr, facts expr.Facts, key, name string, fallback jen.Code, value func() jen.Code) jen.Code {
 	lowered := x.Lower(facts)
 	if len(lowered.Steps) == 0 {
-		return a.int64(x)
+		return value()
 	}
 	local := a.names.pick(name)
-	a.add(jen.Id(local).Op(":=").Id("int64").Call(jen.Op(fallback)))
+	a.add(jen.Id(local).Op(":=").Add(fallback))
 	a.add(a.guarded(lowered, a.invalid(x, key), func() []jen.Code {
-		return []jen.Code{jen.Id(local).Op("=").Add(a.int64(x))}
+		return []jen.Code{jen.Id(local).Op("=").Add(value())}
 	})...)
 	return jen.Id(local)
 }
@@ -112,9 +101,14 @@ func (a *admission) int64(x *expr.Expr) jen.Code {
 	if x.IsFixed() {
 		return jen.Op(a.constant(x))
 	}
+	return a.converted(x, types.Int64)
+}
+
+// converted writes an expression as a basic type.
+func (a *admission) converted(x *expr.Expr, kind types.BasicKind) jen.Code {
 	value := jen.Op(a.text(x, a.names))
-	if b, ok := types.Unalias(x.Type).(*types.Basic); !ok || b.Kind() != types.Int64 {
-		value = jen.Id("int64").Call(value)
+	if b, ok := types.Unalias(x.Type).(*types.Basic); !ok || b.Kind() != kind {
+		value = jen.Id(types.Typ[kind].Name()).Call(value)
 	}
 	return value
 }

@@ -75,7 +75,7 @@ func try(t *testing.T, generated, runtime string) (string, error) {
 			continue
 		}
 		out, err := command(module, "build", "-gcflags=-e", "./"+dir+"/...")
-		if err == nil || !strings.Contains(out, "undefined: runtime."+missing) {
+		if err == nil || !regexp.MustCompile(`undefined: \w+\.`+missing+`\b`).MatchString(out) {
 			return "", fmt.Errorf("%s needs %s, which the runtime lacks, and the build does not fail there:\n%s", path, missing, out)
 		}
 		refused++

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"go/token"
 	"go/types"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,13 +45,7 @@ func Test(t *testing.T, root, checkout string, patterns ...string) {
 			continue
 		}
 		wrapped, methods = wrapped+d.interfaces, methods+d.methods
-		dir := filepath.Join(module, d.name)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "all.go"), []byte(d.source()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		scratch.Write(t, filepath.Join(module, d.name, "all.go"), d.source())
 	}
 	if wrapped == 0 {
 		t.Fatal("no interfaces in", patterns)
@@ -95,9 +90,7 @@ func copyModule(t *testing.T, root, checkout string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		scratch.Write(t, filepath.Join(dir, name), string(content))
 	}
 	edit := exec.Command("go", "mod", "edit", "-module=example.com/all", "-droptool=github.com/rategen/rategen/cmd/rategen",
 		"-require=github.com/rategen/rategen@v0.0.0", "-replace=github.com/rategen/rategen="+checkout)
@@ -109,12 +102,7 @@ func copyModule(t *testing.T, root, checkout string) string {
 }
 
 func importable(path string) bool {
-	for part := range strings.SplitSeq(path, "/") {
-		if part == "internal" || part == "vendor" || part == "cmd" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "internal" || part == "vendor" || part == "cmd" })
 }
 
 // A declaration is a package that declares interfaces of another anew.
@@ -260,10 +248,5 @@ func (d *declaration) source() string {
 }
 
 func sorted(imports map[*types.Package]string) []*types.Package {
-	var pkgs []*types.Package
-	for p := range imports {
-		pkgs = append(pkgs, p)
-	}
-	slices.SortFunc(pkgs, func(a, b *types.Package) int { return strings.Compare(a.Path(), b.Path()) })
-	return pkgs
+	return slices.SortedFunc(maps.Keys(imports), func(a, b *types.Package) int { return strings.Compare(a.Path(), b.Path()) })
 }
