@@ -27,9 +27,7 @@ func TestVetTool(t *testing.T) {
 		"go.mod": "module example.com/m\n\ngo 1.26.0\n",
 		"a.go":   "package m\n\ntype A interface {\n\t//ratelimit:key=#idd\n\tDo(id string) error\n}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		scratch.Write(t, filepath.Join(dir, name), content)
 	}
 	for _, args := range [][]string{{"go", "vet", "-vettool=" + tool, "."}, {tool, "."}} {
 		cmd := exec.Command(args[0], args[1:]...)
@@ -49,10 +47,7 @@ func TestVetTool(t *testing.T) {
 		"third/go.mod":   "module example.com/third\n\ngo 1.26.0\n",
 		"third/third.go": "package third\n",
 	} {
-		os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o755)
-		if err := os.WriteFile(filepath.Join(dir, path), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		scratch.Write(t, filepath.Join(dir, path), content)
 	}
 	for env, want := range map[string]string{"A=b": "updates to go.mod needed", "GOOS=windwos": "unsupported GOOS/GOARCH pair", "GOCACHE=off": "GOCACHE=off"} {
 		cmd := exec.Command(tool, "./...")

@@ -31,14 +31,7 @@ func widthOf(w io.Writer) int {
 // its end, what stands in the columns from the third at its end.
 func printTable(w io.Writer, columns int, rows [][]string) {
 	widths := printed.Widths(rows)
-	// The widest column gives way, until all of them fit.
-	total := printed.Gap * (len(widths) - 1)
-	for _, n := range widths {
-		total += n
-	}
-	for ; total > columns; total-- {
-		widths[slices.Index(widths, slices.Max(widths))]--
-	}
+	printed.Narrow(widths, columns, 0)
 	for _, row := range rows {
 		row = slices.Clone(row)
 		for i, cell := range row {

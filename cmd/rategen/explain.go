@@ -86,13 +86,5 @@ func fileLine(args []string) (file string, line int, ok bool) {
 // A word that is longer, such as a key, is not cut.
 func printTopic(w io.Writer, name, text string) {
 	const indent = "          "
-	line, empty := name+strings.Repeat(" ", len(indent)-len(name)), true
-	for word := range strings.FieldsSeq(text) {
-		if !empty && printed.Width(line)+printed.Width(word) > tableWidth {
-			fmt.Fprintln(w, strings.TrimRight(line, " "))
-			line = indent
-		}
-		line, empty = line+word+" ", false
-	}
-	fmt.Fprintln(w, strings.TrimRight(line, " "))
+	fmt.Fprintln(w, printed.Filled(text, name+indent[len(name):], indent, tableWidth))
 }

@@ -48,23 +48,9 @@ func manualOptions() string {
 	var items []string
 	for _, o := range generator.Options() {
 		text := fmt.Sprintf("%s=%s: %s (default: %s)", o.Name, o.Value, o.Doc, o.Default)
-		items = append(items, wrapped(strings.ReplaceAll(text, "`", ""), "  - ", "    "))
+		items = append(items, printed.Filled(strings.ReplaceAll(text, "`", ""), "  - ", "    ", 79))
 	}
 	return strings.Join(items, "\n")
-}
-
-// wrapped breaks a text into lines.
-func wrapped(text, first, others string) string {
-	var lines []string
-	line := first
-	for i, word := range strings.Fields(text) {
-		if i > 0 && printed.Width(line+word) > 79 {
-			lines = append(lines, strings.TrimRight(line, " "))
-			line = others
-		}
-		line += word + " "
-	}
-	return strings.Join(append(lines, strings.TrimRight(line, " ")), "\n")
 }
 
 // tableOptions writes the options as a table in Markdown.

@@ -84,6 +84,32 @@ func Lines(rows [][]string) []string {
 	return lines
 }
 
+// Narrow makes columns narrower until a row of them fits so many, the widest first, and none narrower than least.
+func Narrow(widths []int, columns, least int) {
+	total := Gap * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
+	for ; total > columns && slices.Max(widths) > least; total-- {
+		widths[slices.Index(widths, slices.Max(widths))]--
+	}
+}
+
+// Filled breaks a text into lines of at most so many columns, of which the first begins otherwise than the others. A
+// word that is longer is not cut.
+func Filled(text, first, others string, columns int) string {
+	var lines []string
+	line := first
+	for i, word := range strings.Fields(text) {
+		if i > 0 && Width(line+word) > columns {
+			lines = append(lines, strings.TrimRight(line, " "))
+			line = others
+		}
+		line += word + " "
+	}
+	return strings.Join(append(lines, strings.TrimRight(line, " ")), "\n")
+}
+
 // leastWidth is how narrow a column becomes at most where a table is too wide.
 const leastWidth = 12
 
@@ -92,22 +118,8 @@ const leastWidth = 12
 // takes as many columns as before.
 func Wrapped(rows [][]string, columns int, paint func(row int, text string) string) (lines []string) {
 	widths := Widths(rows)
-	excess := Gap*(len(widths)-1) - columns
-	for _, w := range widths {
-		excess += w
-	}
-	for columns > 0 && excess > 0 {
-		widest := 0
-		for i, w := range widths {
-			if w > widths[widest] {
-				widest = i
-			}
-		}
-		if widths[widest] <= leastWidth {
-			break
-		}
-		widths[widest]--
-		excess--
+	if columns > 0 {
+		Narrow(widths, columns, leastWidth)
 	}
 	for n, row := range rows {
 		for rest := slices.Clone(row); rest != nil; {

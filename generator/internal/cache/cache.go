@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,10 +68,7 @@ func (r *Record) Recall(outcome any) bool {
 	if json.Unmarshal(content, &rec) != nil || len(rec.Inputs) == 0 {
 		return false
 	}
-	var paths []string
-	for p := range rec.Inputs {
-		paths = append(paths, p)
-	}
+	paths := slices.Collect(maps.Keys(rec.Inputs))
 	var changed atomic.Bool
 	parallel.Do(len(paths), func(i int) {
 		if !changed.Load() && hashInput(paths[i]) != rec.Inputs[paths[i]] {

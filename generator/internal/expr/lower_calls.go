@@ -64,24 +64,22 @@ func (l *lowerer) bindCalls(n ast.Expr) []Step {
 		}
 	case *ast.CallExpr:
 		if !l.isRealCall(x) {
-			var steps []Step
-			for _, arg := range x.Args {
-				steps = append(steps, l.bindCalls(arg)...)
-			}
-			return steps
+			return l.bindAll(x.Args)
 		}
 	case *ast.CompositeLit:
-		var steps []Step
-		for _, elt := range x.Elts {
-			if kv, ok := elt.(*ast.KeyValueExpr); ok {
-				steps = append(steps, l.bindCalls(kv.Key)...)
-				elt = kv.Value
-			}
-			steps = append(steps, l.bindCalls(elt)...)
-		}
-		return steps
+		return l.bindAll(x.Elts)
+	case *ast.KeyValueExpr:
+		return append(l.bindCalls(x.Key), l.bindCalls(x.Value)...)
 	}
 	return []Step{l.bind(n)}
+}
+
+// bindAll returns the steps that make the calls in some nodes.
+func (l *lowerer) bindAll(nodes []ast.Expr) (steps []Step) {
+	for _, n := range nodes {
+		steps = append(steps, l.bindCalls(n)...)
+	}
+	return steps
 }
 
 func (l *lowerer) bind(n ast.Expr) Step {

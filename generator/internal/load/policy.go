@@ -116,9 +116,5 @@ func (p *Program) PolicyPackages() map[*directive.File]*packages.Package {
 
 // Policies returns the files with policies of the packages, in their order.
 func (p *Program) Policies() []*directive.File {
-	var files []*directive.File
-	for _, d := range p.dirs {
-		files = append(files, d.policies...)
-	}
-	return files
+	return ofAll(p.dirs, func(d *dir) []*directive.File { return d.policies })
 }

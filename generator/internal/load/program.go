@@ -135,11 +135,15 @@ func newPackageDir(p *listed) *dir {
 
 // Orphans returns the generated files that no source file asks for any more.
 func (p *Program) Orphans() []string {
-	var paths []string
-	for _, d := range p.dirs {
-		paths = append(paths, d.orphans...)
+	return ofAll(p.dirs, func(d *dir) []string { return d.orphans })
+}
+
+// ofAll returns what all directories have.
+func ofAll[T any](dirs []*dir, of func(*dir) []T) (all []T) {
+	for _, d := range dirs {
+		all = append(all, of(d)...)
 	}
-	return paths
+	return all
 }
 
 // MissingElsewhere returns the generated files that do not exist and that this build cannot

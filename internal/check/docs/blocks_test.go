@@ -3,7 +3,6 @@ package docs_test
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/rategen/rategen/internal/check/docs"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 )
 
 // compared are languages whose blocks a test elsewhere compares with code or output. It
@@ -98,16 +98,12 @@ func readable(t *testing.T, path string, b docs.Block, shown [][]string, met []b
 // those of nested modules included.
 func tests(t *testing.T) string {
 	t.Helper()
+	sources, err := docs.ReadSources(root, ".go")
+	limittest.OK(t, err)
 	var text strings.Builder
-	for _, pattern := range []string{"*/*_test.go", "*/*/*_test.go", "*/*/*/*_test.go"} {
-		found, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range found {
-			if path, _ = filepath.Rel(root, path); !strings.HasPrefix(filepath.ToSlash(path), "internal/check/docs/") {
-				text.WriteString(content(t, path))
-			}
+	for path, source := range sources {
+		if strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(path, "internal/check/docs/") {
+			text.WriteString(source)
 		}
 	}
 	return text.String()
