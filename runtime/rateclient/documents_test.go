@@ -35,13 +35,16 @@ import (
 //	flow N TIME GET URL …          sends so many, each time after a time, and counts the answers
 //	go NAME: GET URL …             begins a request; end NAME waits for its answer, leave NAME ends its context
 //	in NAME: STEP                  has another replica do a step
+//	track                          has the next requests be one call; settle COST … says what it has cost
+//	left                           of the first peer's limit
 //	hold TIME, release             of the first peer's key, by an operator
 //	sent                           when requests were sent, by their queries
 //	events KIND, log, findings RULE, advance TIME, close
 //
 // Fields of a peer are those of a rule, and wait, retries, refusals, most, least, margin, key=host and
 // key=credential, cost=query, share=query and tenant, which are the length, the number and the text of
-// a query, and limits.
+// a query, and limits. With key=panics or cost=panics that function panics for the query panics, and for the query later when
+// it is called again.
 type client struct {
 	*testing.T
 	service  service
@@ -54,6 +57,8 @@ type client struct {
 	fields   map[string]string
 	next     func() // what answers after the next request
 	began    time.Time
+	ctx      context.Context
+	call     *rateclient.Call // of all requests since track
 }
 
 // A replica is a process of a client.
@@ -73,7 +78,7 @@ type pending struct {
 func TestDocuments(t *testing.T) { document.Run(t, "testdata/client/*.txt", "l", play) }
 
 func play(t *testing.T, s *document.Scenario, world document.World, replace *strings.Replacer) {
-	c := &client{T: t, store: runtime.NewMemoryStore(), replicas: map[string]*replica{}, pending: map[string]*pending{}, status: 200, began: time.Now()}
+	c := &client{T: t, store: runtime.NewMemoryStore(), replicas: map[string]*replica{}, pending: map[string]*pending{}, status: 200, began: time.Now(), ctx: context.Background()}
 	c.service.answer = func(r *http.Request) (int, map[string]string) {
 		if strings.HasPrefix(r.URL.Host, "good.") {
 			return 200, nil
@@ -151,6 +156,20 @@ func (c *client) do(name, text string) string {
 		return <-c.pending[rest].answer
 	case "leave":
 		c.pending[rest].cancel()
+	case "track":
+		c.ctx, c.call = rateclient.WithCall(context.Background())
+	case "settle":
+		var costs []int64
+		for _, word := range words {
+			cost, err := strconv.ParseInt(word, 10, 64)
+			limittest.OK(c, err)
+			costs = append(costs, cost)
+		}
+		c.call.Settle(c.ctx, costs...)
+	case "left":
+		r := c.peers[0].Limits[0].Rule
+		r.Hold = true
+		return strconv.FormatInt(limittest.Left(c, c.replica(name).limiter, r.Limit(nil)), 10)
 	case "hold", "release":
 		return c.operate(verb, words)
 	case "sent":
@@ -175,7 +194,7 @@ func (c *client) do(name, text string) string {
 	case "close":
 		limittest.OK(c, c.replica(name).limiter.Close())
 	default:
-		return c.send(context.Background(), c.replica(name), append([]string{verb}, words...))
+		return c.send(c.ctx, c.replica(name), append([]string{verb}, words...))
 	}
 	return ""
 }
@@ -225,11 +244,18 @@ func (c *client) declare(words []string) string {
 			l.Rule.Wait = c.duration(value)
 		case "key":
 			l.Key = map[string]func(*http.Request, *runtime.Key){"host": rateclient.Host, "credential": rateclient.Credential}[value]
+			if value == "panics" {
+				l.Key = func(r *http.Request, _ *runtime.Key) { panics(r, new(int)) }
+			}
 			if value == "both" {
 				l.Key = func(r *http.Request, k *runtime.Key) { rateclient.Host(r, k); rateclient.Credential(r, k) }
 			}
 		case "cost":
 			l.Cost = func(r *http.Request) int64 { return int64(len(r.URL.RawQuery)) }
+			if value == "panics" {
+				asked := new(int)
+				l.Cost = func(r *http.Request) int64 { panics(r, asked); return 1 }
+			}
 			if n > 0 {
 				l.Cost = func(*http.Request) int64 { return int64(n) }
 			}
@@ -251,6 +277,16 @@ func (c *client) declare(words []string) string {
 	}
 	c.peers = all
 	return ""
+}
+
+// panics panics for a request that has it so.
+func panics(r *http.Request, asked *int) {
+	if r.URL.RawQuery == "later" {
+		*asked++
+	}
+	if r.URL.RawQuery == "panics" || r.URL.RawQuery == "later" && *asked > 1 {
+		panic("private")
+	}
 }
 
 // fields reads a status and fields.

@@ -3,9 +3,6 @@ package rateclient_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,7 +14,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rateclient"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -157,67 +153,6 @@ func TestPeerStateWithoutRedis(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestStateOfPeerInRedis has a peer halve its limit, name another one, and hold calls back, and
-// then a replica start: its first burst goes by all that.
-func TestStateOfPeerInRedis(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	const most = 12
-	peer := func(name string, limit rateclient.PeerLimit) rateclient.Peer {
-		limit.Rule = runtime.Rule{Name: name, Window: 20 * time.Second, Max: 60}
-		return rateclient.Peer{Pattern: "a.test/", Limits: []rateclient.PeerLimit{limit}, Wait: 1500 * time.Millisecond}
-	}
-	// burst has a new replica send 60 requests at once, after another has sent one, and returns
-	// when they arrived, and in what time.
-	burst := func(t *testing.T, peer rateclient.Peer, fields map[string]string, status int, pause time.Duration) (arrivals []time.Time, took time.Duration) {
-		s := &service{answer: func(*http.Request) (int, map[string]string) { return 200, nil }}
-		first := &service{answer: func(*http.Request) (int, map[string]string) { return status, fields }}
-		store := func() *runtime.RedisStore {
-			return runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(5*time.Second))
-		}
-		if _, err := get(t.Context(), newTransport(t, first, store(), peer), "http://a.test/"); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(pause)
-		other := newTransport(t, s, store(), peer)
-		var wg sync.WaitGroup
-		begin := time.Now()
-		for range 60 {
-			wg.Go(func() { _, _ = get(t.Context(), other, "http://a.test/") })
-		}
-		wg.Wait()
-		took = time.Since(begin)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return slices.Clone(s.arrivals), took
-	}
-	policy := func(most int) map[string]string {
-		return map[string]string{"RateLimit-Policy": fmt.Sprintf(`"a";q=%d;w=20`, most)}
-	}
-	t.Run("max", func(t *testing.T) {
-		t.Parallel()
-		if sent, _ := burst(t, peer("max", rateclient.PeerLimit{Least: 1, Most: 60}), policy(most), 200, 0); len(sent) != most-1 {
-			t.Errorf("%d requests were sent, want %d", len(sent), most-1)
-		}
-	})
-	t.Run("refused at a limit of 0", func(t *testing.T) {
-		t.Parallel()
-		limited := policy(0)
-		limited["Retry-After"] = "1"
-		if sent, _ := burst(t, peer("none", rateclient.PeerLimit{Least: 3, Most: 60}), limited, 429, 1100*time.Millisecond); len(sent) > 2 {
-			t.Errorf("%d requests were sent, want 2 at most", len(sent))
-		}
-	})
-	t.Run("after a hold", func(t *testing.T) {
-		t.Parallel()
-		// A third of a second apart they go on, for 20 seconds, of which 1.5 are waited for, and what a busy machine
-		// takes until it begins to wait.
-		if sent, took := burst(t, peer("hold", rateclient.PeerLimit{}), map[string]string{"Retry-After": "1"}, 429, 1100*time.Millisecond); len(sent) < 1 || len(sent) > 2+int(3*took/time.Second) {
-			t.Errorf("%d requests were sent in %v after a hold, want about 5", len(sent), took)
-		}
-	})
 }
 
 // TestReleasedPeer wants a release, and a reset, of a key to end what the peer has said, on Redis

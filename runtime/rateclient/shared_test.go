@@ -16,55 +16,6 @@ import (
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
-// TestMaxOfPeerIsShared has one replica learn a lower max, and another send a burst then: its
-// first one, or one a while after its last.
-func TestMaxOfPeerIsShared(t *testing.T) {
-	for _, c := range []struct {
-		wait  time.Duration
-		known bool // the other replica has learnt a higher max before
-	}{{0, false}, {time.Second, false}, {0, true}, {time.Hour, true}} {
-		t.Run(fmt.Sprint(c), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const window = 10 * time.Second
-				p := &strictpeer.Peer{Max: 60, Window: window, Admits: strictpeer.Rolling}
-				s := &service{answer: func(*http.Request) (int, map[string]string) {
-					most, _ := p.Limit()
-					_, ok := p.Arrive()
-					time.Sleep(50 * time.Millisecond)
-					fields := map[string]string{"RateLimit-Policy": fmt.Sprintf(`"a";q=%d;w=10`, most)}
-					if !ok {
-						return 429, fields
-					}
-					return 200, fields
-				}}
-				store := runtime.NewMemoryStore()
-				open := func() *rateclient.Transport {
-					return newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Wait: c.wait, Limits: []rateclient.PeerLimit{{
-						Rule: runtime.Rule{Name: "peer", Window: window, Max: 60}, Least: 1, Most: 60, Margin: -1}}})
-				}
-				one, other := open(), open()
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-				defer cancel()
-				if c.known {
-					_, _ = get(ctx, other, "http://a.test/")
-				}
-				p.SetMax(10)
-				_, _ = get(ctx, one, "http://a.test/")
-				time.Sleep(2 * time.Second)
-				var wg sync.WaitGroup
-				for range 60 {
-					wg.Go(func() { _, _ = get(ctx, other, "http://a.test/") })
-				}
-				wg.Wait()
-				events, refused := p.Seen()
-				if len(events) != 10 || refused > 0 {
-					t.Errorf("%d requests were admitted and %d refused, want 10 and none", len(events), refused)
-				}
-			})
-		})
-	}
-}
-
 // TestHalvedPeerIsUsed has a peer that counts a rolling window halve its limit, and say with
 // each answer what remains and when all is back: the replicas learn that, use what is left, and
 // are not refused any more.

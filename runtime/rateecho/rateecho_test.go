@@ -16,13 +16,7 @@ import (
 )
 
 // echo's own middleware, on either side of the adapter.
-func TestOnTheWire(t *testing.T) {
-	for _, outside := range []bool{false, true} {
-		wire.Check(t, serve(t, wire.NewService(t), outside))
-		service := wire.NewService(t)
-		service.CheckHidden(t, func(opts ...ratehttp.Option) string { return serve(t, service, outside, opts...) }, "GET /hidden/:id")
-	}
-}
+func TestOnTheWire(t *testing.T) { wire.CheckAdapter(t, "GET /hidden/:id", serve) }
 
 // serve serves what package wire asks for, with the adapter outside of echo's middleware or inside.
 func serve(t *testing.T, service *wire.Service, outside bool, opts ...ratehttp.Option) (url string) {
@@ -60,34 +54,18 @@ func serve(t *testing.T, service *wire.Service, outside bool, opts ...ratehttp.O
 	} else {
 		e.Use(append(all, adapter)...)
 	}
-	show := func(c *echo.Context) error {
-		c.Response().Header().Set("X-Accel-Redirect", "/private/order")
-		order, err := service.Show(c.Request().Context(), c.Param("id"))
-		if err != nil {
-			return err
+	for _, r := range service.Routes(func(code int) error { return echo.NewHTTPError(code, "internal") }) {
+		var limits []echo.MiddlewareFunc
+		if r.Path == wire.Login {
+			limits = append(limits, rateecho.Limit(service.Login()))
 		}
-		return c.String(200, order)
+		e.Add(r.Method, r.Path, func(c *echo.Context) error {
+			return r.Do(wire.Call{
+				Context: c.Request().Context(), Param: wire.First(c.Param), Query: wire.First(c.QueryParam), Set: c.Response().Header().Set,
+				Send: func(text string) error { return c.String(200, text) },
+			})
+		}, limits...)
 	}
-	mapped := func(form func(error) error) echo.HandlerFunc {
-		return func(c *echo.Context) error {
-			if err := show(c); err != nil {
-				return form(err)
-			}
-			return nil
-		}
-	}
-	e.GET("/orders/:id", show)
-	e.GET("/hidden/:id", mapped(func(error) error { return echo.NewHTTPError(500, "internal") }))
-	e.GET("/lost/:id", mapped(func(err error) error { return errors.New(err.Error()) }))
-	e.GET("/meant/:id", mapped(func(error) error { return echo.ErrNotFound }))
-	e.GET("/down", func(c *echo.Context) error { return service.Down(c.Request().Context()) })
-	e.GET("/client", func(c *echo.Context) error { return c.String(200, ratehttp.ClientIP(c.Request().Context())) })
-	e.POST("/login", func(c *echo.Context) error {
-		if c.QueryParam("password") != "right" {
-			return echo.NewHTTPError(401, "wrong password")
-		}
-		return c.NoContent(200)
-	}, rateecho.Limit(service.Login()))
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	return server.URL

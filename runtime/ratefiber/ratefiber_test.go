@@ -23,13 +23,9 @@ import (
 
 // fiber's own middleware, on either side of the adapter.
 func TestOnTheWire(t *testing.T) {
-	for _, outside := range []bool{false, true} {
-		wire.Check(t, serve(t, newApp(t, wire.NewService(t), outside)))
-		service := wire.NewService(t)
-		service.CheckHidden(t, func(opts ...ratehttp.Option) string {
-			return serve(t, newApp(t, service, outside, opts...))
-		}, "GET /hidden/:id")
-	}
+	wire.CheckAdapter(t, "GET /hidden/:id", func(t *testing.T, s *wire.Service, outside bool, opts ...ratehttp.Option) string {
+		return serve(t, newApp(t, s, outside, opts...))
+	})
 }
 
 // newApp returns an app that answers what package wire asks for, with the adapter outside of fiber's
@@ -57,54 +53,25 @@ func newApp(t *testing.T, service *wire.Service, outside bool, opts ...ratehttp.
 	if !outside {
 		app.Use(adapter)
 	}
-	show := func(c fiber.Ctx) error {
-		c.Set("X-Accel-Redirect", "/private/order")
-		order, err := service.Show(c.Context(), c.Params("id"))
-		if err != nil {
-			return err
+	for _, r := range service.Routes(func(code int) error { return fiber.NewError(code, "internal") }) {
+		do := func(c fiber.Ctx) error {
+			return r.Do(wire.Call{Context: c.Context(), Param: c.Params, Query: c.Query, Set: c.Set, Send: c.SendString})
 		}
-		return c.SendString(order)
-	}
-	mapped := func(form func(error) error) fiber.Handler {
-		return func(c fiber.Ctx) error {
-			if err := show(c); err != nil {
-				return form(err)
-			}
-			return nil
+		switch r.Path {
+		case wire.Login:
+			app.Post(r.Path, ratefiber.Limit(service.Login()), do)
+		case "/orders/:id":
+			app.Get(r.Path, timeout.New(do, timeout.Config{Timeout: time.Minute}))
+		default:
+			app.Get(r.Path, do)
 		}
 	}
-	app.Get("/orders/:id", timeout.New(show, timeout.Config{Timeout: time.Minute}))
-	app.Get("/hidden/:id", mapped(func(error) error { return fiber.NewError(500, "internal") }))
-	app.Get("/lost/:id", mapped(func(err error) error { return errors.New(err.Error()) }))
-	app.Get("/meant/:id", mapped(func(error) error { return fiber.ErrNotFound }))
-	app.Get("/down", func(c fiber.Ctx) error { return service.Down(c.Context()) })
-	app.Get("/client", func(c fiber.Ctx) error { return c.SendString(ratehttp.ClientIP(c.Context())) })
-	app.Post("/login", ratefiber.Limit(service.Login()), func(c fiber.Ctx) error {
-		if c.Query("password") != "right" {
-			return fiber.ErrUnauthorized
-		}
-		return nil
-	})
 	return app
 }
 
 // serve serves on a port of this machine.
 func serve(t *testing.T, app *fiber.App) (url string) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true}) }()
-	t.Cleanup(func() {
-		if err := app.Shutdown(); err != nil {
-			t.Error(err)
-		}
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return "http://" + listener.Addr().String()
+	return wire.Serve(t, func(l net.Listener) error { return app.Listener(l, fiber.ListenConfig{DisableStartupMessage: true}) }, app.Shutdown)
 }
 
 func TestUnfit(t *testing.T) {

@@ -2,8 +2,6 @@ package rategin_test
 
 import (
 	"compress/gzip"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -29,15 +27,11 @@ func TestOnTheWire(t *testing.T) {
 		"rategin.Deny":            rategin.Deny,
 		"rategin.Deny and c.JSON": func(c *gin.Context, err error) { rategin.Deny(c, err); c.JSON(500, gin.H{"error": "x"}) },
 	} {
-		for _, outside := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, outside %t", name, outside), func(t *testing.T) {
-				wire.Check(t, serve(t, wire.NewService(t), outside, fail))
-				service := wire.NewService(t)
-				service.CheckHidden(t, func(opts ...ratehttp.Option) string {
-					return serve(t, service, outside, fail, opts...)
-				}, "GET /hidden/:id")
+		t.Run(name, func(t *testing.T) {
+			wire.CheckAdapter(t, "GET /hidden/:id", func(t *testing.T, s *wire.Service, outside bool, opts ...ratehttp.Option) string {
+				return serve(t, s, outside, fail, opts...)
 			})
-		}
+		})
 	}
 }
 
@@ -60,33 +54,36 @@ func serve(t *testing.T, service *wire.Service, outside bool, fail func(*gin.Con
 	} else {
 		engine.Use(append(all, adapter)...)
 	}
-	show := func(fail func(*gin.Context, error)) gin.HandlerFunc {
-		return func(c *gin.Context) {
-			c.Header("X-Accel-Redirect", "/private/order")
-			order, err := service.Show(c.Request.Context(), c.Param("id"))
-			if err != nil {
+	for _, r := range service.Routes(func(code int) error { return status(code) }) {
+		var limits []gin.HandlerFunc
+		if r.Path == wire.Login {
+			limits = append(limits, rategin.Limit(service.Login()))
+		}
+		engine.Handle(r.Method, r.Path, append(limits, func(c *gin.Context) {
+			err := r.Do(wire.Call{
+				Context: c.Request.Context(), Param: wire.First(c.Param), Query: wire.First(c.Query), Set: c.Header,
+				Send: func(text string) error { c.String(200, text); return nil },
+			})
+			code, known := err.(status)
+			switch {
+			case known:
+				c.AbortWithStatusJSON(int(code), gin.H{"error": "internal"})
+			case err != nil && r.Path == "/lost/:id":
+				_ = c.Error(err)
+			case err != nil:
 				fail(c, err)
-				return
 			}
-			c.String(200, order)
-		}
+		})...)
 	}
-	engine.GET("/orders/:id", show(fail))
-	engine.GET("/hidden/:id", show(func(c *gin.Context, _ error) { c.JSON(500, gin.H{"error": "internal"}) }))
-	engine.GET("/lost/:id", show(func(c *gin.Context, err error) { _ = c.Error(errors.New(err.Error())) }))
-	engine.GET("/meant/:id", show(func(c *gin.Context, _ error) { c.AbortWithStatusJSON(404, gin.H{"error": "internal"}) }))
-	engine.GET("/down", func(c *gin.Context) { fail(c, service.Down(c.Request.Context())) })
-	engine.GET("/client", func(c *gin.Context) { c.String(200, ratehttp.ClientIP(c.Request.Context())) })
-	engine.GET("/missing", func(c *gin.Context) { _ = c.AbortWithError(404, errors.New("no such order")) })
-	engine.POST("/login", rategin.Limit(service.Login()), func(c *gin.Context) {
-		if c.Query("password") != "right" {
-			c.AbortWithStatus(401)
-		}
-	})
 	server := httptest.NewServer(engine)
 	t.Cleanup(server.Close)
 	return server.URL
 }
+
+// A status is an error that a handler answers by itself.
+type status int
+
+func (status) Error() string { return "internal" }
 
 // handleErrors is an error handler as most programs have it.
 func handleErrors(c *gin.Context) {

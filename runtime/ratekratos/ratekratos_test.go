@@ -2,7 +2,6 @@ package ratekratos_test
 
 import (
 	"context"
-	stderrors "errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -27,42 +26,25 @@ import (
 func newHTTP(service *wire.Service, opts ...ratehttp.Option) *khttp.Server {
 	server := khttp.NewServer(append(ratekratos.HTTP(), khttp.Filter(cors, ratekratos.Filter(opts...)))...)
 	route := server.Route("/")
-	show := func(c khttp.Context) error {
-		c.Response().Header().Set("X-Accel-Redirect", "/private/order")
-		order, err := service.Show(c.Request().Context(), c.Vars().Get("id"))
-		if err != nil {
-			return err
+	for _, r := range service.Routes(func(code int) error { return errors.New(code, "STATUS", "internal") }) {
+		var filters []khttp.FilterFunc
+		if r.Path == wire.Login {
+			filters = append(filters, service.Login().Wrap)
 		}
-		return c.String(200, order)
+		do := func(c khttp.Context) error {
+			return r.Do(wire.Call{
+				Context: c.Request().Context(), Param: wire.First(c.Vars().Get), Query: wire.First(c.Query().Get), Set: c.Response().Header().Set,
+				Send: func(text string) error { return c.String(200, text) },
+			})
+		}
+		route.Handle(r.Method, strings.ReplaceAll(r.Path, ":id", "{id}"), do, filters...)
+		if r.Path == "/hidden/:id" {
+			route.Handle(r.Method, "/operation/{id}", func(c khttp.Context) error {
+				khttp.SetOperation(c, "/shop.Orders/Show") // as generated code does
+				return do(c)
+			})
+		}
 	}
-	route.GET("/orders/{id}", show)
-	mapped := func(form func(error) error) khttp.HandlerFunc {
-		return func(c khttp.Context) error {
-			if err := show(c); err != nil {
-				return form(err)
-			}
-			return nil
-		}
-	}
-	route.GET("/hidden/{id}", mapped(func(error) error { return errors.InternalServer("INTERNAL", "internal") }))
-	route.GET("/lost/{id}", mapped(func(err error) error { return stderrors.New(err.Error()) }))
-	route.GET("/meant/{id}", mapped(func(error) error { return errors.NotFound("NO_ORDER", "internal") }))
-	route.GET("/operation/{id}", func(c khttp.Context) error {
-		khttp.SetOperation(c, "/shop.Orders/Show") // as generated code does
-		if show(c) != nil {
-			return errors.InternalServer("INTERNAL", "internal")
-		}
-		return nil
-	})
-	route.GET("/down", func(c khttp.Context) error { return service.Down(c.Request().Context()) })
-	route.GET("/client", func(c khttp.Context) error { return c.String(200, ratehttp.ClientIP(c.Request().Context())) })
-	route.GET("/missing", func(khttp.Context) error { return errors.NotFound("NO_ORDER", "no such order") })
-	route.POST("/login", func(c khttp.Context) error {
-		if c.Request().FormValue("password") != "right" {
-			return errors.Unauthorized("PASSWORD", "wrong password")
-		}
-		return c.String(200, "")
-	}, khttp.FilterFunc(service.Login().Wrap))
 	return server
 }
 

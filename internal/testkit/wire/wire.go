@@ -76,20 +76,17 @@ func (s *Service) Login() ratehttp.RequestLimit {
 // Origin is that of a page in a browser, which the server allows.
 const Origin = "https://shop.example"
 
-// Check wants a server at a URL to answer
-//
-//   - GET /orders/{id} with what Show returns, and an error in the way of its framework, after
-//     it has set the field X-Accel-Redirect,
-//   - GET /hidden/{id} as well, but with the status 500 for whatever error,
-//   - GET /lost/{id} as well, but with an error in the way of its framework that has the text of Show's alone,
-//   - GET /meant/{id} as well, but with its framework's error for the status 404 for whatever error,
-//   - GET /down with the error of Down,
-//   - GET /client with the client's address,
-//   - GET /missing with its framework's error for the status 404,
-//   - POST /login behind the limit Login, with the status 200 for ?password=right, and
-//     otherwise with an error of the framework for 401,
-//
-// and all of it behind its adapter and CORS for Origin.
+// CheckAdapter has servers of a framework checked, whose own middleware stands inside of the adapter, or outside. The log is
+// to have the route of GET /hidden/:id.
+func CheckAdapter(t *testing.T, route string, serve func(t *testing.T, s *Service, outside bool, opts ...ratehttp.Option) (url string)) {
+	for _, outside := range []bool{false, true} {
+		Check(t, serve(t, NewService(t), outside))
+		s := NewService(t)
+		s.CheckHidden(t, func(opts ...ratehttp.Option) string { return serve(t, s, outside, opts...) }, route)
+	}
+}
+
+// Check wants a server at a URL to answer as the [Service.Routes] say, all of it behind its adapter and CORS for Origin.
 func Check(t *testing.T, url string) { play(t, url, steps) }
 
 //go:embed service.txt
