@@ -14,7 +14,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
-	"github.com/rategen/rategen/runtime/rule"
 )
 
 // A service answers requests in this process. It is a RoundTripper that looks whether
@@ -92,31 +91,6 @@ func get(ctx context.Context, rt http.RoundTripper, url string) (int, error) {
 
 func perSecond(max int64) []rateclient.PeerLimit {
 	return []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: time.Second, Max: max}, Margin: -1}}
-}
-
-// BenchmarkRoundTrip compares an admitted request with one that is sent without limits.
-func BenchmarkRoundTrip(b *testing.B) {
-	next := roundTripper(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/plain"}}, Body: http.NoBody, Request: r}, nil
-	})
-	limiter := runtime.New(runtime.NewMemoryStore())
-	limits := perSecond(rule.MaxCount)
-	limits[0].Rule.Algorithm, limits[0].Key = runtime.TokenBucket, rateclient.Host
-	transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "a.test/", Limits: limits, Wait: time.Second}}, rateclient.WithNext(next))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for name, url := range map[string]string{"limited": "http://a.test/v1", "not limited": "http://b.test/v1"} {
-		b.Run(name, func(b *testing.B) {
-			r, _ := http.NewRequest("GET", url, nil)
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := transport.RoundTrip(r); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -10,10 +10,9 @@ import (
 // maxAccept is how much of a header Accept is read, in bytes.
 const maxAccept = 1024
 
-// prefersText reports whether a client would rather read a line of text than a
-// problem document, by the lines of its header Accept: RFC 9110, section 12.5.1. A
-// client that accepts neither gets the document.
-func prefersText(accept []string) bool {
+// prefers reports whether a client would rather read text of a media type than a document of another in JSON, by the
+// lines of its header Accept: RFC 9110, section 12.5.1. A client that accepts neither gets the document.
+func prefers(accept []string, textType, documentType string) bool {
 	var document, text preference
 	for mediaType, params := range accepted(accept) {
 		quality := ratefield.Quality(params)
@@ -23,14 +22,18 @@ func prefersText(accept []string) bool {
 			text.offer(1, quality)
 		case "application/*":
 			document.offer(2, quality)
-		case "text/*", "text/html":
+		case "text/*":
 			text.offer(2, quality)
-		case "text/plain":
+		case "text/html":
+			if textType == "text/plain" { // which browsers show, as HTML
+				text.offer(2, quality)
+			}
+		case textType:
 			text.offer(4, quality)
+		case documentType:
+			document.offer(4, quality)
 		case "application/json":
 			document.offer(3, quality)
-		case problemMediaType:
-			document.offer(4, quality)
 		}
 	}
 	return text.quality > document.quality

@@ -75,7 +75,7 @@ func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 	}
 	if protocol != nil {
 		protocol.answer(w, protocol.mediaType, a)
-	} else if prefersText(r.Header["Accept"]) {
+	} else if prefers(r.Header["Accept"], "text/plain", problemMediaType) {
 		send(w, a.Status, plainMediaType, []byte(strings.ToValidUTF8(a.Detail, "\uFFFD")+"\n"))
 	} else {
 		body, _ := json.Marshal(newProblem(a)) // strings and numbers

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing/iotest"
 	"time"
 
@@ -25,11 +26,12 @@ import (
 )
 
 // handle does what a handler is to do: take LIMITS, take apart LIMITS in no request and take within LIMITS in one with a
-// recorder of its own, each RULE for 20 keys, away LIMITS where there is no store, upstream LEFT RESET, which sets the older
-// fields, answer, which ends it after a refusal, answer on, which does not, deny, deny ERROR, set NAME: VALUE, status N, error N,
-// status of the query, write TEXT, copy TEXT, which lets the writer read it, claim, refused, which tells whether a limit
-// has refused in a field Refused, flush, wait TIME, panic, abort, recover, which does what follows below a middleware that contains
-// panics, and bare, which does it with a writer of its own.
+// recorder of its own, each RULE for 20 keys, away LIMITS where there is no store, call RULE of a peer, which is outgoing,
+// upstream LEFT RESET, which sets the older fields, answer, which ends it after a refusal, answer on, which does not, beside,
+// which answers in another goroutine, deny, deny ERROR, set NAME: VALUE, status N, error N, own N, status of the query, write TEXT,
+// copy TEXT, which lets the writer read it, copies what fails at once: a refusal or a failure, claim, refused, which tells
+// whether a limit has refused in a field Refused, flush, hijack, hijack past layers, wait TIME, panic, abort, recover, which does
+// what follows below a middleware that contains panics, and bare, which does it with a writer of its own.
 func (p *site) handle(w http.ResponseWriter, r *http.Request, steps []string) {
 	var refused error
 	for i, step := range steps {
@@ -92,6 +94,20 @@ func (p *site) handle(w http.ResponseWriter, r *http.Request, steps []string) {
 		case "error":
 			w.Header().Set("Content-Length", "7")
 			http.Error(w, "secret", n)
+		case "own":
+			http.Error(w, "own", n)
+		case "beside":
+			var done sync.WaitGroup
+			done.Go(func() { ratehttp.Error(w, r, refused) })
+			done.Wait()
+		case "hijack":
+			if rest == "past" {
+				w = over{bare{w}}
+			}
+			if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nmine")
+				_ = conn.Close()
+			}
 		case "write":
 			n, err := io.WriteString(w, rest)
 			limittest.Equal(p, fmt.Sprint("written of ", len(rest), " bytes, ", err), n, len(rest))

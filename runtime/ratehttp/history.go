@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/ratefield"
 )
 
 // A HistoryQuery is what a request asks [History] for: periods of the calendar, or days, that end after
@@ -74,7 +73,7 @@ func (used history) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Add("Link", "<?"+params.Encode()+`>; rel="next"`)
 	}
 	mediaType, write := "application/json", writeHistory
-	if params.Get("format") == "csv" || params.Get("format") == "" && prefersCSV(r.Header["Accept"]) {
+	if params.Get("format") == "csv" || params.Get("format") == "" && prefers(r.Header["Accept"], "text/csv", "application/json") {
 		mediaType, write = "text/csv; charset=utf-8", writeCSV
 	}
 	body := write(periods)
@@ -152,26 +151,4 @@ func hasTag(lines []string, tag string) bool {
 		}
 	}
 	return false
-}
-
-// prefersCSV reports whether a client would rather read lines than JSON, by its header Accept.
-func prefersCSV(accept []string) bool {
-	var lines, document preference
-	for mediaType, params := range accepted(accept) {
-		quality := ratefield.Quality(params)
-		switch mediaType {
-		case "*/*":
-			document.offer(1, quality)
-			lines.offer(1, quality)
-		case "application/*":
-			document.offer(2, quality)
-		case "application/json":
-			document.offer(3, quality)
-		case "text/*":
-			lines.offer(2, quality)
-		case "text/csv":
-			lines.offer(3, quality)
-		}
-	}
-	return lines.quality > document.quality
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"mime/multipart"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -106,49 +104,19 @@ func TestRequestOfOuterLayers(t *testing.T) {
 	}
 }
 
-// refusing is a handler that does something, is refused, and goes on.
-func refusing(t *testing.T, limiter *runtime.Limiter, before func(http.ResponseWriter), after func(http.ResponseWriter, *http.Request, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		before(w)
-		_, _ = limiter.Take(r.Context(), another.Limit(nil))
-		_, err := limiter.Take(r.Context(), another.Limit(nil))
-		if err == nil {
-			t.Error("admitted")
-		}
-		after(w, r, err)
-	})
-}
-
-// answers answers a refusal, and hides maps it to 500.
-func answers(w http.ResponseWriter, r *http.Request, err error) { ratehttp.Error(w, r, err) }
-func hides(w http.ResponseWriter, _ *http.Request, _ error)     { http.Error(w, "internal error", 500) }
-
 // A connection that is hijacked past layers is no answer of ours, and hides nothing.
 func TestHijackPastLayers(t *testing.T) {
-	const upgraded = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
 	limiter := newLimiter(runtime.WithObserver(&observe.Observer{Hidden: func(context.Context, observe.HiddenEvent) { t.Error("hidden") }}))
 	refund := make(chan int, 1)
 	limit := ratehttp.RequestLimit{Limiter: limiter, Rule: hourly, Refund: func(status int) bool { refund <- status; return false }}
-	h := ratehttp.Middleware(ratehttp.WithForcedRefusals())(limit.Wrap(refusing(t, limiter, func(http.ResponseWriter) {}, func(w http.ResponseWriter, r *http.Request, err error) {
-		conn, _, hijackErr := http.NewResponseController(over{bare{w}}).Hijack()
-		if hijackErr != nil {
-			t.Error(hijackErr)
-			return
-		}
-		defer conn.Close()
-		_, _ = io.WriteString(conn, upgraded)
-		ratehttp.Deny(bare{w}, r, err) // too late
+	h := ratehttp.Middleware(ratehttp.WithForcedRefusals())(limit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := &site{T: t, rules: map[string]*runtime.Rule{"another": another}, limiter: limiter}
+		p.handle(w, r, []string{"take another", "take another", "hijack past", "bare", "deny"}) // which is too late
 	})))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(over{bare{w}}, r) }))
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	resp, err := http.Get(server.URL)
 	limittest.OK(t, err)
-	defer conn.Close()
-	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	if got, err := io.ReadAll(conn); err != nil || string(got) != upgraded {
-		t.Errorf("%q %v", got, err)
-	}
+	limittest.Equal(t, "body", bodyOf(t, resp), "mine")
 	server.Close()
-	if status := <-refund; status != http.StatusSwitchingProtocols {
-		t.Errorf("Refund got %d", status)
-	}
+	limittest.Equal(t, "Refund got", <-refund, http.StatusSwitchingProtocols)
 }

@@ -11,10 +11,10 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
@@ -65,81 +65,43 @@ var layers = map[string]layer{
 	}, flushes: true, hijacks: true, fills: true},
 }
 
-// moments are what a handler does before it is refused: begun is what the client gets if the
+// moments are what a handler does before it is refused, in the words of [site.handle]: begun is what the client gets if the
 // answer has begun by then.
 var moments = map[string]struct {
-	do    func(http.ResponseWriter)
-	begun string // the answer has
-	by    func(layer) bool
+	do, begun string
+	by        func(layer) bool // the answer has
 }{
-	"before anything": {func(http.ResponseWriter) {}, "", nil},
-	"after headers": {func(w http.ResponseWriter) {
-		w.Header().Set("ETag", `"x"`)
-		w.Header().Set("Content-Length", "5")
-		w.Header().Set("X-Accel-Redirect", "/file")
-	}, "", nil},
-	"after 103":         {func(w http.ResponseWriter) { w.WriteHeader(http.StatusEarlyHints) }, "", nil},
-	"after a flush":     {func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }, "", func(l layer) bool { return l.flushes }},
-	"after half a body": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "half") }, "half", func(layer) bool { return true }},
-	"after half a copy": {func(w http.ResponseWriter) { _, _ = io.Copy(w, strings.NewReader("copy")) }, "copy", func(layer) bool { return true }},
-	"after the header":  {func(w http.ResponseWriter) { w.WriteHeader(200) }, "", func(layer) bool { return true }},
-	"after a hijack": {func(w http.ResponseWriter) {
-		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nmine")
-			_ = conn.Close()
-		}
-	}, "mine", func(l layer) bool { return l.hijacks }},
+	"before anything":   {"", "", nil},
+	"after headers":     {`set ETag: "x"; set Content-Length: 5; set X-Accel-Redirect: /file`, "", nil},
+	"after 103":         {"status 103", "", nil},
+	"after a flush":     {"flush", "", func(l layer) bool { return l.flushes }},
+	"after half a body": {"write half", "half", func(layer) bool { return true }},
+	"after half a copy": {"copy copy", "copy", func(layer) bool { return true }},
+	"after the header":  {"status 200", "", func(layer) bool { return true }},
+	"after a hijack":    {"hijack", "mine", func(l layer) bool { return l.hijacks }},
 }
 
 // An end is what a handler does with the refusal.
 type end struct {
-	do    func(http.ResponseWriter, *http.Request, error)
+	do    string
 	own   int  // status that the client gets by default if no answer has begun; 0: that of the refusal
 	meant bool // it is the program's own choice, which only WithForcedRefusals overrules
 	hides bool // the handler's own is appended to what has begun
 }
 
-// writes is a handler's own answer.
-func writes(status int) func(http.ResponseWriter, *http.Request, error) {
-	return func(w http.ResponseWriter, _ *http.Request, _ error) { http.Error(w, "own", status) }
-}
-
 var ends = map[string]end{
-	"answers": {do: answers},
-	"hides":   {do: hides, hides: true},
-	"hides and writes on": {do: func(w http.ResponseWriter, r *http.Request, err error) {
-		hides(w, r, err)
-		w.WriteHeader(200)
-		_, _ = io.WriteString(w, "secret")
-		_, _ = io.Copy(w, strings.NewReader("secret"))
-		_ = http.NewResponseController(w).Flush()
-	}, hides: true},
-	"goroutine": {do: func(w http.ResponseWriter, r *http.Request, err error) {
-		var done sync.WaitGroup
-		done.Go(func() { answers(w, r, err) })
-		done.Wait()
-	}},
-	"goes on": {do: func(w http.ResponseWriter, r *http.Request, err error) {
-		answers(w, r, err)
-		answers(w, r, err)
-		_ = http.NewResponseController(w).Flush()
-	}},
-	"writes on": {do: func(w http.ResponseWriter, r *http.Request, err error) {
-		answers(w, r, err)
-		w.WriteHeader(200)
-		_, _ = io.WriteString(w, "secret")
-		_, _ = io.Copy(w, strings.NewReader("secret"))
-	}, hides: true},
-	"panic": {do: func(w http.ResponseWriter, r *http.Request, err error) {
-		defer func() { answers(w, r, recover().(error)) }()
-		panic(err)
-	}},
-	"nothing": {do: func(http.ResponseWriter, *http.Request, error) {}, hides: true},
-	"200":     {do: writes(200), own: 200, hides: true},
-	"404":     {do: writes(404), own: 404, meant: true, hides: true},
-	"429":     {do: writes(429), own: 429, hides: true},
-	"502":     {do: writes(502), own: 502, meant: true, hides: true},
-	"503":     {do: writes(503), own: 503, hides: true},
+	"answers":             {do: "answer"},
+	"hides":               {do: "own 500", hides: true},
+	"hides and writes on": {do: "own 500; status 200; write secret; copy secret; flush", hides: true},
+	"goroutine":           {do: "beside"},
+	"goes on":             {do: "answer on; answer on; flush"},
+	"writes on":           {do: "answer on; status 200; write secret; copy secret", hides: true},
+	"nothing":             {do: "", hides: true},
+	"200":                 {do: "own 200", own: 200, hides: true},
+	"404":                 {do: "own 404", own: 404, meant: true, hides: true},
+	"429":                 {do: "own 429", own: 429, hides: true},
+	"502":                 {do: "own 502", own: 502, meant: true, hides: true},
+	"503":                 {do: "own 503", own: 503, hides: true},
 }
 
 // modes are what a middleware does about refusals that a handler hides.
@@ -171,7 +133,8 @@ func TestLayers(t *testing.T) {
 func checkLayer(t *testing.T, l layer, inside bool, proto string, opts []ratehttp.Option) {
 	middleware, forced := ratehttp.Middleware(append(opts, ratehttp.WithLegacyFields())...), len(opts) > 0
 	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		refusing(t, newLimiter(), moments[r.Header.Get("Moment")].do, ends[r.Header.Get("End")].do).ServeHTTP(w, r)
+		p := &site{T: t, rules: map[string]*runtime.Rule{"another": another}, limiter: newLimiter()}
+		p.handle(w, r, strings.Split(moments[r.Header.Get("Moment")].do+"; take another; take another; "+ends[r.Header.Get("End")].do, "; "))
 	})
 	if inside {
 		h = middleware(l.wrap(t, h, opts...))

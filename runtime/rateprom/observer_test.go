@@ -2,16 +2,11 @@ package rateprom_test
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rategen/rategen/runtime"
@@ -19,38 +14,6 @@ import (
 	"github.com/rategen/rategen/runtime/rateprom"
 	"github.com/rategen/rategen/runtime/rule"
 )
-
-// TestOverrideMakesNoSeries overrides everything that can be, and wants the same
-// series with other values.
-func TestOverrideMakesNoSeries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		registry := prometheus.NewRegistry()
-		var overrides atomic.Pointer[runtime.Overrides]
-		overrides.Store(new(runtime.Overrides))
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(observer(t, registry)),
-			runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return *overrides.Load(), nil }), time.Second))
-		defer func() { _ = limiter.Close() }()
-		limiter.Register(&runtime.Rule{Name: "a", Window: time.Second, Max: 10}, &runtime.Rule{Name: "b", Window: time.Second, Max: 10})
-		before := values(scrape(t, registry, text))
-		overrides.Store(&runtime.Overrides{Rules: map[string]rule.Override{
-			"a": {Max: new(int64(7)), Window: new(time.Minute), Mode: new(runtime.ModeShadow)}, "b": {Enabled: new(false)},
-		}})
-		time.Sleep(2 * time.Second)
-		after := values(scrape(t, registry, text))
-		if diff := cmp.Diff(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after))); diff != "" {
-			t.Errorf("other series (-before +after):\n%s", diff)
-		}
-		for series, want := range map[string]string{
-			`rategen_rule_limit{rule="a"}`: "7", `rategen_rule_window_seconds{rule="a"}`: "60",
-			`rategen_rule_enforced{rule="a"}`: "0", `rategen_rule_enforced{rule="b"}`: "0",
-			`rategen_rule_limit{rule="b"}`: "10", `rategen_overrides`: "2",
-		} {
-			if after[series] != want {
-				t.Errorf("%s is %q, want %s", series, after[series], want)
-			}
-		}
-	})
-}
 
 // values returns the values of a scrape by their series.
 func values(text string) map[string]string {

@@ -3,7 +3,6 @@ module github.com/rategen/rategen/runtime/raterpc
 go 1.26.0
 
 require (
-	github.com/dunglas/httpsfv v1.1.2
 	github.com/rategen/rategen v0.0.0
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20250414145226-207652e42e2e
 	google.golang.org/protobuf v1.36.6
