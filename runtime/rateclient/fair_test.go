@@ -78,13 +78,7 @@ func TestNoneStarves(t *testing.T) {
 						return 200, nil
 					}}
 					transport := newTransport(t, s, rawstore.New(store, shared), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour})
-					for range callers {
-						wg.Go(func() {
-							for ctx.Err() == nil {
-								_, _ = get(ctx, transport, "http://a.test/")
-							}
-						})
-					}
+					ask(ctx, &wg, callers, transport)
 				}
 				long := windows * window
 				if c.most == 1000 {

@@ -217,13 +217,7 @@ func randomPeers(t *testing.T, seed uint64) {
 		}
 		n := 1 + r.IntN(6)
 		callers += n
-		for range n {
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					_, _ = get(ctx, transport, "http://a.test/")
-				}
-			})
-		}
+		ask(ctx, &wg, n, transport)
 	}
 	operator := runtime.New(store, runtime.WithLogger(quiet))
 	defer operator.Close()

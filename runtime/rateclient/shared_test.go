@@ -46,13 +46,7 @@ func TestHalvedPeerIsUsed(t *testing.T) {
 					}}
 					transport := newTransport(t, s, rawstore.New(farStore{Store: rawstore.Wrap(store).Store}, store), rateclient.Peer{Pattern: "a.test/", Wait: time.Hour, Limits: []rateclient.PeerLimit{{
 						Rule: runtime.Rule{Name: "peer", Window: window, Max: most}}}})
-					for range callers {
-						wg.Go(func() {
-							for ctx.Err() == nil {
-								_, _ = get(ctx, transport, "http://a.test/")
-							}
-						})
-					}
+					ask(ctx, &wg, callers, transport)
 				}
 				time.Sleep(2*window + window/2)
 				p.SetMax(most / 2)

@@ -89,6 +89,17 @@ func get(ctx context.Context, rt http.RoundTripper, url string) (int, error) {
 	return response.StatusCode, nil
 }
 
+// ask has callers send until a context ends.
+func ask(ctx context.Context, wg *sync.WaitGroup, callers int, rt http.RoundTripper) {
+	for range callers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = get(ctx, rt, "http://a.test/")
+			}
+		})
+	}
+}
+
 func perSecond(max int64) []rateclient.PeerLimit {
 	return []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: time.Second, Max: max}, Margin: -1}}
 }

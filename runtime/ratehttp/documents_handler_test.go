@@ -172,6 +172,20 @@ var denied = map[string]error{
 	"unavailable": runtime.ErrUnavailable, "limited": runtime.ErrLimited, "invalid": runtime.ErrInvalidLimit,
 }
 
+// checkRatio wants what is left never to be spread over less time than its policy spreads its quota over.
+func (p *site) checkRatio(policies, limits []item) {
+	for _, policy := range policies {
+		for _, limit := range limits {
+			q, _ := policy.Params["q"].(int64)
+			w, known := policy.Params["w"].(int64)
+			r, _ := limit.Params["r"].(int64)
+			if t, ends := limit.Params["t"].(int64); policy.Name == limit.Name && known && ends && (r*w > q*t || t < 1 || r < 0 || r > q) {
+				p.Errorf("%v, %v", policy, limit)
+			}
+		}
+	}
+}
+
 // told tells what the client gets. Secrets and parts of fields that no parser reads are errors.
 func (p *site) told(resp *http.Response) string {
 	text := strconv.Itoa(resp.StatusCode)
@@ -184,8 +198,7 @@ func (p *site) told(resp *http.Response) string {
 	if strings.Contains(fmt.Sprint(resp.Header, body), "hxqzj") {
 		p.Errorf("an answer has what its client has sent: %v %s", resp.Header, body)
 	}
-	parse(p, resp.Header, "RateLimit")
-	parse(p, resp.Header, "RateLimit-Policy")
+	p.checkRatio(parse(p, resp.Header, "RateLimit-Policy"), parse(p, resp.Header, "RateLimit"))
 	if retry := resp.Header.Values("Retry-After"); len(retry) > 0 {
 		text += ", retry " + strings.Join(retry, " and ")
 	}

@@ -2,7 +2,6 @@ package ratekratos_test
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -143,22 +142,13 @@ func (g *greeter) EmptyCall(ctx context.Context, _ *pb.Empty) (*pb.Empty, error)
 }
 
 func dial(t *testing.T, service *wire.Service) pb.TestServiceClient {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	server := kgrpc.NewServer(ratekratos.GRPC()...)
 	pb.RegisterTestServiceServer(server, &greeter{service: service})
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	conn, err := grpc.Dial(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	url := wire.Serve(t, server.Serve, func() error { server.Server.Stop(); return nil })
+	conn, err := grpc.Dial(strings.TrimPrefix(url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = conn.Close()
-		server.Server.Stop()
-		<-served
-	})
+	t.Cleanup(func() { _ = conn.Close() })
 	return pb.NewTestServiceClient(conn)
 }

@@ -31,7 +31,7 @@ import (
 //	take RULE COST + …             takes limits in the call
 //	charge EVENT+… MESSAGE         charges an event of the call; event METHOD EVENT+… MESSAGE one of a new call
 //	refusal ERROR                  is what the client gets of an error, see [service.failure]
-//	ends RULE                      has calls end with each code that a limit has refused, also when their client has gone
+//	ended CODE RULE gone           has a call end with a code that a limit has refused, or whose client has gone as well
 //	fields, left RULE
 //	check METHOD on=EVENT+… except=METHOD compares a limit with the methods of a server
 //	answer CODE MESSAGE | DETAIL | NAME: VALUE | … is what a peer answers
@@ -75,11 +75,11 @@ func TestDocuments(t *testing.T) {
 				continue
 			}
 			text, times := document.Repeated(replace.Replace(l.Step))
-			var answer string
-			for range times {
-				answer = p.step(document.Expand(text))
+			var answers []string
+			for i := range times {
+				answers = append(answers, p.step(strings.ReplaceAll(document.Expand(text), "#", strconv.Itoa(i))))
 			}
-			l.Answer(t, world, answer)
+			l.Answer(t, world, strings.Join(slices.Compact(answers), " ; "))
 		}
 		_ = p.limiter.Close()
 	})
@@ -126,8 +126,8 @@ func (p *service) step(text string) string {
 		return p.charge(p.begin(p.Context(), words[0]), words[1:])
 	case "refusal":
 		return told(p.call.Refusal(p.failure(rest)))
-	case "ends":
-		return p.ends(p.rules[rest])
+	case "ended":
+		return p.ended(words[0], p.rules[words[1]], len(words) > 2)
 	case "fields":
 		limit, policy := p.call.Fields()
 		return strings.TrimSpace(limit + " " + policy)
@@ -206,34 +206,22 @@ func (p *service) charge(c *call, words []string) string {
 	return outcome(c.Charge(c, eventsOf(words[0]), msg))
 }
 
-// ends has calls end with each code, and tells what becomes of them, by kinds.
-func (p *service) ends(full *runtime.Rule) string {
-	var kinds []string
-	codes := map[string]string{}
-	for _, gone := range []bool{false, true} {
-		for code := range uint32(17) {
-			ctx, leave := context.WithCancel(p.Context())
-			c := p.begin(ctx, method)
-			_, _ = p.limiter.Take(c, full.Limit(nil))
-			if gone {
-				leave()
-			}
-			p.hidden = nil
-			kind := told(c.Ended(c, code))
-			leave()
-			for _, ev := range p.hidden {
-				kind += fmt.Sprintf(", reported %s served %t", ev.Rule, ev.Served)
-			}
-			if kind = fmt.Sprintf("gone %t: %s", gone, kind); codes[kind] == "" {
-				kinds = append(kinds, kind)
-			}
-			codes[kind] += fmt.Sprint(" ", code)
-		}
+// ended has a call end with a code that a limit has refused, perhaps when its client has gone.
+func (p *service) ended(code string, full *runtime.Rule, gone bool) string {
+	ctx, leave := context.WithCancel(p.Context())
+	defer leave()
+	c := p.begin(ctx, method)
+	_, _ = p.limiter.Take(c, full.Limit(nil))
+	if gone {
+		leave()
 	}
-	for i, kind := range kinds {
-		kinds[i] += ":" + codes[kind]
+	p.hidden = nil
+	n, _ := strconv.ParseUint(code, 10, 32)
+	text := code + " " + told(c.Ended(c, uint32(n)))
+	for _, ev := range p.hidden {
+		text += fmt.Sprintf(", reported %s served %t", ev.Rule, ev.Served)
 	}
-	return strings.Join(kinds, " ; ")
+	return text
 }
 
 // answer reads what a peer answers.
