@@ -132,12 +132,8 @@ func ruleOf(w *model.Wrapper, r *model.Rule) Rule {
 	for _, option := range resolved.Shown() {
 		rule.Options = append(rule.Options, Setting{option.Name, option.Value})
 	}
-	for _, m := range w.Methods {
-		for _, l := range m.Limits {
-			if l.Rule == r {
-				rule.Methods = append(rule.Methods, m.Name)
-			}
-		}
+	for _, m := range limitedBy(w, r) {
+		rule.Methods = append(rule.Methods, m.Name)
 	}
 	return rule
 }

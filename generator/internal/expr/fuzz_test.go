@@ -57,7 +57,7 @@ func FuzzExpression(f *testing.F) {
 		"#t.Name(#id)", "#list[3].Team.Any", "#v", "#s", "len(#list)", "[]int{1}[0]", "#3.User.User", "struct{X int}{1}.X",
 		"#err == nil", "#err != nil || #found.Lead().Tags[0] == #id", "#found.Any != nil && (#found.User.ID == #id || #0.Err() != nil)", "#left + #result1",
 		"#result.Map[#id].Tags[1]", "#result2", "outcome(#id, #err)", "outcome(#t.Lead().ID, #err)", "#0result", "#result99999999999999999999", "errors.Is(#err, #err)", "outcome(#found)",
-		"(*#t).User", "&#u", "map[string]int{}[#id]", "key[int](#n)", "#n*2/3", "-#n", "!(#8)", "func() int {}()", "#u.Team.Lead",
+		"(*#t).User", "&#u", "map[string]int{}[#id]", "key[int](#n)", "##", "#", "#é", "#n*2/3", "-#n", "!(#8)", "func() int {}()", "#u.Team.Lead",
 	} {
 		f.Add(seed)
 	}

@@ -88,47 +88,34 @@ func TestDocumentationIsShort(t *testing.T) {
 // README.zh-CN.md has the headings, the code, the links and the options of
 // README.md.
 func TestTranslation(t *testing.T) {
-	english, chinese := page(t, "README.md"), page(t, "README.zh-CN.md")
-	levels := func(p *docs.Page) (all []int) {
+	row := regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|")
+	shape := func(path string) (s struct {
+		Levels  []int // of headings
+		Blocks  []docs.Block
+		Targets map[string]bool // of links
+		Options []string
+	}) {
+		p := page(t, path)
 		for _, h := range p.Headings {
-			all = append(all, h.Level)
+			s.Levels = append(s.Levels, h.Level)
 		}
-		return all
-	}
-	if diff := cmp.Diff(levels(english), levels(chinese)); diff != "" {
-		t.Errorf("levels of headings (-English +Chinese):\n%s", diff)
-	}
-	code := func(p *docs.Page) (all []docs.Block) {
 		for _, b := range p.Blocks {
 			b.Line, b.Section = 0, ""
-			all = append(all, b)
+			s.Blocks = append(s.Blocks, b)
 		}
-		return all
-	}
-	if diff := cmp.Diff(code(english), code(chinese)); diff != "" {
-		t.Errorf("blocks of code (-English +Chinese):\n%s", diff)
-	}
-	targets := func(p *docs.Page) map[string]bool {
-		all := map[string]bool{}
+		s.Targets = map[string]bool{}
 		for _, l := range p.Links {
-			all[l.Target] = true
+			s.Targets[l.Target] = true
 		}
-		delete(all, "README.md")
-		delete(all, "README.zh-CN.md")
-		return all
-	}
-	if diff := cmp.Diff(targets(english), targets(chinese)); diff != "" {
-		t.Errorf("targets of links (-English +Chinese):\n%s", diff)
-	}
-	row := regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|")
-	options := func(path string) (all []string) {
+		delete(s.Targets, "README.md")
+		delete(s.Targets, "README.zh-CN.md")
 		for _, m := range row.FindAllStringSubmatch(content(t, path), -1) {
-			all = append(all, m[1])
+			s.Options = append(s.Options, m[1])
 		}
-		return all
+		return s
 	}
-	if diff := cmp.Diff(options("README.md"), options("README.zh-CN.md")); diff != "" {
-		t.Errorf("options (-English +Chinese):\n%s", diff)
+	if diff := cmp.Diff(shape("README.md"), shape("README.zh-CN.md")); diff != "" {
+		t.Errorf("(-English +Chinese):\n%s", diff)
 	}
 }
 

@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -56,23 +57,8 @@ func TestRedisCommands(t *testing.T) {
 	}
 }
 
-// shellWords returns the words of a command. It knows single quotes, and nothing else
-// that a shell may do.
-func shellWords(command string) (words []string, err error) {
-	for command = strings.TrimSpace(command); command != ""; command = strings.TrimSpace(command) {
-		if rest, quoted := strings.CutPrefix(command, "'"); quoted {
-			word, after, ok := strings.Cut(rest, "'")
-			if !ok || after != "" && after[0] != ' ' {
-				return nil, fmt.Errorf("a quoted word does not end")
-			}
-			words, command = append(words, word), after
-			continue
-		}
-		word, after, _ := strings.Cut(command, " ")
-		if strings.ContainsAny(word, "\"'`$\\|;&<>") {
-			return nil, fmt.Errorf("write %q with single quotes, which this test understands", word)
-		}
-		words, command = append(words, word), after
-	}
-	return words, nil
+// shellWords returns the words of a command, as a shell cuts it.
+func shellWords(command string) ([]string, error) {
+	out, err := exec.Command("sh", "-c", `printf '%s\n' `+command).Output()
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"), err
 }
