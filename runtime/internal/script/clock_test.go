@@ -26,26 +26,16 @@ var century = time.Date(2100, time.January, 1, 0, 0, 0, 123456000, time.UTC)
 
 var onClockTexts sync.Map
 
-// timed returns a store whose scripts, changed by change if that is not nil, read their time
-// from a key.
-func timed(client *redis.Client, change func(string) string, changes ...func(*redisengine.Config)) runtime.Store {
-	return newStore(client, append(changes, func(cfg *redisengine.Config) {
-		cfg.Library.Change = func(text string) string {
-			timed, ok := onClockTexts.Load(text)
-			if !ok {
-				timed, _ = onClockTexts.LoadOrStore(text, redisclock.Script(mutated(text)))
-			}
-			if change == nil {
-				return timed.(string)
-			}
-			return change(timed.(string))
+// timed returns a store whose scripts read their time from a key.
+func timed(client *redis.Client, changes ...func(*redisengine.Config)) runtime.Store {
+	onClock := func(text string) string {
+		timed, ok := onClockTexts.Load(text)
+		if !ok {
+			timed, _ = onClockTexts.LoadOrStore(text, redisclock.Script(mutated(text)))
 		}
-	})...)
-}
-
-// injected returns a subject on a timed store of its own.
-func injected(t *testing.T, client *redis.Client, change func(string) string) documents.Subject {
-	return onTime(t, client, timed(client, change))
+		return timed.(string)
+	}
+	return newStore(client, append([]func(*redisengine.Config){func(cfg *redisengine.Config) { cfg.Library.Change = onClock }}, changes...)...)
 }
 
 // onTime returns a subject on a timed store, on which it is the next century.

@@ -29,7 +29,7 @@ func TestKeeping(t *testing.T) {
 	documents.RunOthers(t, "redis/*.txt", func(t *testing.T) func(*testing.T) documents.Subject {
 		server := redistest.Start(t)
 		client := server.Client(t)
-		store := timed(client, nil)
+		store := timed(client)
 		return func(t *testing.T) documents.Subject {
 			ok(t, client.FlushAll(t.Context()).Err())
 			subject := onTime(t, client, store)

@@ -34,10 +34,6 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 		rapid.Int64Range(0, 1_000_000).Draw(t, "start")
 	memory := memstate.NewStore(1000)
 	memory.Clock, memory.Tells = func() int64 { return now }, true
-	store := db.store
-	if rapid.Bool().Draw(t, "wide scripts") {
-		store = db.wide
-	}
 	var charged []rawstore.Charge
 	other, longer := *base, *base // the same limit in shadow mode, and in another version
 	other.Mode, longer.Window = runtime.ModeShadow, base.Window*2
@@ -64,7 +60,7 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 	}
 
 	maxima := load.max
-	stores := [2]rawstore.Store{{Store: memory}, rawstore.Wrap(store)}
+	stores := [2]rawstore.Store{{Store: memory}}
 	shown, looked := int64(0), map[string]int64{} // by Redis's clock, when it was set and keys last expired
 	var told [2][]terms.Reached
 	hears := rapid.Bool()
@@ -88,6 +84,10 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 			for _, key := range keys {
 				looked[key] = now
 			}
+		}
+		stores[1] = rawstore.Wrap(db.store)
+		if rapid.Bool().Draw(t, "wide scripts") { // which keep the same bytes
+			stores[1] = rawstore.Wrap(db.wide)
 		}
 		if err := errors.Join(do(stores[0], 0), do(stores[1], 1)); err != nil {
 			return err
