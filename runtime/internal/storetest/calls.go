@@ -49,11 +49,3 @@ func Must(t testing.TB, store runtime.Store, do Operation, calls []rawstore.Call
 	}
 	return c
 }
-
-// Settled settles charges, which must succeed.
-func Settled(t testing.TB, store runtime.Store, charges ...rawstore.Charge) {
-	t.Helper()
-	if err := rawstore.Wrap(store).Settle(context.Background(), charges); err != nil {
-		t.Fatal(err)
-	}
-}
