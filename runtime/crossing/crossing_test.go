@@ -20,13 +20,11 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	_ "github.com/rategen/rategen/internal/testkit/seed" // rapid begins there
 	"github.com/rategen/rategen/internal/testkit/steppedclock"
-	"github.com/rategen/rategen/runtime"
 )
 
 var memoryScope = &scope{
 	window: time.Second, steps: 30, leases: true, jumps: true,
-	faults:   []fault{slow, frozen, down, lost},
-	policies: []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal},
+	faults: []fault{slow, frozen, down, lost},
 }
 
 var promise = flag.String("promise", "", "judge only what contradicts promises that match a regular expression, or with a ! before it those that do not")
@@ -66,8 +64,7 @@ func TestMemory(t *testing.T) {
 
 var wireScope = &scope{
 	window: time.Second, steps: 20, leases: true, far: true,
-	faults:   []fault{slow, frozen, down, lost, flushed, killed},
-	policies: []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal},
+	faults: []fault{slow, frozen, down, lost, flushed, killed},
 }
 
 // TestWire runs programs on a Redis that is far away.
@@ -90,8 +87,7 @@ func TestWire(t *testing.T) {
 
 var redisScope = &scope{
 	window: 300 * time.Millisecond, steps: 12, leases: true, real: true,
-	faults:   []fault{slow, frozen, down, lost, flushed, forbidden, killed},
-	policies: []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal},
+	faults: []fault{slow, frozen, down, lost, flushed, forbidden, killed},
 }
 
 // TestRedis runs programs on one Redis, some at the same time on servers of their own.
@@ -107,8 +103,7 @@ func TestRedis(t *testing.T) {
 
 var steppedScope = &scope{
 	window: 300 * time.Millisecond, steps: 12, leases: true, real: true, jumps: true,
-	faults:   []fault{slow, frozen, lost, flushed},
-	policies: []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal},
+	faults: []fault{slow, frozen, lost, flushed},
 }
 
 // TestSteppedClock runs programs on a Redis whose clock is set forward and back.
@@ -122,8 +117,7 @@ func TestSteppedClock(t *testing.T) {
 
 var clusterScope = &scope{
 	window: 300 * time.Millisecond, steps: 12, leases: true, real: true,
-	faults:   []fault{slow, frozen, down, lost, flushed, forbidden, moved},
-	policies: []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal},
+	faults: []fault{slow, frozen, down, lost, flushed, forbidden, moved},
 }
 
 // TestCluster runs programs on a cluster.

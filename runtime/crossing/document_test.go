@@ -14,7 +14,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/documents"
 )
 
-var documentScope = &scope{window: memoryScope.window, steps: memoryScope.steps, leases: true, policies: memoryScope.policies}
+var documentScope = &scope{window: memoryScope.window, steps: memoryScope.steps, leases: true}
 
 // TestDocument plays histories as the documents that they are, and wants the same answers.
 func TestDocument(t *testing.T) {

@@ -13,12 +13,11 @@ import (
 
 // A scope says what programs of a world may hold.
 type scope struct {
-	window   time.Duration // about that of all rules
-	steps    int
-	leases   bool
-	jumps    bool
-	faults   []fault
-	policies []runtime.FailurePolicy
+	window time.Duration // about that of all rules
+	steps  int
+	leases bool
+	jumps  bool
+	faults []fault
 	// real is a world of real servers, on which time passes.
 	real bool
 	// far is a server that is far away.
@@ -156,7 +155,7 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 		Window:    s.window * time.Duration(rapid.SampledFrom([]int{2, 2, 1, 6}).Draw(t, "window")) / 2,
 		Max:       rapid.SampledFrom([]int64{3, 1, 2, 5, 10, 40}).Draw(t, "max"),
 		Algorithm: rapid.SampledFrom(algorithms).Draw(t, "algorithm"),
-		Fail:      rapid.SampledFrom(s.policies).Draw(t, "policy"),
+		Fail:      rapid.SampledFrom([]runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal}).Draw(t, "policy"),
 		Invalid:   rule.InvalidKeyPolicy(rapid.IntRange(0, int(rule.InvalidAdmit)).Draw(t, "invalid keys")),
 	}
 	if s.real && r.Algorithm == runtime.Concurrency {

@@ -24,9 +24,7 @@ func (r recorded) options() []runtime.Option {
 	return []runtime.Option{runtime.WithObserver(r.recorder.Observer())}
 }
 
-var recordedScope = &scope{
-	window: memoryScope.window, steps: memoryScope.steps, jumps: true, faults: memoryScope.faults, policies: memoryScope.policies,
-}
+var recordedScope = &scope{window: memoryScope.window, steps: memoryScope.steps, jumps: true, faults: memoryScope.faults}
 
 // TestReplay holds what is decided of a record, by the rules in it, against what was decided when
 // it was made, call by call.

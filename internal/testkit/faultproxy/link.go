@@ -99,33 +99,18 @@ func (l *link) requests() {
 	buffer := make([]byte, chunkSize)
 	for {
 		n, err := l.client.Read(buffer)
-		if n > 0 && (!l.pass() || !l.send(l.server, buffer[:n])) {
-			return
+		for fault, _, changed := l.proxy.state(); fault == stall; fault, _, changed = l.proxy.state() {
+			select {
+			case <-changed:
+			case <-l.ctx.Done():
+				return
+			}
 		}
-		if err != nil {
+		_, failed := l.server.Write(buffer[:n])
+		if err != nil || failed != nil {
 			return
 		}
 	}
-}
-
-// pass waits until requests may go on. It returns false if the link is over.
-func (l *link) pass() bool {
-	for {
-		fault, _, changed := l.proxy.state()
-		if fault != stall {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-l.ctx.Done():
-			return false
-		}
-	}
-}
-
-func (l *link) send(to net.Conn, data []byte) bool {
-	_, err := to.Write(data)
-	return err == nil
 }
 
 // read reads replies until the server closes the connection.
@@ -151,44 +136,28 @@ func (l *link) read(replies chan<- chunk) {
 // has closed are written.
 func (l *link) write(replies <-chan chunk) {
 	for reply := range replies {
-		switch l.fate(reply) {
-		case drop:
-		case cut, reset:
-			return
-		default:
-			if !l.send(l.client, reply.data) {
+		fault, delay, changed := l.proxy.state()
+		for fault == stall || fault == pass && time.Since(reply.at) < delay {
+			var due <-chan time.Time
+			if fault == pass {
+				due = time.After(delay - time.Since(reply.at))
+			}
+			select {
+			case <-due:
+			case <-changed:
+			case <-l.ctx.Done():
 				return
 			}
+			fault, delay, changed = l.proxy.state()
 		}
-	}
-}
-
-// fate waits until it is sure what becomes of a reply: pass, drop, cut, or
-// reset if the link is over.
-func (l *link) fate(reply chunk) fault {
-	for {
-		fault, delay, changed := l.proxy.state()
-		var due <-chan time.Time
-		switch fault {
-		case drop, cut, reset:
-			return fault
-		case refuse:
-			return reset
-		case pass:
-			left := delay - time.Since(reply.at)
-			if left <= 0 {
-				return pass
-			}
-			timer := time.NewTimer(left)
-			defer timer.Stop()
-			due = timer.C
+		if fault == drop {
+			continue
 		}
-		select {
-		case <-due:
-			return pass
-		case <-changed:
-		case <-l.ctx.Done():
-			return reset
+		if fault != pass {
+			return
+		}
+		if _, err := l.client.Write(reply.data); err != nil {
+			return
 		}
 	}
 }

@@ -42,18 +42,6 @@ func (r *recorder) Skip(args ...any) {
 	runtime.Goexit()
 }
 
-func TestStartFailureShowsLog(t *testing.T) {
-	t.Parallel()
-	Require(t)
-	tb := &recorder{TB: t}
-	tb.run(func() {
-		start(tb, portPlain, func(string, int) []string { return []string{"--no-such-option", "1"} })
-	})
-	if !strings.Contains(tb.fatal, "no-such-option") {
-		t.Errorf("the failure does not show the log: %q", tb.fatal)
-	}
-}
-
 func TestRequire(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for _, test := range []struct {
