@@ -34,26 +34,21 @@ func sendToStripe(ctx context.Context, address, secret string, d Delta) error {
 
 // sendToLago sends a delta to a billable metric whose code is the rule's name, and that is a sum of amount.
 func sendToLago(ctx context.Context, address, secret string, d Delta) error {
-	body, err := json.Marshal(map[string]any{"event": map[string]any{
+	return sendJSON(ctx, address, secret, "application/json", map[string]any{"event": map[string]any{
 		"transaction_id": d.ID, "external_subscription_id": d.Subject, "code": d.Rule,
 		"timestamp": d.Time().Unix(), "properties": map[string]any{"amount": d.Amount},
-	}})
-	if err != nil {
-		return err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address+"/api/v1/events", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Authorization", "Bearer "+secret)
-	r.Header.Set("Content-Type", "application/json")
-	return send(r, http.StatusUnprocessableEntity, "value_already_exist")
+	}}, http.StatusUnprocessableEntity, "value_already_exist")
 }
 
 // sendToOpenMeter sends a delta as a CloudEvent, to a meter of the type rategen.usage that is a sum of
 // $.amount, grouped by $.rule.
 func sendToOpenMeter(ctx context.Context, address, secret string, d Delta) error {
-	body, err := json.Marshal(d)
+	return sendJSON(ctx, address, secret, "application/cloudevents+json", d, 0, "")
+}
+
+// sendJSON sends an event as [send] does.
+func sendJSON(ctx context.Context, address, secret, media string, event any, status int, text string) error {
+	body, err := json.Marshal(event)
 	if err != nil {
 		return err
 	}
@@ -62,8 +57,8 @@ func sendToOpenMeter(ctx context.Context, address, secret string, d Delta) error
 		return err
 	}
 	r.Header.Set("Authorization", "Bearer "+secret)
-	r.Header.Set("Content-Type", "application/cloudevents+json")
-	return send(r, 0, "")
+	r.Header.Set("Content-Type", media)
+	return send(r, status, text)
 }
 
 // send sends a request. An answer of a status that has a text says that the delta was sent before.

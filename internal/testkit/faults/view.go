@@ -19,11 +19,9 @@ type view struct {
 	limits   []runtime.Limit
 	start    time.Time
 
-	mu       sync.Mutex
-	records  []record
-	classes  map[string]int
-	degraded time.Duration   // when the last call was not decided by the store
-	refused  []time.Duration // when the store last refused a call on each key
+	mu      sync.Mutex
+	records []record
+	classes map[string]int
 }
 
 func newView(site *site, policy runtime.FailurePolicy, start time.Time) *view {
@@ -45,7 +43,6 @@ func newView(site *site, policy runtime.FailurePolicy, start time.Time) *view {
 			v.limits = append(v.limits, rule.Limit(runtime.NewKey().AddInt(int64(i))))
 		}
 	}
-	v.refused = make([]time.Duration, len(v.limits))
 	return v
 }
 
@@ -80,18 +77,9 @@ func (v *view) call(from int, stop <-chan struct{}) {
 		decision, err := v.limiters[from%processes].Take(context.Background(), v.limits[key])
 		r.end = time.Since(v.start)
 		r.source, r.fate = decision.Source, fateOf(err)
-		v.add(r)
-	}
-}
-
-func (v *view) add(r record) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.records = append(v.records, r)
-	if r.source != rule.SourceStore {
-		v.degraded = r.end
-	} else if r.fate == refused {
-		v.refused[r.key] = r.end
+		v.mu.Lock()
+		v.records = append(v.records, r)
+		v.mu.Unlock()
 	}
 }
 
@@ -101,19 +89,8 @@ func (v *view) settled(over, lasts time.Duration) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := time.Since(v.start)
-	since := v.degraded
-	if since < over {
-		since = over
-	}
-	if now < since+calm || now < over+lasts {
-		return false
-	}
-	for _, at := range v.refused {
-		if at < since {
-			return false
-		}
-	}
-	return true
+	back := v.back(times{over: over, stop: now})
+	return now >= over+lasts && back >= 0 && v.enforced(back) >= 0
 }
 
 // failure counts a call that the store did not decide by the class of its

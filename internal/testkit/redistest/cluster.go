@@ -137,12 +137,13 @@ func (c *Cluster) meet() {
 func firstSlot(i int) int { return i * clusterSlots / clusterMasters }
 
 // Addrs returns the addresses of all nodes.
-func (c *Cluster) Addrs() []string {
-	var addrs []string
-	for _, node := range c.Nodes {
-		addrs = append(addrs, node.Addr)
+func (c *Cluster) Addrs() []string { return addrs(c.Nodes) }
+
+func addrs(servers []*Server) (all []string) {
+	for _, s := range servers {
+		all = append(all, s.Addr)
 	}
-	return addrs
+	return all
 }
 
 // Client returns a client of the cluster with go-redis's default options as
