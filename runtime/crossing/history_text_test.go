@@ -40,8 +40,8 @@ func (h *history) String() string {
 		fmt.Fprint(b, " leases")
 	}
 	fmt.Fprintln(b, "\n----")
-	if p.Hasty || p.OneClient || p.Closes || p.Edited {
-		fmt.Fprintf(b, "# hasty %t, one client %t, closes %t, edited %t\n", p.Hasty, p.OneClient, p.Closes, p.Edited)
+	if p.Hasty || p.OneClient || p.Edited {
+		fmt.Fprintf(b, "# hasty %t, one client %t, edited %t\n", p.Hasty, p.OneClient, p.Edited)
 	}
 	if p.Trip != (trip{}) {
 		fmt.Fprintf(b, "# trips %+v\nstore is late %v\nstore is late %v back\n", p.Trip, p.Trip.There, p.Trip.Back)

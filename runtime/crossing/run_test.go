@@ -83,6 +83,7 @@ func run(p *program, s *scope, w world) *history {
 	}
 	if p.Closes {
 		h.closed = w.now()
+		r.note("in p0: close")
 		_ = r.processes[0].limiter.Close() // leave looks at the error
 	}
 	r.calls.Wait()
