@@ -5,7 +5,8 @@
 //		documents.Run(t, func(t *testing.T) documents.Subject { ... })
 //	}
 //
-// They are in runtime/testdata/store. What a step asks is in step.go.
+// They are in runtime/testdata/store. What a step asks is in step.go. Those in runtime/testdata/redis are about what
+// Redis itself keeps, and are played where that can be looked at.
 package documents
 
 import (
