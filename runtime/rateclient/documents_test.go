@@ -91,7 +91,7 @@ func play(t *testing.T, s *document.Scenario, world document.World, replace *str
 	}
 	for _, l := range s.Lines {
 		if l.Step != "" {
-			l.Answer(t, world, c.step(replace.Replace(l.Step)))
+			l.Answer(t, world, document.Repeat(replace.Replace(l.Step), " | ", []string{"advance", "flow"}, func(step string) string { return c.do("l", step) }))
 		}
 	}
 	for _, r := range c.replicas {
@@ -101,23 +101,6 @@ func play(t *testing.T, s *document.Scenario, world document.World, replace *str
 	if n := c.service.unclosed.Load(); n != 0 {
 		t.Errorf("%s: %d bodies are open", world, n)
 	}
-}
-
-func (c *client) step(text string) string {
-	text, times := document.Repeated(text)
-	var answers []string
-	for i := range times {
-		begin, one := time.Now(), strings.ReplaceAll(text, "#", strconv.Itoa(i))
-		a := c.do("l", one)
-		synctest.Wait()
-		if took := time.Since(begin); took > 0 && !strings.HasPrefix(one, "advance ") && !strings.HasPrefix(one, "flow ") {
-			a += fmt.Sprint(", after ", took)
-		}
-		if len(answers) == 0 || a != answers[len(answers)-1] {
-			answers = append(answers, a)
-		}
-	}
-	return strings.Join(answers, " | ")
 }
 
 func (c *client) do(name, text string) string {
@@ -321,7 +304,7 @@ func (c *client) send(ctx context.Context, to *replica, words []string) string {
 			header.Set(name, value)
 		}
 	}
-	r, err := http.NewRequestWithContext(ctx, words[0], words[1], body)
+	r, err := http.NewRequestWithContext(documents.OfStep(ctx), words[0], words[1], body)
 	limittest.OK(c, err)
 	r.Header, r.Host = header, host
 	response, err := to.RoundTrip(r)

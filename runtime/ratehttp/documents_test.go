@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rategen/rategen/internal/testkit/document"
@@ -68,7 +67,7 @@ func play(t *testing.T, s *document.Scenario, world document.World, replace *str
 	p.open(nil)
 	for _, l := range s.Lines {
 		if l.Step != "" {
-			l.Answer(t, world, p.step(replace.Replace(l.Step)))
+			l.Answer(t, world, document.Repeat(replace.Replace(l.Step), " ; ", []string{"advance"}, p.step))
 		}
 	}
 	_ = p.limiter.Close()
@@ -78,24 +77,6 @@ func play(t *testing.T, s *document.Scenario, world document.World, replace *str
 }
 
 func (p *site) step(text string) string {
-	text, times := document.Repeated(text)
-	text = document.Expand(text)
-	var answers []string
-	for range times {
-		begin := time.Now()
-		a := p.one(text)
-		synctest.Wait()
-		if took := time.Since(begin); took > 0 && !strings.HasPrefix(text, "advance ") {
-			a += fmt.Sprint(", after ", took)
-		}
-		if len(answers) == 0 || a != answers[len(answers)-1] {
-			answers = append(answers, a)
-		}
-	}
-	return strings.Join(answers, " ; ")
-}
-
-func (p *site) one(text string) string {
 	verb, rest, _ := strings.Cut(text, " ")
 	words := strings.Fields(rest)
 	switch verb {

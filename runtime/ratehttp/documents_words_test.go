@@ -49,13 +49,7 @@ func (p *site) open(words []string) {
 }
 
 func (p *site) declare(words []string) {
-	r := &runtime.Rule{Name: words[0], Window: time.Hour, Max: 1}
-	for _, word := range words[1:] {
-		name, value, _ := strings.Cut(word, "=")
-		if is, err := document.Set(r, name, value); err != nil || !is {
-			p.Fatalf("rule %s: %v", word, err)
-		}
-	}
+	r := document.Rule(p, words)
 	if text, err := strconv.Unquote(`"` + r.Message + `"`); err == nil { // with \n and \xff
 		r.Message = text
 	}

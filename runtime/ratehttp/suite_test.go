@@ -32,25 +32,24 @@ type layer struct {
 
 // plain is a layer that wraps the writer.
 func plain(wrap func(http.ResponseWriter) http.ResponseWriter) func(*testing.T, http.Handler, ...ratehttp.Option) http.Handler {
-	return func(_ *testing.T, h http.Handler, _ ...ratehttp.Option) http.Handler {
+	return around(func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(wrap(w), r) })
-	}
+	})
+}
+
+// around is a layer that knows nothing of limits.
+func around(wrap func(http.Handler) http.Handler) func(*testing.T, http.Handler, ...ratehttp.Option) http.Handler {
+	return func(_ *testing.T, h http.Handler, _ ...ratehttp.Option) http.Handler { return wrap(h) }
 }
 
 var layers = map[string]layer{
-	"none":               {wrap: plain(func(w http.ResponseWriter) http.ResponseWriter { return w }), flushes: true, hijacks: true},
-	"writer":             {wrap: plain(func(w http.ResponseWriter) http.ResponseWriter { return bare{w} })},
-	"writer with Unwrap": {wrap: plain(func(w http.ResponseWriter) http.ResponseWriter { return over{bare{w}} }), flushes: true, hijacks: true},
-	"http.MaxBytesHandler": {wrap: func(_ *testing.T, h http.Handler, _ ...ratehttp.Option) http.Handler {
-		return http.MaxBytesHandler(h, 1)
-	}, flushes: true, hijacks: true},
-	"http.StripPrefix": {wrap: func(_ *testing.T, h http.Handler, _ ...ratehttp.Option) http.Handler {
-		return http.StripPrefix("/x", h)
-	}, flushes: true, hijacks: true},
-	"http.TimeoutHandler": {wrap: func(_ *testing.T, h http.Handler, _ ...ratehttp.Option) http.Handler {
-		return http.TimeoutHandler(h, time.Minute, "late")
-	}, once: true, holds: true, fills: true},
-	"compression": {wrap: func(_ *testing.T, h http.Handler, _ ...ratehttp.Option) http.Handler { return compressed(h) }, holds: true, unbound: true, fills: true},
+	"none":                 {wrap: plain(func(w http.ResponseWriter) http.ResponseWriter { return w }), flushes: true, hijacks: true},
+	"writer":               {wrap: plain(func(w http.ResponseWriter) http.ResponseWriter { return bare{w} })},
+	"writer with Unwrap":   {wrap: plain(func(w http.ResponseWriter) http.ResponseWriter { return over{bare{w}} }), flushes: true, hijacks: true},
+	"http.MaxBytesHandler": {wrap: around(func(h http.Handler) http.Handler { return http.MaxBytesHandler(h, 1) }), flushes: true, hijacks: true},
+	"http.StripPrefix":     {wrap: around(func(h http.Handler) http.Handler { return http.StripPrefix("/x", h) }), flushes: true, hijacks: true},
+	"http.TimeoutHandler":  {wrap: around(func(h http.Handler) http.Handler { return http.TimeoutHandler(h, time.Minute, "late") }), once: true, holds: true, fills: true},
+	"compression":          {wrap: around(compressed), holds: true, unbound: true, fills: true},
 	"a limit": {wrap: func(_ *testing.T, h http.Handler, opts ...ratehttp.Option) http.Handler {
 		limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: hourly, Refund: func(int) bool { return true }}
 		return ratehttp.Middleware(opts...)(limit.Wrap(h))

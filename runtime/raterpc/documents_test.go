@@ -71,15 +71,9 @@ func TestDocuments(t *testing.T) {
 		p := &service{T: t, rules: map[string]*runtime.Rule{}, calls: map[string]*call{}}
 		p.open("")
 		for _, l := range s.Lines {
-			if l.Step == "" {
-				continue
+			if l.Step != "" {
+				l.Answer(t, world, document.Repeat(replace.Replace(l.Step), " ; ", nil, p.step))
 			}
-			text, times := document.Repeated(replace.Replace(l.Step))
-			var answers []string
-			for i := range times {
-				answers = append(answers, p.step(strings.ReplaceAll(document.Expand(text), "#", strconv.Itoa(i))))
-			}
-			l.Answer(t, world, strings.Join(slices.Compact(answers), " ; "))
 		}
 		_ = p.limiter.Close()
 	})
@@ -90,14 +84,7 @@ func (p *service) step(text string) string {
 	words := strings.Fields(rest)
 	switch verb {
 	case "rule":
-		r := &runtime.Rule{Name: words[0], Window: time.Hour, Max: 1}
-		for _, word := range words[1:] {
-			name, value, _ := strings.Cut(word, "=")
-			if is, err := document.Set(r, name, value); err != nil || !is {
-				p.Fatalf("rule %s: %v", word, err)
-			}
-		}
-		p.rules[words[0]] = r
+		p.rules[words[0]] = document.Rule(p, words)
 	case "limiter":
 		_ = p.limiter.Close()
 		p.open(rest)

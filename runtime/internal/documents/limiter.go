@@ -285,9 +285,12 @@ func (p *program) do(l *process, text string) string {
 // ofStep is a key of contexts of steps, which all that is told in one has.
 type ofStep struct{}
 
+// OfStep returns a context of a step.
+func OfStep(ctx context.Context) context.Context { return context.WithValue(ctx, ofStep{}, true) }
+
 // context returns that of a step, and the step without what says so.
 func (p *program) context(l *process, text string) (ctx context.Context, rest string, done context.CancelFunc) {
-	ctx, done = context.WithValue(context.Background(), ofStep{}, true), func() {}
+	ctx, done = OfStep(context.Background()), func() {}
 	if l == nil || strings.HasPrefix(text, "go ") {
 		return ctx, text, done
 	}
