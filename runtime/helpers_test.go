@@ -72,24 +72,13 @@ var (
 	wide   = &runtime.Rule{Name: "wide", Prefix: "wide:", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}
 )
 
-// perHour and perDay return rules for any test, which are named r.
+// perHour returns a rule for any test, which is named r.
 func perHour(max int64) *runtime.Rule {
 	return &runtime.Rule{Name: "r", Window: time.Hour, Max: max}
 }
 
-func perDay(max int64) *runtime.Rule {
-	return &runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Max: max}
-}
-
 // algorithms are those that count calls, and no calls at a time.
 var algorithms = []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.TokenBucket, runtime.LeakyBucket}
-
-// keyless returns a limit of a rule like another one for a call without a key, which it refuses.
-func keyless(r *runtime.Rule) runtime.Limit {
-	refusing := *r
-	refusing.Invalid = rule.InvalidRefuse
-	return refusing.Limit(runtime.NewKey().AddInvalid("#user is nil"))
-}
 
 func isBucket(r *runtime.Rule) bool {
 	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
@@ -109,14 +98,6 @@ func takenBy(t testing.TB, l *runtime.Limiter, source rule.Source, limits ...run
 	d := taken(t, l, limits...)
 	equal(t, "admitted by", d.Source, source)
 	return d
-}
-
-// refusedBy takes limits, which must have no room, and wants a source to have decided that.
-func refusedBy(t testing.TB, l *runtime.Limiter, source rule.Source, limits ...runtime.Limit) (runtime.Decision, *runtime.LimitedError) {
-	t.Helper()
-	d, limited := refused(t, l, limits...)
-	equal(t, "refused by", d.Source, source)
-	return d, limited
 }
 
 // refused takes limits, and wants a certain error, whatever its reason.

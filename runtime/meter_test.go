@@ -6,6 +6,7 @@ import (
 	"io"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -16,7 +17,7 @@ func TestMeterReader(t *testing.T) {
 	for _, size := range []int{0, 1, 999, 5000, 70_000, 70_001, 200_000} {
 		synctest.Test(t, func(t *testing.T) {
 			limiter, store := onFake()
-			limit := perDay(70_000).Limit(nil)
+			limit := (&runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Max: 70_000}).Limit(nil)
 			m := metered(t, limiter, limit)
 			r := m.Reader(bytes.NewReader(make([]byte, size)), func(n int) []int64 { return []int64{int64(n)} })
 			n, err := io.Copy(io.Discard, struct{ io.Reader }{r})

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -61,14 +63,23 @@ func TestFullLine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		limiter := inMemory()
 		limiter.BoundLines(20)
-		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Wait: 2 * time.Hour}).Limit(nil)
+		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Wait: 90 * time.Minute}).Limit(nil)
 		taken(t, limiter, limit)
-		done := waiters(limiter, 30, 0, limit)
+		var refused atomic.Int64
+		for range 30 {
+			go func() {
+				if _, err := limiter.Take(context.Background(), limit); err != nil {
+					refused.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
 		equal(t, "calls and their line", limiter.Lines(), 21)
 		equal(t, "findings", len(limiter.Findings()), 1)
+		equal(t, "refused at once", refused.Load(), 10)
 		ok(t, limiter.Reset(t.Context(), limit))
-		ended, refused := done()
-		equal(t, "refused", refused, 28) // one more waits until its time is over
-		equal(t, "ended", len(ended), 30)
+		time.Sleep(3 * time.Hour)
+		equal(t, "refused", refused.Load(), 28) // one has the room of the reset, and one an hour later
+		equal(t, "calls and their line", limiter.Lines(), 0)
 	})
 }

@@ -8,18 +8,13 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// shares is the share of a tenant, and its weight.
-func shareOf(l runtime.Limit, tenant string, weight int64) runtime.Limit {
-	return l.WithShare(runtime.NewKey().AddString(tenant), weight)
-}
-
 // TestShareNames has shares of every length, each of which is one of its own and leaves the key as it is.
 func TestShareNames(t *testing.T) {
 	t.Parallel()
 	l := inMemory()
 	bucket := &runtime.Rule{Name: "bucket", Window: time.Second, Max: 10, Algorithm: runtime.TokenBucket, Headroom: 2, Invalid: runtime.InvalidRefuse}
 	for n := range 300 {
-		limit := shareOf(bucket.Limit(key("key")), fmt.Sprintf("%0*d", n+1, 7), 1)
+		limit := bucket.Limit(key("key")).WithShare(key(fmt.Sprintf("%0*d", n+1, 7)), 1)
 		equal(t, "the key", limit.Key.String(), "key")
 		taken(t, l, limit)
 		ok(t, l.Reset(t.Context(), limit))
