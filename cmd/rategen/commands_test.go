@@ -25,7 +25,7 @@ import (
 //	files               below it stand the files that there are, with their modes where nobody may write them
 //	cat PATH            below it stands what is in a file
 //	go ARGUMENTS        runs the go command, as people would do between runs of rategen
-//	rm PATH, mv FROM TO, ln TARGET PATH, chmod MODE PATH, chop PATH (its last byte), cd PATH, env NAME=VALUE
+//	rm PATH, mv FROM TO, cp FROM TO, ln TARGET PATH, chmod MODE PATH, chop PATH (its last byte), cd PATH, env NAME=VALUE
 //
 // DIR is the directory of the module.
 func TestCommands(t *testing.T) {
@@ -107,6 +107,11 @@ func step(t *testing.T, at *string, dir, text string) (got string, is bool) {
 		err = os.RemoveAll(filepath.Join(dir, words[0]))
 	case "mv":
 		err = os.Rename(filepath.Join(dir, words[0]), filepath.Join(dir, words[1]))
+	case "cp":
+		var content []byte
+		if content, err = os.ReadFile(filepath.Join(dir, words[0])); err == nil {
+			err = os.WriteFile(filepath.Join(dir, words[1]), content, 0o644)
+		}
 	case "ln":
 		err = os.Symlink(words[0], filepath.Join(dir, words[1]))
 	case "chmod":
