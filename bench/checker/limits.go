@@ -90,8 +90,6 @@ func counter(b rule.Buckets) func(*runtime.Rule) {
 	return func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, b }
 }
 
-func algorithmNames() []string { return order }
-
 // shapes are the limits that the keys have in turn: from ones that a single
 // process exhausts to ones that all of them together hardly do, and 128 events,
 // where Redis changes how it stores them.

@@ -90,7 +90,7 @@ func main() {
 	flag.IntVar(&c.decisions, "decisions", 1_000_000, "how many decisions to make in total, the control's not counted")
 	flag.DurationVar(&c.duration, "duration", 0, "how long to hammer in total, in place of -decisions")
 	flag.IntVar(&c.keys, "keys", 8, "how many keys an algorithm has")
-	flag.StringVar(&c.algorithms, "algorithms", strings.Join(algorithmNames(), ","), "which algorithms to check, separated by commas")
+	flag.StringVar(&c.algorithms, "algorithms", strings.Join(order, ","), "which algorithms to check, separated by commas")
 	flag.DurationVar(&c.skew, "skew", 100*time.Millisecond, "how far the processes' clocks are apart at most")
 	flag.DurationVar(&c.freeze, "freeze", 0, "for how long to stop the server several times a second, so that scripts last longer than windows; 0: never")
 	flag.BoolVar(&c.control, "control", false, "run only the control, which must fail")
@@ -131,7 +131,7 @@ func check(ctx context.Context, c config) (bool, error) {
 	}
 	for _, name := range names {
 		if algorithms[name] == nil {
-			return false, fmt.Errorf("unknown algorithm %q, it is one of %s", name, strings.Join(algorithmNames(), " "))
+			return false, fmt.Errorf("unknown algorithm %q, it is one of %s", name, strings.Join(order, " "))
 		}
 	}
 	report := newReport(os.Stdout, c)

@@ -12,19 +12,13 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 
 	"github.com/rategen/rategen/examples/frameworks/chiapi"
-	"github.com/rategen/rategen/examples/frameworks/echo4api"
-	"github.com/rategen/rategen/examples/frameworks/echoapi"
-	"github.com/rategen/rategen/examples/frameworks/fiberapi"
 	"github.com/rategen/rategen/examples/frameworks/gatewayapi"
-	"github.com/rategen/rategen/examples/frameworks/ginapi"
 	"github.com/rategen/rategen/examples/frameworks/gokitapi"
 	"github.com/rategen/rategen/examples/frameworks/humaapi"
 	"github.com/rategen/rategen/examples/frameworks/nethttp"
 	"github.com/rategen/rategen/examples/frameworks/oapi"
-	"github.com/rategen/rategen/examples/frameworks/ogenapi"
 	"github.com/rategen/rategen/examples/frameworks/refused"
 	"github.com/rategen/rategen/examples/frameworks/sqlcdb"
-	"github.com/rategen/rategen/examples/frameworks/zeroapi"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -58,17 +52,10 @@ var servers = map[string]server{
 	"net/http without a directive": {serve: withLimit(nethttp.WithLimit)},
 	"chi":                          {serve: handler(chiapi.Handler)},
 	"chi without a directive":      {serve: withLimit(chiapi.WithLimit)},
-	"echo":                         {serve: handler(echoapi.Handler), lost: "/orders/missing", lostStatus: 404},
-	"echo without a directive":     {serve: withLimit(echoapi.WithLimit)},
-	"echo v4":                      {serve: handler(echo4api.Handler), lost: "/orders/missing", lostStatus: 404},
-	"fiber":                        {serve: handler(fiberapi.Handler), lost: "/orders/missing", lostStatus: 404},
-	"gin":                          {serve: handler(ginapi.Handler)},
 	"go-kit":                       {serve: handler(gokitapi.Handler)},
 	"huma":                         {serve: handler(humaapi.Handler), body: `"id":"`, refusal: `"title":"Quota Exceeded","status":429`},
 	"oapi-codegen":                 {serve: handler(oapi.NewHandler)},
 	"oapi-codegen, strict":         {serve: handler(oapi.StrictHandler)},
-	"ogen":                         {serve: handler(ogenapi.Server)},
-	"go-zero":                      {serve: handler(zeroapi.Handler), refusal: `{"message":"rate limit exceeded"}` + "\n"},
 	"sqlc":                         {serve: sqlc},
 	"grpc-gateway":                 {serve: gateway, path: "/api/v1/namespaces/", body: "{", lost: "/api/v1/namespaces", lostStatus: 501},
 }
@@ -143,16 +130,13 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// What the frameworks do with refusals by themselves: echo asks an error for its status, echo v4
-// does not, and of methods without a context only go-kit's encoder says when to come back.
+// Of methods without a context only go-kit's encoder says when to come back.
 func TestWithoutMiddleware(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler    http.Handler
 		status     int
 		retryAfter string
 	}{
-		"echo":                             {echoapi.Bare(refused.Limiter(t)), 429, ""},
-		"echo v4":                          {echo4api.Bare(refused.Limiter(t)), 500, ""},
 		"go-kit":                           {gokitapi.Bare(refused.Limiter(t)), 429, ""},
 		"go-kit, with the encoder of docs": {gokitapi.Encoding(refused.Limiter(t)), 429, "3600"},
 	} {

@@ -7,40 +7,32 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
 	"github.com/throttled/throttled/v2"
 	"github.com/throttled/throttled/v2/store/goredisstore.v9"
 	"github.com/ulule/limiter/v3"
 	ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
 
 	"github.com/rategen/rategen/examples/migrating/compare"
-	"github.com/rategen/rategen/examples/migrating/httprateapi"
-	"github.com/rategen/rategen/examples/migrating/redisrate"
-	"github.com/rategen/rategen/examples/migrating/throttledapi"
-	"github.com/rategen/rategen/examples/migrating/timerate"
-	"github.com/rategen/rategen/examples/migrating/tollboothapi"
-	"github.com/rategen/rategen/examples/migrating/ululeapi"
+	"github.com/rategen/rategen/examples/migrating/mails"
+	"github.com/rategen/rategen/examples/migrating/orders"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
-// mails sends every mail.
-type mails struct{}
+// plain sends every mail, and answers every request.
+type plain struct{}
 
-func (mails) Send(context.Context, string) error { return nil }
+func (plain) Send(context.Context, string) error { return nil }
 
-// orders answers every request.
-type orders struct{}
-
-func (orders) List(http.ResponseWriter, *http.Request) {}
-
-type mailer interface {
-	Send(ctx context.Context, to string) error
-}
+func (plain) List(http.ResponseWriter, *http.Request) {}
 
 // sends returns whether a mail was sent.
-func sends(m mailer) func(string) bool {
+func sends(m mails.Mailer) func(string) bool {
 	return func(to string) bool { return m.Send(context.Background(), to) == nil }
 }
 
@@ -58,16 +50,24 @@ func answers(t *testing.T, h http.Handler) func(string) bool {
 	}
 }
 
-// The old limit and the new one admit five calls of Ann, refuse the sixth, and admit Bob.
+// limiterOf returns a limiter that waits for longer than a busy machine takes: what Redis does not
+// decide is admitted.
+func limiterOf(t *testing.T, client *redis.Client) *runtime.Limiter {
+	t.Helper()
+	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(time.Minute)))
+	t.Cleanup(func() { limittest.OK(t, limiter.Close()) })
+	return limiter
+}
+
+// The old limits and the new ones admit five calls of Ann, refuse the sixth, and admit Bob.
 func TestBeforeAndAfter(t *testing.T) {
 	client := redistest.Start(t).Client(t)
-	shared := runtime.New(patient(client))
-	t.Cleanup(func() { shared.Close() })
+	shared := limiterOf(t, client)
 	throttledStore, err := goredisstore.NewCtx(client, "throttled:")
 	if err != nil {
 		t.Fatal(err)
 	}
-	gcra, err := throttled.NewGCRARateLimiterCtx(throttledStore, throttledapi.Quota)
+	gcra, err := throttled.NewGCRARateLimiterCtx(throttledStore, mails.Quota)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,20 +75,17 @@ func TestBeforeAndAfter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := http.HandlerFunc(orders{}.List)
+	list := http.HandlerFunc(plain{}.List)
 	for name, call := range map[string]func(string) bool{
-		"redis_rate before":  sends(redisrate.Before{Next: mails{}, Limiter: redis_rate.NewLimiter(client)}),
-		"redis_rate after":   sends(redisrate.NewRateLimitedMailer(mails{}, shared)),
-		"x/time/rate before": sends(&timerate.Before{Next: mails{}}),
-		"x/time/rate after":  sends(timerate.NewRateLimitedMailer(mails{}, shared)),
-		"throttled before":   sends(throttledapi.Before{Next: mails{}, Limiter: gcra}),
-		"throttled after":    sends(throttledapi.NewRateLimitedMailer(mails{}, shared)),
-		"ulule before":       answers(t, ululeapi.Before(ululeStore, orders{})),
-		"ulule after":        answers(t, ululeapi.After(orders{}, shared)),
-		"httprate before":    answers(t, httprateapi.Before(list)),
-		"httprate after":     answers(t, httprateapi.After(list, limiterOf(t, client, "httprate"))),
-		"tollbooth before":   answers(t, tollboothapi.Before(list)),
-		"tollbooth after":    answers(t, tollboothapi.After(list, limiterOf(t, client, "tollbooth"))),
+		"redis_rate":               sends(mails.ByRedisRate{Next: plain{}, Limiter: redis_rate.NewLimiter(client)}),
+		"throttled":                sends(mails.ByThrottled{Next: plain{}, Limiter: gcra}),
+		"x/time/rate":              sends(&mails.ByTimeRate{Next: plain{}}),
+		"a directive on mails":     sends(mails.NewRateLimitedMailer(plain{}, shared)),
+		"ulule":                    answers(t, orders.ByUlule(ululeStore, plain{})),
+		"a directive on orders":    answers(t, orders.ByDirective(plain{}, shared)),
+		"httprate":                 answers(t, orders.ByHTTPRate(list)),
+		"tollbooth":                answers(t, orders.ByTollbooth(list)),
+		"orders without directive": answers(t, orders.WithoutDirective(list, shared)),
 	} {
 		for i := range 6 {
 			if got, want := call("ann"), i < 5; got != want {
@@ -109,14 +106,14 @@ func TestRefusedCallsCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := answers(t, ululeapi.Before(store, orders{}))
+	before := answers(t, orders.ByUlule(store, plain{}))
 	for range 9 {
 		before("ann")
 	}
 	if n := client.Get(t.Context(), "ulule:192.0.2.1").Val(); n != "9" {
 		t.Errorf("ulule/limiter has counted %s of 9 calls", n)
 	}
-	level := redisrate.Before{Next: mails{}, Limiter: redis_rate.NewLimiter(client)}
+	level := mails.ByRedisRate{Next: plain{}, Limiter: redis_rate.NewLimiter(client)}
 	state := func() string { return client.Get(t.Context(), "rate:mail:ann").Val() }
 	for range 5 {
 		level.Send(t.Context(), "ann")
@@ -131,7 +128,7 @@ func TestRefusedCallsCount(t *testing.T) {
 // differ.
 func TestCompare(t *testing.T) {
 	client := redistest.Start(t).Client(t)
-	limiter := limiterOf(t, client, "compare")
+	limiter := limiterOf(t, client)
 	for most, want := range map[int][4]int64{
 		5: {5, 15, 0, 0}, // the same limit
 		3: {3, 15, 2, 0}, // the old one is stricter

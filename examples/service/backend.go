@@ -19,7 +19,7 @@ import (
 type backend struct {
 	client   *redis.Client
 	about    string
-	embedded *miniredis.Miniredis // nil for a server of somebody else's
+	embedded *miniredis.Miniredis // nil for a server of somebody else's; keys of it stay until it ends
 	closers  []func()
 }
 
@@ -35,7 +35,6 @@ func openBackend(addr string, timeout time.Duration) (*backend, error) {
 		client:   newClient(server.Addr(), timeout),
 		about:    "a small one in this process; REDIS_ADDR=host:port uses yours",
 		embedded: server,
-		closers:  []func(){expireKeys(server)},
 	}, nil
 }
 
@@ -70,29 +69,6 @@ type debugLog struct{ *slog.Logger }
 func (l debugLog) Printf(ctx context.Context, format string, args ...any) {
 	if l.Enabled(ctx, slog.LevelDebug) {
 		l.DebugContext(ctx, "go-redis: "+fmt.Sprintf(format, args...))
-	}
-}
-
-// expireKeys advances the clock of the embedded server, so that the server drops
-// expired keys. That clock does not advance by itself.
-func expireKeys(server *miniredis.Miniredis) (stop func()) {
-	done, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		ticker := time.NewTicker(time.Second)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				server.FastForward(time.Second)
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		close(done)
-		<-stopped
 	}
 }
 

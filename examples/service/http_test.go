@@ -19,7 +19,7 @@ import (
 func newTestHandler(store runtime.Store, opts ...runtime.Option) http.Handler {
 	directory := employee.NewDirectory(employee.Employee{ID: "1001", Name: "Lin Yue", Email: "lin.yue@example.com"})
 	opts = append(opts, runtime.WithLogger(slog.New(slog.DiscardHandler)))
-	return newHandler(newService(directory, runtime.New(store, opts...)), slog.New(slog.DiscardHandler))
+	return newHandler(employee.NewRateLimitedEmployeeService(directory, runtime.New(store, opts...)), slog.New(slog.DiscardHandler))
 }
 
 func get(h http.Handler, target, remoteAddr string) *httptest.ResponseRecorder {

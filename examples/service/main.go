@@ -5,14 +5,9 @@
 //	go run ./examples/service -http :8080   # serves GET /employees/{id}
 //
 // It brings its own Redis. With REDIS_ADDR=host:port it uses the server there.
-// Start two services with the same address, and they share their limits. With
-// -overrides limits.yaml it polls a file that changes limits while it runs:
-//
-//	rules:
-//	  employee.EmployeeService.GetByID: {max: 1}
-//
-// With -http it also serves a page of its limits at /limits/, on which nothing can
-// be changed. With -actions, a key can be reset there.
+// Start two services with the same address, and they share their limits. With -http it
+// also serves a page of its limits at /limits/, on which nothing can be changed; that of
+// examples/operated changes them.
 package main
 
 import (
@@ -22,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -29,15 +25,13 @@ import (
 
 	"github.com/rategen/rategen/examples/service/employee"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/ratepage"
 )
 
 func main() {
 	var cfg config
 	flag.StringVar(&cfg.http, "http", "", "serve on this `address` instead of telling the stories")
 	flag.DurationVar(&cfg.timeout, "timeout", runtime.DefaultTimeout, "how `long` a call waits for Redis before it goes on without")
-	flag.StringVar(&cfg.overrides, "overrides", "", "follow the limits in this `file`")
-	flag.BoolVar(&cfg.actions, "actions", false, "let everybody who sees /limits/ reset keys")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "service takes no arguments, only flags: %q\n", flag.Args())
@@ -58,9 +52,6 @@ type config struct {
 	http    string // where to listen, empty for the stories
 	timeout time.Duration
 	outage  time.Duration // the timeout while there is no Redis, 0 for timeout
-
-	overrides string // file with other limits, empty for none
-	actions   bool   // the page of limits may change something
 }
 
 func run(ctx context.Context, cfg config, out io.Writer) error {
@@ -78,14 +69,11 @@ func run(ctx context.Context, cfg config, out io.Writer) error {
 		employee.Employee{ID: "1001", Name: "Lin Yue", Email: "lin.yue@example.com"},
 		employee.Employee{ID: "1002", Name: "Noor Haddad", Email: "noor.haddad@example.com"},
 	)
-	page := newPage(cfg.actions, logger)
+	page := ratepage.New(ratepage.WithKeys(), ratepage.WithLogger(logger))
 	options := []runtime.Option{runtime.WithLogger(logger), runtime.WithObserver(page.Observer())}
-	if cfg.overrides != "" {
-		options = append(options, runtime.WithOverrides(override.File(cfg.overrides), time.Second))
-	}
 	limiter := runtime.New(runtime.NewRedisStore(backend.client, runtime.WithTimeout(cfg.timeout)), options...)
-	defer func() { _ = limiter.Close() }() // a file does not hang
-	svc := newService(directory, limiter)
+	defer func() { _ = limiter.Close() }()
+	svc := employee.NewRateLimitedEmployeeService(directory, limiter)
 	if cfg.http != "" {
 		return listenAndServe(ctx, cfg.http, withPage(newHandler(svc, logger), page), page.Close, out)
 	}
@@ -101,10 +89,10 @@ func run(ctx context.Context, cfg config, out io.Writer) error {
 	}).tell(ctx)
 }
 
-// newService puts the service together. The limit is outermost. It counts all
-// calls, also those that the cache answers, and a refused call reaches neither the
-// cache nor the directory.
-func newService(directory employee.EmployeeService, limiter *runtime.Limiter) employee.EmployeeService {
-	cached := employee.NewCache(directory, 15*time.Minute)
-	return employee.NewRateLimitedEmployeeService(cached, limiter)
+// withPage serves a page at /limits/, and everything else by next.
+func withPage(next http.Handler, page *ratepage.Page) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/limits/", http.StripPrefix("/limits", page))
+	mux.Handle("/", next)
+	return mux
 }

@@ -78,8 +78,8 @@ func (s *story) byID(ctx context.Context) error {
 	if err := s.lookup(ctx, 7, "1002"); err != nil {
 		return fmt.Errorf("another id was not let through: %w", err)
 	}
-	s.say("\n   Six calls passed and the directory was read %d times: the cache below the limit\n"+
-		"   had the rest. The refused call reached neither.\n", s.directory.Reads())
+	s.say("\n   Six calls passed, and the directory was read %d times: the refused call did not\n"+
+		"   reach it.\n", s.directory.Reads())
 	return nil
 }
 
@@ -166,7 +166,7 @@ func (s *story) loseRedis() (employee.EmployeeService, error) {
 }
 
 func (s *story) newServiceOn(client redis.UniversalClient) employee.EmployeeService {
-	return newService(s.directory, runtime.New(
+	return employee.NewRateLimitedEmployeeService(s.directory, runtime.New(
 		runtime.NewRedisStore(client, runtime.WithTimeout(s.outage)),
 		runtime.WithLogger(s.logger),
 	))

@@ -1,6 +1,7 @@
 package contest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -43,17 +44,9 @@ func model(cpuinfo string) string {
 // Busy returns the load average of the last minute: what others do on the
 // machine is in all numbers.
 func Busy() string {
-	load, _ := os.ReadFile("/proc/loadavg")
-	return recent(string(load))
-}
-
-// recent returns the load of the last minute from the text of /proc/loadavg.
-func recent(loadavg string) string {
-	minute, _, ok := strings.Cut(loadavg, " ")
-	if !ok {
-		return "unknown"
-	}
-	return minute
+	load, _ := os.ReadFile("/proc/loadavg") // no fact where there is none
+	minute, _, _ := strings.Cut(string(load), " ")
+	return cmp.Or(minute, "unknown")
 }
 
 // versions returns which versions of the limiters this program is built with.

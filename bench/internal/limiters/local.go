@@ -22,9 +22,7 @@ import (
 // The names of limiters in memory.
 const (
 	LocalBase      = "sethvargo/go-limiter"
-	LocalBucket    = "rategen token-bucket"
 	LocalLog       = "rategen sliding-log"
-	LocalFixed     = "rategen fixed-window"
 	LocalGenerated = "rategen token-bucket, generated wrapper"
 	LocalRecorded  = "rategen token-bucket, recorded"
 	LocalRecalled  = "rategen refusal known of Redis"

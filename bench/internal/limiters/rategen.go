@@ -29,14 +29,10 @@ var ways = []way{
 
 // The names of rategen's limiters.
 const (
-	RategenZSET        = "rategen sliding-log zset"
-	RategenPacked      = "rategen sliding-log packed"
-	RategenCounter     = "rategen sliding-counter"
-	RategenFixed       = "rategen fixed-window"
-	RategenBucket      = "rategen token-bucket"
-	RategenConcurrency = "rategen concurrency"
-	RategenShares      = "rategen token-bucket, shares of one key"
-	RategenLease       = "rategen token-bucket lease=50ms window=1s"
+	RategenFixed  = "rategen fixed-window"
+	RategenBucket = "rategen token-bucket"
+	RategenShares = "rategen token-bucket, shares of one key"
+	RategenLease  = "rategen token-bucket lease=50ms window=1s"
 )
 
 // LeaseWindow is the window of the limiter that leases, whatever the limits of

@@ -33,29 +33,6 @@ func newEnvironment(mails Mails, limiter *runtime.Limiter) *testsuite.TestActivi
 	return env
 }
 
-// Of two mails to one person the second is retried in an hour, by what Temporal's server is
-// told. What it does with that is tested by Temporal: it needs a server.
-func TestRefused(t *testing.T) {
-	sent := new(mails)
-	env := newEnvironment(sent, refused.Limiter(t, runtime.WithRefusalError(retryLater)))
-	for _, to := range []string{"Ada", "Lin"} {
-		if _, err := env.ExecuteActivity("Send", to, "hello"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err := env.ExecuteActivity("Send", "Ada", "hello")
-	told, ok := errors.AsType[*temporal.ApplicationError](err)
-	if !ok || told.NonRetryable() || told.Category() != temporal.ApplicationErrorCategoryBenign {
-		t.Fatalf("the second mail: %v, want a benign error that is retried", err)
-	}
-	if d := told.NextRetryDelay(); d < 59*time.Minute || d > time.Hour {
-		t.Errorf("the second mail is retried in %v, want about 1h", d)
-	}
-	if len(sent.sent) != 2 {
-		t.Errorf("sent %v", sent.sent)
-	}
-}
-
 // A mail that could not be decided has failed, and is retried as other failures are.
 func TestUnavailable(t *testing.T) {
 	env := newEnvironment(new(mails), refused.Down(t, runtime.WithRefusalError(retryLater)))
@@ -90,6 +67,10 @@ func TestRetried(t *testing.T) {
 		}
 		return nil
 	})
+	refusal := retryLater(t.Context(), &runtime.LimitedError{RetryAfter: time.Hour})
+	if told, ok := errors.AsType[*temporal.ApplicationError](refusal); !ok || told.Category() != temporal.ApplicationErrorCategoryBenign {
+		t.Errorf("a refusal is %v, want a benign error", refusal)
+	}
 	if err := env.GetWorkflowError(); !env.IsWorkflowCompleted() || err != nil {
 		t.Fatal("the workflow:", err)
 	}

@@ -13,20 +13,10 @@ import (
 	"go.uber.org/fx"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/rategen/rategen/examples/frameworks/refused"
 	"github.com/rategen/rategen/examples/frameworks/wiring/quotes"
 	"github.com/rategen/rategen/runtime"
 )
-
-func limiterOf(t *testing.T) *runtime.Limiter {
-	t.Helper()
-	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)))
-	t.Cleanup(func() {
-		if err := limiter.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return limiter
-}
 
 // ask calls n times and returns how many calls were refused.
 func ask(t *testing.T, q quotes.Quotes, n int) (refused int) {
@@ -45,7 +35,7 @@ func ask(t *testing.T, q quotes.Quotes, n int) (refused int) {
 func TestByHand(t *testing.T) {
 	exchange, log := quotes.NewExchange(), new(bytes.Buffer)
 	exchange.Fails = 2
-	service := New(exchange, limiterOf(t), slog.New(slog.NewTextHandler(log, nil)))
+	service := New(exchange, refused.Limiter(t), slog.New(slog.NewTextHandler(log, nil)))
 	if refused := ask(t, service, 5); refused != 2 {
 		t.Errorf("%d of 5 calls were refused, want 2", refused)
 	}
@@ -61,7 +51,7 @@ func TestByHand(t *testing.T) {
 func TestRetryOutside(t *testing.T) {
 	exchange := quotes.NewExchange()
 	exchange.Fails = 100
-	service := quotes.Retried{Next: quotes.NewRateLimitedQuotes(exchange, limiterOf(t))}
+	service := quotes.Retried{Next: quotes.NewRateLimitedQuotes(exchange, refused.Limiter(t))}
 	for _, want := range []error{quotes.ErrAway, runtime.ErrLimited} {
 		if _, err := service.Price(t.Context(), "ACME"); !errors.Is(err, want) {
 			t.Errorf("error %v, want %v", err, want)
@@ -74,7 +64,7 @@ func TestRetryOutside(t *testing.T) {
 
 // The provider for wire asks for the plain service.
 func TestByWire(t *testing.T) {
-	if refused := ask(t, ProvideQuotes(quotes.NewExchange(), limiterOf(t)), 5); refused != 2 {
+	if refused := ask(t, ProvideQuotes(quotes.NewExchange(), refused.Limiter(t)), 5); refused != 2 {
 		t.Errorf("%d of 5 calls were refused, want 2", refused)
 	}
 }
@@ -113,19 +103,6 @@ func TestByFx(t *testing.T) {
 	}
 	if err := app.Stop(t.Context()); err != nil {
 		t.Error(err)
-	}
-}
-
-// Two providers of Quotes are an error of fx: a decorator is none.
-func TestFxDoubleBinding(t *testing.T) {
-	err := fx.ValidateApp(fx.NopLogger, Module,
-		fx.Supply(fx.Annotate(runtime.NewMemoryStore(), fx.As(new(runtime.Store)))),
-		fx.Provide(func(limiter *runtime.Limiter) quotes.Quotes {
-			return quotes.NewRateLimitedQuotes(quotes.NewExchange(), limiter)
-		}),
-		fx.Invoke(func(quotes.Quotes) {}))
-	if err == nil || !strings.Contains(err.Error(), "already provided") {
-		t.Errorf("error %v, want one that says that Quotes are already provided", err)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // A Directory is an EmployeeService that stands for a database. It knows nothing
-// of limits or caches, and counts its reads.
+// of limits, and counts its reads.
 type Directory struct {
 	employees []Employee
 	reads     atomic.Int64

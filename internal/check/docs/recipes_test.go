@@ -14,8 +14,8 @@ import (
 // recipes shows code of the examples.
 const recipes = "docs/recipes.md"
 
-// docs/recipes.md shows the code that the examples hold and test: every block but those that are
-// compiled by themselves is in a recipe's file, and every directive of a recipe is on the page.
+// docs/recipes.md shows the code that the examples hold and test: every directive of a recipe is on the
+// page.
 func TestRecipes(t *testing.T) {
 	files := map[string]string{}
 	for _, file := range []string{"examples/client/client.go", "examples/client/model.go"} {
@@ -50,11 +50,26 @@ func TestRecipes(t *testing.T) {
 	if directives < 10 {
 		t.Errorf("the recipes have %d directives", directives)
 	}
-	sources, err := docs.ReadSources(filepath.Join(root, "examples"), ".go")
-	limittest.OK(t, err)
-	for _, b := range page(t, recipes).Blocks {
-		if b.Language == "golang" && len(sources.With(b.Text)) == 0 {
-			t.Errorf("%s:%d: no recipe holds this code", recipes, b.Line)
+}
+
+// exampled are the pages that show code of examples, with the directories of these.
+var exampled = map[string]string{
+	recipes:              "examples",
+	"docs/frameworks.md": "examples/frameworks",
+	"docs/wiring.md":     "examples/frameworks",
+	"docs/migrating.md":  "examples/migrating",
+}
+
+// What pages show of examples is in them as it stands. Blocks of go are compiled by themselves.
+func TestExamplesAreShown(t *testing.T) {
+	for path, dir := range exampled {
+		sources, err := docs.ReadSources(filepath.Join(root, dir), ".go", ".sql", ".yaml")
+		limittest.OK(t, err)
+		for _, b := range page(t, path).Blocks {
+			of := b.Language == "golang" || b.Language == "sql" || b.Language == "yaml" && b.Section != "Editors and linters"
+			if of && len(sources.With(b.Text)) == 0 {
+				t.Errorf("%s:%d: no example has this code", path, b.Line)
+			}
 		}
 	}
 }
