@@ -43,8 +43,6 @@ func (s *site) arguments(words []string) arguments {
 	return a
 }
 
-func (a arguments) text(name string) string { return a.values[name] }
-
 // number returns 0 if it is not said.
 func (a arguments) number(name string) int64 {
 	if a.values[name] == "" {
@@ -61,8 +59,8 @@ func number(t testing.TB, text string) int {
 }
 
 func (a arguments) customer() plan.Customer {
-	return plan.Customer{ID: a.text("id"), Monthly: a.number("monthly"), PerSecond: a.number("second"),
-		Zone: a.text("zone"), BillingDay: int(a.number("day"))}
+	return plan.Customer{ID: a.values["id"], Monthly: a.number("monthly"), PerSecond: a.number("second"),
+		Zone: a.values["zone"], BillingDay: int(a.number("day"))}
 }
 
 // call makes a call of a recipe by a replica.
@@ -70,20 +68,20 @@ func (s *site) call(r *replica, words []string) error {
 	a, ctx := s.arguments(words[1:]), context.Background()
 	switch words[0] {
 	case "login":
-		address, err := netip.ParseAddr(a.text("from"))
+		address, err := netip.ParseAddr(a.values["from"])
 		limittest.OK(s, err)
-		_, err = r.accounts.LogIn(ratehttp.WithClientIP(ctx, address), a.text("user"), a.text("password"))
+		_, err = r.accounts.LogIn(ratehttp.WithClientIP(ctx, address), a.values["user"], a.values["password"])
 		return err
 	case "submit":
-		return r.orders.Submit(ctx, priority.Request{Tenant: a.text("tenant"), Priority: priority.Priority(a.number("priority"))})
+		return r.orders.Submit(ctx, priority.Request{Tenant: a.values["tenant"], Priority: priority.Priority(a.number("priority"))})
 	case "export":
-		_, err := r.reports.Export(ctx, r.plans.Tenant(ctx, a.text("tenant")), "all")
+		_, err := r.reports.Export(ctx, r.plans.Tenant(ctx, a.values["tenant"]), "all")
 		return err
 	case "find":
 		_, err := r.search.Find(ctx, a.customer(), "x")
 		return err
 	case "print":
-		return r.printer.Print(ctx, credits.Account{ID: a.text("id"), Batch: int(a.number("batch")), Bought: a.number("bought")}, 1)
+		return r.printer.Print(ctx, credits.Account{ID: a.values["id"], Batch: int(a.number("batch")), Bought: a.number("bought")}, 1)
 	case "read":
 		_, err := s.read(r, a)
 		return err
@@ -94,7 +92,7 @@ func (s *site) call(r *replica, words []string) error {
 
 // read reads an answer of the model, of at most so many tokens, and returns how many it had.
 func (s *site) read(r *replica, a arguments) (tokens int64, err error) {
-	c := gateway.Caller{Tenant: a.text("tenant"), User: a.text("user"), Budget: a.number("budget"), Share: a.number("share")}
+	c := gateway.Caller{Tenant: a.values["tenant"], User: a.values["user"], Budget: a.number("budget"), Share: a.number("share")}
 	for chunk, err := range r.model.Ask(context.Background(), c, strings.Repeat("word", int(a.number("words")))) {
 		if err != nil {
 			return tokens, err
@@ -110,9 +108,9 @@ func (s *site) read(r *replica, a arguments) (tokens int64, err error) {
 // balance compares what is charged to a user and to its tenant with what their requests and answers cost.
 func (s *site) balance(a arguments) string {
 	s.open() // when nobody holds anything
-	user := a.number("share") - s.left("gateway.money.user", a.text("tenant")+","+a.text("user"), a.number("share"))
-	tenant := a.number("budget") - s.left("gateway.money", a.text("tenant"), a.number("budget"))
-	if ofUser, ofTenant := s.spent[a.text("user")], s.spent[a.text("tenant")]; user != ofUser || tenant != ofTenant {
+	user := a.number("share") - s.left("gateway.money.user", a.values["tenant"]+","+a.values["user"], a.number("share"))
+	tenant := a.number("budget") - s.left("gateway.money", a.values["tenant"], a.number("budget"))
+	if ofUser, ofTenant := s.spent[a.values["user"]], s.spent[a.values["tenant"]]; user != ofUser || tenant != ofTenant {
 		return fmt.Sprintf("charged %d and %d, for what costs %d and %d", user, tenant, ofUser, ofTenant)
 	}
 	return fmt.Sprintf("exact; less than a token left to the user: %t, to the tenant: %t", a.number("share")-user < 1800, a.number("budget")-tenant < 1800)
@@ -131,10 +129,10 @@ func (s *site) do(words []string) string {
 	case "looked": // how many passwords were looked at since the last time
 		return fmt.Sprint(s.looked.Swap(0))
 	case "unlock":
-		limittest.OK(s, login.Unlock(ctx, r.limiter, a.text("user")))
+		limittest.OK(s, login.Unlock(ctx, r.limiter, a.values["user"]))
 	case "left": // of a rule for a key, whose parts a comma divides
 		s.open() // when what is settled later is
-		return fmt.Sprint(s.left(a.text("rule"), a.text("key"), a.number("max")))
+		return fmt.Sprint(s.left(a.values["rule"], a.values["key"], a.number("max")))
 	case "balance":
 		return s.balance(a)
 	case "usage":
@@ -143,13 +141,13 @@ func (s *site) do(words []string) string {
 		limittest.OK(s, err)
 		return s.usage(usages)
 	case "quota": // as its handler answers a tenant
-		left := quotas.Left(r.reports, func(*http.Request) quotas.Tenant { return r.plans.Tenant(ctx, a.text("tenant")) })
+		left := quotas.Left(r.reports, func(*http.Request) quotas.Tenant { return r.plans.Tenant(ctx, a.values["tenant"]) })
 		w := httptest.NewRecorder()
 		left.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/quota", nil))
 		return w.Header().Get("RateLimit-Policy") + ", " + w.Header().Get("RateLimit")
 	case "plan": // as the first replica knows it
 		before := s.queries.Load()
-		perHour := s.replicas[0].plans.Tenant(ctx, a.text("tenant")).PerHour
+		perHour := s.replicas[0].plans.Tenant(ctx, a.values["tenant"]).PerHour
 		return fmt.Sprintf("%d an hour after %d queries", perHour, s.queries.Load()-before)
 	case "strangers": // ask the first replica
 		for i := range number(s, words[1]) {
@@ -169,7 +167,7 @@ func (s *site) do(words []string) string {
 	case "fails", "works":
 		s.fails.Store(words[0] == "fails")
 	case "model": // pauses before each chunk, and fails after some
-		s.pause, _ = time.ParseDuration(a.text("pause"))
+		s.pause, _ = time.ParseDuration(a.values["pause"])
 		s.breaks = int(a.number("breaks"))
 	case "later":
 		d, err := document.Duration(words[1])
@@ -177,7 +175,7 @@ func (s *site) do(words []string) string {
 		time.Sleep(d)
 	case "begin", "end": // jobs
 		for range a.number("jobs") {
-			s.jobs.Go(func() { limittest.OK(s, r.worker.Run(ctx, jobs.Job{Tenant: a.text("tenant")})) })
+			s.jobs.Go(func() { limittest.OK(s, r.worker.Run(ctx, jobs.Job{Tenant: a.values["tenant"]})) })
 		}
 		if words[0] == "end" {
 			s.end <- struct{}{}

@@ -70,8 +70,8 @@ func run(ctx context.Context, cfg config, out io.Writer) error {
 		employee.Employee{ID: "1002", Name: "Noor Haddad", Email: "noor.haddad@example.com"},
 	)
 	page := ratepage.New(ratepage.WithKeys(), ratepage.WithLogger(logger))
-	options := []runtime.Option{runtime.WithLogger(logger), runtime.WithObserver(page.Observer())}
-	limiter := runtime.New(runtime.NewRedisStore(backend.client, runtime.WithTimeout(cfg.timeout)), options...)
+	limiter := runtime.New(runtime.NewRedisStore(backend.client, runtime.WithTimeout(cfg.timeout)),
+		runtime.WithLogger(logger), runtime.WithObserver(page.Observer()))
 	defer func() { _ = limiter.Close() }()
 	svc := employee.NewRateLimitedEmployeeService(directory, limiter)
 	if cfg.http != "" {

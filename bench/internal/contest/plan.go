@@ -84,10 +84,9 @@ func (k Kind) String() string {
 		return "keys admitted"
 	case Hot:
 		return "hot key admitted"
-	case Full:
+	default:
 		return "keys, all refused"
 	}
-	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
 // A Case is some callers that ask about some keys.
