@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/progress"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 )
 
 // An interrupt at a question ends the command, and changes nothing.
@@ -48,9 +49,7 @@ func TestConfirmInterrupted(t *testing.T) {
 func TestNullIsNoTerminal(t *testing.T) {
 	t.Parallel()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	defer null.Close()
 	if progress.IsTerminal(null) {
 		t.Error("the null device is taken for a terminal")

@@ -42,6 +42,7 @@ import (
 //	changes                         are the keys that are not as they were at the last such step
 //	follows USER...                 tells who is admitted to login.user by a program that follows the overrides
 //	record                          records traffic of one rule
+//	last-year                       has acme's counts of the rules plan and model be those of the last year
 //	unsaved                         has Redis fail to save a snapshot
 //	report NAME HASH TERMS          reports a process that follows a hash and has login.user with these terms
 //	told MINUTES                    tells what was refused so long ago, in lines RULE KEY COUNT; HIDDEN(KEY) is hidden
@@ -61,6 +62,7 @@ type played struct {
 	addr  string
 	keys  map[string]string // as they were at the last step that tells changes
 	masks []mask
+	told  int64 // the minute from which on what was refused is told
 }
 
 type mask struct {
@@ -91,6 +93,33 @@ func rounded(text string) string {
 	return spec.DurationText((d + time.Minute - 1).Truncate(time.Minute))
 }
 
+var (
+	years   = regexp.MustCompile(`\d{4}-01-01T00:00:00\+01:00`)
+	minutes = regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\dZ|/\d\d:\d\dZ`)
+)
+
+// relative has years of Berlin, and minutes once something is told, be written as what is between them and now.
+func (p *played) relative(said string) string {
+	said = years.ReplaceAllStringFunc(said, func(text string) string {
+		year, _ := strconv.Atoi(text[:4])
+		return fmt.Sprintf("YEAR%+d", year-time.Now().Year())
+	})
+	if p.told == 0 {
+		return said
+	}
+	day := "" // which a minute behind / has in common with the one before
+	return minutes.ReplaceAllStringFunc(said, func(text string) string {
+		slash := ""
+		if text[0] == '/' {
+			slash, text = "/", day+text[1:]
+		}
+		at, err := time.Parse("2006-01-02T15:04Z", text)
+		limittest.OK(p, err)
+		day = text[:len("2006-01-02T")]
+		return fmt.Sprintf("%s%+dm", slash, at.Unix()/60-p.told/60)
+	})
+}
+
 // play returns what answers the steps of a document.
 func play(t *testing.T, b *bench, addr string) func(step, input string) string {
 	p := &played{T: t, bench: b, addr: addr, keys: b.dump(t), masks: slices.Clone(masks)}
@@ -105,7 +134,7 @@ func play(t *testing.T, b *bench, addr string) func(step, input string) string {
 		words, err := line.Read()
 		limittest.OK(t, err)
 		said := p.step(words[0], words[1:], strings.ReplaceAll(input, `"REDIS"`, strconv.Quote(addr)))
-		said = strings.NewReplacer(b.dir, "@", p.addr, "REDIS").Replace(said)
+		said = p.relative(strings.NewReplacer(b.dir, "@", p.addr, "REDIS").Replace(said))
 		for _, m := range p.masks {
 			said = m.hides.ReplaceAllString(said, m.by)
 		}
@@ -165,6 +194,8 @@ func (p *played) step(verb string, words []string, input string) string {
 		return p.changes()
 	case "follows":
 		return p.follows(p.T, words)
+	case "last-year":
+		p.lastYear(p.T)
 	case "record":
 		some.recordIn(p, filepath.Join(p.dir, "record"))
 	case "unsaved": // a directory stands where the snapshot is to be
@@ -179,7 +210,8 @@ func (p *played) step(verb string, words []string, input string) string {
 		input = regexp.MustCompile(`HIDDEN\((\w+)\)`).ReplaceAllStringFunc(input, func(key string) string {
 			return spec.HiddenKey([]byte("pepper"), key[len("HIDDEN("):len(key)-1])
 		})
-		p.tellRefused(p.T, p.client.Time(ctx).Val().Unix(), ago, strings.ReplaceAll(strings.TrimSuffix(input, "\n"), " ", "\t"))
+		p.told = cmp.Or(p.told, p.client.Time(ctx).Val().Unix())
+		p.tellRefused(p.T, p.told, ago, strings.ReplaceAll(strings.TrimSuffix(input, "\n"), " ", "\t"))
 	case "stall":
 		p.env["RATECTL_REDIS"] = stallAt(p.T, p.addr, words[0])
 		p.masks = append(p.masks, mask{regexp.MustCompile(regexp.QuoteMeta(p.env["RATECTL_REDIS"])), "REDIS"})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
@@ -27,9 +28,7 @@ func TestNamesInATerminal(t *testing.T) {
 	b := newBench(t, server.Client(t), server.Addr)
 	const name = "evil\x1b[2Jrule"
 	listing := strings.ReplaceAll(listing, "login.user", `evil\u001b[2Jrule`)
-	if err := os.WriteFile(b.env["RATECTL_RULES"], []byte(listing), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.WriteFile(b.env["RATECTL_RULES"], []byte(listing), 0o600))
 	b.take(t, 1, "login.user", 0, "x")
 	b.terminal, b.in = true, "no\n"
 	for _, line := range [][]string{

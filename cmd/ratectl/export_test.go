@@ -78,9 +78,7 @@ func (b *bench) found(t *testing.T) string {
 		var lines []string
 		for line := range strings.Lines(a.out) {
 			var s operate.State
-			if err := json.Unmarshal([]byte(line), &s); err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, json.Unmarshal([]byte(line), &s))
 			if s.Remaining != nil && slices.Contains([]string{"tokens", "leaky", "queue"}, s.Rule) { // meanwhile
 				s.Used, s.State = 0, "ok"
 			}
@@ -117,9 +115,7 @@ func TestExportImport(t *testing.T) {
 	exported.wants(t, 0, `\{"ratectl_export":1,"namespace":"orders"\}\n.*\{"keys":\d+\}\n`, "ratectl: 2 keys are left out.*\n")
 	old.client.Del(t.Context(), "orders:rate_limit:login:%zz%block", "orders:rate_limit:login:list%block")
 	file := filepath.Join(t.TempDir(), "counts.jsonl")
-	if err := os.WriteFile(file, []byte(exported.out), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.WriteFile(file, []byte(exported.out), 0o600))
 	server := redistest.Start(t)
 	targets := map[string]*bench{"server": newBench(t, server.Client(t), server.Addr)}
 	if effort.More() {

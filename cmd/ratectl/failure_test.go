@@ -82,9 +82,7 @@ func TestTLS(t *testing.T) {
 	b.take(t, 6, "login.user", 0, "user-1")
 	certFile, keyFile, believes := redistest.Certificate(t)
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	addr := inFront(t, server.Addr, &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: believes.RootCAs})
 	b.run("keys", "login.user", "-redis", addr, "-tls-ca", certFile, "-tls-cert", certFile, "-tls-key", keyFile).wants(t, 0, `KEY.*\nuser-1 +blocked.*`, "")
 	b.run("keys", "login.user", "-redis", "rediss://"+addr, "-tls-ca", certFile, "-tls-cert", certFile, "-tls-key", keyFile).wants(t, 0, `KEY.*\nuser-1 +blocked.*`, "")
@@ -101,9 +99,7 @@ func TestTLS(t *testing.T) {
 // inFront speaks TLS in front of a server, and returns where.
 func inFront(t *testing.T, server string, config *tls.Config) string {
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	return relayed(t, listener, server, unchanged, unchanged)
 }
 
@@ -146,9 +142,7 @@ func TestWideKeys(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	o := &printer{program: &program{getenv: func(string) string { return "" }, out: &out}}
-	if err := o.printTable("KEY USED STATE", [][]string{{"张三", "1", "ok"}, {"user-1", "12", "near"}, {"🍵e\u0301", "3", "ok"}}); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, o.printTable("KEY USED STATE", [][]string{{"张三", "1", "ok"}, {"user-1", "12", "near"}, {"🍵e\u0301", "3", "ok"}}))
 	want := "KEY     USED  STATE\n张三    1     ok\nuser-1  12    near\n🍵e\u0301     3     ok\n"
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
@@ -37,9 +38,7 @@ func service(t *testing.T, addrs []string, env ...string) *exec.Cmd {
 	if err == nil {
 		err = process.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	t.Cleanup(func() {
 		_ = in.Close()
 		if err := process.Wait(); err != nil && process.ProcessState.Exited() {
@@ -99,9 +98,7 @@ func TestIncident(t *testing.T) {
 	client := cluster.Client(t)
 	b := newBench(t, client, cluster.Nodes[len(cluster.Nodes)-1].Addr) // a replica, which lives
 	declared := strings.Split(listing, "\n")[1]                        // of the processes
-	if err := os.WriteFile(b.env["RATECTL_RULES"], []byte(declared), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.WriteFile(b.env["RATECTL_RULES"], []byte(declared), 0o600))
 	for range 3 {
 		service(t, cluster.Addrs())
 	}

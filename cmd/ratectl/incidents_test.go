@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
@@ -14,9 +15,7 @@ import (
 func TestIncidents(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	happen := map[string]string{ // steps of a document
 		"a customer is refused":    "take 6 login.user acme",
 		"an override refuses":      "ratectl block login.user acme",

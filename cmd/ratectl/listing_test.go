@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/examples/recipes/login"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rule"
@@ -34,13 +35,9 @@ var examples = sync.OnceValues(func() ([]byte, error) {
 func (b *bench) listExamples(t *testing.T) {
 	t.Helper()
 	all, err := examples()
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	b.env["RATECTL_RULES"] = filepath.Join(t.TempDir(), "rules.jsonl")
-	if err := os.WriteFile(b.env["RATECTL_RULES"], all, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.WriteFile(b.env["RATECTL_RULES"], all, 0o600))
 }
 
 // The rules of a listing have the keys of those that the generated code has, whatever

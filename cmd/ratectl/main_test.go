@@ -172,9 +172,7 @@ func (b *bench) dump(t *testing.T) map[string]string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	return all
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratepage"
 )
@@ -32,9 +33,7 @@ func TestManual(t *testing.T) {
 	const page = "../../docs/ratectl.md"
 	for mark, want := range map[string]string{"commands": markdown(commands()), "exits": "| exit code | meaning |\n|---|---|\n" + exitCodes("| %d | %s |\n")} {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		begins, ends := "<!-- "+mark+" -->\n", "<!-- /"+mark+" -->"
 		before, rest, found := strings.Cut(string(text), begins)
 		is, after, ended := strings.Cut(rest, ends)
@@ -42,9 +41,7 @@ func TestManual(t *testing.T) {
 			t.Fatalf("%s has no %s", page, begins)
 		}
 		if *write {
-			if err := os.WriteFile(page, []byte(before+begins+want+ends+after), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			limittest.OK(t, os.WriteFile(page, []byte(before+begins+want+ends+after), 0o644))
 		} else if diff := cmp.Diff(want, is); diff != "" {
 			t.Errorf("run: go test ./cmd/ratectl -run Manual -write\n(-want +got):\n%s", diff)
 		}
@@ -92,16 +89,12 @@ func TestHelp(t *testing.T) {
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	shown := regexp.MustCompile("(?m)(?:^ *|`)ratectl ([a-z][^`\n]*)")
 	checked := 0
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		for _, m := range shown.FindAllStringSubmatch(string(text), -1) {
 			line, _, _ := strings.Cut(m[1], " | ")
 			p := &program{out: io.Discard, err: io.Discard, getenv: func(string) string { return "" }}
@@ -133,9 +126,7 @@ func TestCompletion(t *testing.T) {
 	dir := t.TempDir()
 	b := &bench{env: map[string]string{"RATECTL_RULES": filepath.Join(dir, "rules.jsonl"), "RATECTL_CONFIG": filepath.Join(dir, "config.json")}}
 	for name, text := range map[string]string{"rules.jsonl": listing, "config.json": `{"contexts": {"orders": {}, "shop": {}}}`} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	scripts := make(map[string]string)
 	for _, shell := range []string{"bash", "zsh", "fish"} {

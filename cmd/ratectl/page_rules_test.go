@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratepage"
@@ -70,9 +71,7 @@ func TestRulesOfLivePage(t *testing.T) {
 
 	peer := rules[len(rules)-1].Limit(runtime.NewKey().AddString("a").AddString("b"))
 	b.run("release", "peer", "a:b").wants(t, 3, "", `ratectl: a:b of rule peer is not held back: it is ok\n`)
-	if err := limiter.Hold(t.Context(), peer, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, limiter.Hold(t.Context(), peer, time.Hour))
 	b.run("top", "-count", "1").wants(t, 0, `RULE .*\npeer +1 +0 +0 +0 +1 +a:b\n.*`, "")
 	b.run("keys", "peer", "-state", "held").wants(t, 0, `KEY .*\na:b +held +- +(59m\S+|1h) .*`, "")
 	b.run("inspect", "peer", "a:b").wants(t, 0, `.*\nstate +held, since the peer of these calls has asked for it: ratectl release ends that\n.*`, "")

@@ -41,9 +41,7 @@ func (tr traffic) recordIn(tb testing.TB, dir string) {
 	clock := func() time.Time { return now }
 	recorder, err := raterecord.Files(dir, raterecord.WithSecret([]byte("a secret of the team")), raterecord.WithClock(clock),
 		raterecord.WithBuffer(1<<17), raterecord.WithLabel(func(context.Context) string { return tr.label }))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	limittest.OK(tb, err)
 	limiter := runtime.New(runtime.NewMemoryStore(runtime.WithClock(clock)), runtime.WithObserver(recorder.Observer()),
 		runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	began := time.Date(2026, 11, 24, 9, 0, 0, 0, time.UTC)
@@ -113,16 +111,12 @@ func TestProposeEvenly(t *testing.T) {
 // The commands of the page on choosing a limit work, and print what it shows.
 func TestChoosing(t *testing.T) {
 	page, err := os.ReadFile("../../docs/choosing.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	dir := some.record(t)
 	t.Chdir(filepath.Dir(dir))
 	listing := `{"file":"a.go","line":3,"package":"orders","name":"orders.Service.Create","prefix":"p:","key":["#id"],` +
 		`"max":"8","window":"1m0s","algorithm":"sliding-log","mode":"enforce"}`
-	if err := os.WriteFile("rules.jsonl", []byte(listing), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.WriteFile("rules.jsonl", []byte(listing), 0o600))
 	var printed strings.Builder
 	commands := 0
 	for i, part := range strings.Split(string(page), "```") {

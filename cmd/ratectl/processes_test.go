@@ -40,20 +40,14 @@ func (b *bench) report(t *testing.T, name, hash, terms string) {
 func (b *bench) reportIn(t *testing.T, namespace, name, hash string, has bridge.ProcessRule) {
 	t.Helper()
 	says, err := override.Redis(b.client, hash).Overrides(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	text, err := json.Marshal(bridge.Process{
 		Name: name, Host: "host-" + name, Build: "v1", At: time.Now(), Overrides: "redis:" + hash, Version: says.Version(), Digest: has.Terms,
 		Findings: []bridge.FindingGroup{{Code: "empty_part", Count: 7, First: []string{"login.user", "x", "y", "z"}, Text: "a part is empty", Help: "fill it", Since: time.Now()}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	rules, err := json.Marshal([]bridge.ProcessRule{has})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	reports := namespace + ":rate_limit:{processes}:"
 	if _, err := b.client.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
 		pipe.HSet(t.Context(), reports+"1", name, text)
@@ -117,9 +111,7 @@ func TestProcesses(t *testing.T) {
 	if a := b.run("doctor"); !strings.Contains(a.out, "rule model.tokens differs: 10 in 1m0s") {
 		t.Error(a.out)
 	}
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, killed.Process.Kill())
 	b.run("override", "set", "model.tokens", "-max", "14", "-wait", "2m").wants(t, 0, `.*in force in 2 of the 2 processes that report and follow the hash; no sign of life from 1: \S+ since \S+Z\n`, ".*declares burst=20.*")
 	b.until(t, "processes", ` not since \S+Z +- +version `)
 	b.run("override", "ls").wants(t, 0, `.*in force in 2 of the 2 .*; no sign of life from 1: .*`, "")

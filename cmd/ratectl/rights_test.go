@@ -14,9 +14,7 @@ import (
 func documented(t *testing.T, path, mark string) (rights []any) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	_, rest, _ := strings.Cut(string(text), "<!-- "+mark+" -->")
 	block, _, found := strings.Cut(rest, "<!-- /"+mark+" -->")
 	if !found {
@@ -35,9 +33,7 @@ func TestReader(t *testing.T) {
 		documented(t, "../../docs/ratectl.md", "reader")...)
 	server := redistest.Start(t)
 	client := server.Client(t)
-	if err := client.Do(t.Context(), args...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, client.Do(t.Context(), args...).Err())
 	b := newBench(t, client, server.Addr)
 	b.take(t, 7, "login.user", 0, "acme")
 	b.take(t, 30, "model.tokens", 0, "acme", "ann")

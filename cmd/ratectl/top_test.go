@@ -38,9 +38,7 @@ func (b *bench) top(t *testing.T, p *program) *session {
 	if c.Rules, err = c.listed(t.Context()); err == nil {
 		err = c.open(t.Context(), true)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	return c
 }
 
@@ -48,9 +46,7 @@ func (b *bench) top(t *testing.T, p *program) *session {
 func TestSilentPage(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	defer listener.Close()
 	(&bench{}).run("top", "-page", "http://"+listener.Addr().String(), "-timeout", "200ms").
 		wants(t, 1, "", "ratectl: page .* gave no answer within 200ms, see -timeout: .*\n")
@@ -63,9 +59,7 @@ func TestForIsNoLess(t *testing.T) {
 	b := newBench(t, server.Client(t), server.Addr)
 	for _, d := range []time.Duration{time.Minute, 90 * time.Second, 61100 * time.Millisecond} {
 		begin, err := b.client.Time(context.Background()).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		a := b.run("block", "login.user", "user-1", "-for", d.String(), "-o", "json")
 		var said edited
 		if err := json.Unmarshal([]byte(a.out), &said); err != nil || said.After == nil || said.After.Until.IsZero() {
@@ -83,9 +77,7 @@ func TestTopSurvives(t *testing.T) {
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
 	b.take(t, 1, "login.user", 0, "user-1")
-	if err := b.client.HSet(context.Background(), "orders:limits", "login.user", `{"max": "x"}`).Err(); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, b.client.HSet(context.Background(), "orders:limits", "login.user", `{"max": "x"}`).Err())
 	b.run("top", "-count", "2", "-every", "100ms").wants(t, 0, "(?s)RULE .*RULE .*", "ratectl: the limiters reject the overrides, .*\n")
 	b.client.Del(context.Background(), "orders:limits")
 	server.Pause()

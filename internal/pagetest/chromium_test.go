@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rategen/rategen/internal/testkit/limittest"
 )
 
 // patience is for how long the test waits for anything. A machine that is busy with
@@ -53,17 +55,11 @@ func startChromium(t *testing.T, heard func(method string, params json.RawMessag
 		t.Skip("chromium is not installed: apt-get install chromium")
 	}
 	profile, err := os.MkdirTemp("", "pagetest")
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	theirs, to, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	from, ours, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	var said bytes.Buffer
 	cmd := exec.Command(path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-extensions", "--font-render-hinting=none",
@@ -71,9 +67,7 @@ func startChromium(t *testing.T, heard func(method string, params json.RawMessag
 	cmd.ExtraFiles = []*os.File{theirs, ours}
 	cmd.Stderr = &said
 	cmd.WaitDelay = 5 * time.Second // its children may have the error output open
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, cmd.Start())
 	_, _ = theirs.Close(), ours.Close()
 	c := &chromium{t: t, to: to, heard: heard, waiting: make(map[int]chan reply), ended: make(chan struct{})}
 	go c.listen(from)

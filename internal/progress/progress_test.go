@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rategen/rategen/internal/testkit/limittest"
 )
 
 // screen returns what a terminal shows in the end.
@@ -65,14 +67,10 @@ func TestLine(t *testing.T) {
 func TestNoTerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	defer file.Close()
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	defer read.Close()
 	defer write.Close()
 	for _, f := range []*os.File{file, write} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	rules "github.com/rategen/rategen/runtime/rule"
@@ -21,9 +22,7 @@ var rule = &runtime.Rule{Name: "orders", Window: time.Minute, Max: 10}
 func blocks(tb testing.TB, recording string, n int, begins int64) (all [][]byte) {
 	tb.Helper()
 	text, err := RuleText(rule, rule, "", 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	limittest.OK(tb, err)
 	w := NewWriter(Meta{Recording: recording, Secret: "s", Share: 1})
 	for i := range n {
 		for k := range 2 {
@@ -49,15 +48,11 @@ func events(tb testing.TB, files ...[]byte) (times []int64, d Damage) {
 		readers = append(readers, bytes.NewReader(f))
 	}
 	f, err := Open(readers...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	limittest.OK(tb, err)
 	if _, err := f.Survey(); err != nil {
 		tb.Fatal(err)
 	}
-	if err := f.Events(func(ev *Event) error { times = append(times, ev.Time); return nil }); err != nil {
-		tb.Fatal(err)
-	}
+	limittest.OK(tb, f.Events(func(ev *Event) error { times = append(times, ev.Time); return nil }))
 	return times, f.Damage
 }
 
@@ -127,9 +122,7 @@ func TestSkew(t *testing.T) {
 		files = append(files, bytes.NewReader(bytes.Clone(block)))
 	}
 	f, err := Open(files...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	if _, err := f.Survey(); err != nil {
 		t.Fatal(err)
 	}
@@ -157,9 +150,7 @@ func TestRuleText(t *testing.T) {
 		{Name: "g", Period: rules.Year, Anchor: 229, Max: 7, Algorithm: runtime.FixedWindow, Reserve: time.Hour},
 	} {
 		text, err := RuleText(&r, &r, "", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		if s, err := parseRule(text); err != nil || *s.Rule != r || s.Declared != s.Rule {
 			t.Errorf("%s: %+v, %v", text, s.Rule, err)
 		}
@@ -193,9 +184,7 @@ func TestTooMuch(t *testing.T) {
 		files = append(files, bytes.NewReader(blocks(t, fmt.Sprint(i), 1, start)[0]))
 	}
 	f, err := Open(files...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	if _, err := f.Survey(); !errors.As(err, new(TooMuch)) {
 		t.Error(err)
 	}
@@ -215,13 +204,9 @@ func FuzzRead(f *testing.F) {
 			resum(data)
 		}
 		file, err := Open(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		s, err := file.Survey()
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		n := int64(0)
 		if err := file.Events(func(ev *Event) error {
 			for _, l := range ev.Limits {

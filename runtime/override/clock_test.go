@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
@@ -48,9 +49,7 @@ func TestClockOfRedis(t *testing.T) {
 			editor := override.NewEditor(client, key)
 			now := client.Time(t.Context()).Val()
 			for name, end := range map[string]time.Duration{"soon": time.Minute, "over": -time.Minute} {
-				if err := client.HSet(t.Context(), key, name, fmt.Sprintf(`{"max":7,"until":%q}`, now.Add(end).UTC().Format(time.RFC3339))).Err(); err != nil {
-					t.Fatal(err)
-				}
+				limittest.OK(t, client.HSet(t.Context(), key, name, fmt.Sprintf(`{"max":7,"until":%q}`, now.Add(end).UTC().Format(time.RFC3339))).Err())
 			}
 			says, err := override.Redis(client, key).Overrides(t.Context())
 			if err != nil || says.Rules["soon"].Max == nil || says.Rules["over"].Max != nil {
@@ -74,9 +73,7 @@ func TestRejectedStays(t *testing.T) {
 	client := server.Client(t)
 	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	set := func(max string) {
-		if err := client.HSet(t.Context(), "limits", "r", fmt.Sprintf(`{"max":%s,"until":%q}`, max, until)).Err(); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, client.HSet(t.Context(), "limits", "r", fmt.Sprintf(`{"max":%s,"until":%q}`, max, until)).Err())
 	}
 	set("7")
 	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithOverrides(override.Redis(client, "limits"), time.Millisecond))

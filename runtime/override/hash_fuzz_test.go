@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/internal/testkit/limittest"
 )
 
 // FuzzHash reads any fields of a hash. It neither panics nor says too much, and a field
@@ -28,9 +30,7 @@ func FuzzHash(f *testing.F) {
 			return
 		}
 		name, err := json.Marshal(target.Rule)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		fromFile, err := parseFile("a.json", []byte(`{"rules": {`+string(name)+`: `+value+`}}`))
 		if err != nil {
 			t.Skip("the name of a rule in a file is UTF-8: ", err)

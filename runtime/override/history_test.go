@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
@@ -25,9 +26,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		e := toMax(n)
 		e.Target, e.Why = ofRule(rule), strings.Repeat("w", 600_000)
 		done, err := editor.Edit(ctx, e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		return done.ID
 	}
 	old := storedOf(&Record{ID: 1, At: time.Now().Add(-keepRecords - time.Minute), Target: ofRule("r")})

@@ -65,9 +65,7 @@ func TestDocumentation(t *testing.T) {
 	var meant []runtime.Overrides
 	const page = "../../docs/running.md"
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	for _, language := range []string{"yaml", "json"} {
 		blocks := strings.Split(string(text), "\n```"+language+"\n")
 		for _, block := range blocks[1:] {

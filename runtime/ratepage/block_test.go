@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/override"
@@ -39,9 +40,7 @@ func TestBlockInShadow(t *testing.T) {
 		runtime.WithOverrides(runtime.OverrideFunc(func(ctx) (runtime.Overrides, error) { return says, nil }), time.Hour),
 		runtime.WithObserver(&observe.Observer{Override: func(ev observe.OverrideEvent) { told <- ev.Err }}))
 	defer limiter.Close()
-	if err := <-told; err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, <-told)
 	take := func(key string) error {
 		_, err := limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString(key)))
 		return err

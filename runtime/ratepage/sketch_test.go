@@ -80,9 +80,7 @@ func TestKeysShown(t *testing.T) {
 		}
 		state := decoded[stateView](t, ask(page, "GET", "/api/state", ""))
 		var shown hotKeysView
-		if err := json.Unmarshal(state.Refused, &shown); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, json.Unmarshal(state.Refused, &shown))
 		var keys []string
 		for _, k := range shown.Keys {
 			keys = append(keys, k.Key)

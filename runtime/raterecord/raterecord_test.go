@@ -17,6 +17,7 @@ import (
 
 	"github.com/rategen/rategen/internal/record"
 	"github.com/rategen/rategen/internal/testkit/leaks"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/raterecord"
@@ -32,9 +33,7 @@ var secret = raterecord.WithSecret([]byte("a secret of the team"))
 func newRecorder(tb testing.TB, w io.Writer, opts ...raterecord.Option) *raterecord.Recorder {
 	tb.Helper()
 	r, err := raterecord.To(w, append([]raterecord.Option{secret}, opts...)...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	limittest.OK(tb, err)
 	tb.Cleanup(func() {
 		if err := r.Close(); err != nil && err != raterecord.ErrClosed {
 			tb.Error(err)
@@ -49,9 +48,7 @@ var create = &runtime.Rule{Name: "orders.Create", Prefix: "orders:", Window: tim
 func read(t *testing.T, files ...io.ReaderAt) ([]record.Event, *record.Files) {
 	t.Helper()
 	f, err := record.Open(files...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	var events []record.Event
 	if err := f.Events(func(ev *record.Event) error {
 		one := *ev
@@ -82,14 +79,10 @@ func TestRecord(t *testing.T) {
 		began := time.Now()
 		d := take(t, l, create, "ann@example.com", 2)
 		time.Sleep(10 * time.Second)
-		if err := l.Settle(context.Background(), d, 1); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, l.Settle(context.Background(), d, 1))
 		take(t, l, create, "ann@example.com", 3)
 		_ = l.Close()
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, r.Close())
 		if err := r.Close(); err != raterecord.ErrClosed {
 			t.Errorf("a second Close: %v", err)
 		}
@@ -154,9 +147,7 @@ func TestShare(t *testing.T) {
 			take(t, l, create, "caller"+strconv.Itoa(i%1000), 1)
 		}
 		_ = l.Close()
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, r.Close())
 		events, f := read(t, bytes.NewReader(out.Bytes()))
 		calls := map[record.Caller]int{}
 		for _, ev := range events {
@@ -180,9 +171,7 @@ func TestSecrets(t *testing.T) {
 	name := func(opts ...raterecord.Option) (record.Caller, string) {
 		var out bytes.Buffer
 		r, err := raterecord.To(&out, opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		l := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(r.Observer()), quiet)
 		take(t, l, create, "ann", 1)
 		_ = l.Close()
@@ -205,9 +194,7 @@ func TestFiles(t *testing.T) {
 	const bound = 1 << 20
 	for range 3 {
 		r, err := raterecord.Files(dir, secret, raterecord.WithMaxBytes(bound), raterecord.WithBuffer(1<<17))
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		l := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(r.Observer()), quiet)
 		for i := range 40_000 {
 			take(t, l, create, "caller"+strconv.Itoa(i), 1)
@@ -222,9 +209,7 @@ func TestFiles(t *testing.T) {
 	var files []io.ReaderAt
 	for _, name := range names {
 		file, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limittest.OK(t, err)
 		defer file.Close()
 		info, _ := file.Stat()
 		if info.Mode().Perm() != 0o600 {
@@ -290,9 +275,7 @@ func TestDropped(t *testing.T) {
 	each.Wait()
 	close(stuck.go_)
 	_ = l.Close()
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, r.Close())
 	events, f := read(t, bytes.NewReader(stuck.bytes()))
 	if r.Dropped() == 0 || uint64(len(events))+r.Dropped() != 160_000 || f.Damage.Dropped != int64(r.Dropped()) {
 		t.Errorf("%d recorded and %d dropped of 160000, the record says %d", len(events), r.Dropped(), f.Damage.Dropped)
@@ -313,9 +296,7 @@ func (s *stuckWriter) Write(p []byte) (int, error) {
 func TestWriteFails(t *testing.T) {
 	broken := errors.New("the disk is full")
 	r, err := raterecord.To(failing{broken}, secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, err)
 	l := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(r.Observer()), quiet)
 	take(t, l, create, "ann", 1)
 	_ = l.Close()
@@ -339,9 +320,7 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	limittest.OK(t, os.WriteFile(file, nil, 0o600))
 	if _, err := raterecord.Files(file); err == nil {
 		t.Error("a file is no directory")
 	}

@@ -103,7 +103,7 @@ func TestOperatingPages(t *testing.T) {
 		t.Errorf("%s: the pages have no such command there", s[1])
 	}
 	for _, b := range page(t, "docs/operating.md").Blocks {
-		if b.Language != "text" || strings.Contains(b.Text, "connection refused") { // see TestFailures of cmd/ratectl
+		if b.Language != "text" || strings.Contains(b.Text, "connection refused") { // see cmd/ratectl/testdata/failures.txt
 			continue
 		}
 		for line := range strings.Lines(unvarying(b.Text)) {
