@@ -23,7 +23,7 @@ type command struct {
 func (c command) usage() string { return strings.TrimSpace(c.name + " " + c.args) }
 
 // A need is what a command requires.
-type need uint8
+type need uint16
 
 const (
 	prints need = 1 << iota // it has an answer
@@ -33,6 +33,7 @@ const (
 	mayRedis // it opens Redis by itself
 	judges   // it needs valid overrides; other commands go on without
 	doubts   // it judges callers, which says nothing while Redis refuses writes
+	misses   // it lists what an eviction may have taken
 	replays  // records: which rules are to be other ones the command line says, and no environment
 
 	readsRules = prints | needRedis | needRules
@@ -55,7 +56,7 @@ func commands() []command {
 	return []command{
 		{name: "rules", needs: judgesKeys, run: (*session).listRules, short: "list the rules, with the overrides in force",
 			long: "Lists the rules of the listing. With -overrides it shows the override of each rule, and how many patterns of keys have one."},
-		{name: "processes", needs: prints | needRedis, run: (*session).listProcesses, short: "list the processes that report, and what each has in force",
+		{name: "processes", needs: prints | needRedis | misses, run: (*session).listProcesses, short: "list the processes that report, and what each has in force",
 			long: "Lists the limiters that report to this Redis in the namespace: their machine and the version of the program, whether they live, how far their clock is behind that of Redis, which version of the overrides they have, how many of their rules were called, and how many findings they have, see ratectl doctor. " +
 				"A process gives a sign of life every 5 seconds, and is gone from the list four minutes after its last report."},
 		{name: "top", flags: "every count by near page", needs: judgesKeys, run: (*session).top, short: "show the rules live, those that refuse most first",
@@ -95,11 +96,11 @@ func commands() []command {
 		{name: "override set", args: "RULE|*", flags: ends + "keys share set:max burst weight scale window mode enabled", needs: readsRules, min: 1, max: 1, run: (*session).setOverride, short: "change a rule while programs run",
 			long: "Sets the given fields, and keeps the others. With -keys the override applies to a pattern: a key as ratectl keys shows it, or the beginning of keys and a *; with -share to the -weight of shares. With -scale the max is a share of the present one. A RULE that ends with * names all rules that start so, and their change is one entry of the history; * with -enabled alone switches all limits. Writes nothing that a limiter would reject. " +
 				"Asks for confirmation before a max of 0, mode shadow and what removes a whole limit."},
-		{name: "override ls", needs: prints | needRedis, run: (*session).listOverrides, short: "list the overrides",
+		{name: "override ls", needs: prints | needRedis | misses, run: (*session).listOverrides, short: "list the overrides",
 			long: "Lists the hash, with expired overrides, and in how many of the processes that report it is in force. If a limiter would reject the hash, the error says why."},
 		{name: "override rm", args: "RULE|*", flags: changes + "keys share yes only", needs: prints | needRedis | mayRules, min: 1, max: 1, run: (*session).removeOverride, short: "remove an override",
 			long: "Removes the override of a rule but not of its keys and shares, or with -keys or -share that of one pattern, or with -only some fields. Removes invalid overrides, too."},
-		{name: "history", flags: "limit history:since refused:until who rule key", needs: prints | needRedis, run: (*session).listHistory, short: "list what operators have changed, the last one first",
+		{name: "history", flags: "limit history:since refused:until who rule key", needs: prints | needRedis | misses, run: (*session).listHistory, short: "list what operators have changed, the last one first",
 			long: "Lists the changes of overrides, resets, releases, imports and expiries by ratectl, live pages and override.Editor of the last 30 days, and 4 MiB of them at most: who, when, why, before and after. A change of several overrides is one. Changes by other programs are not recorded."},
 		{name: "undo", args: "[CHANGE]", flags: changes + "yes", needs: prints | needRedis | mayRules, max: 1, run: (*session).undo, short: "undo a change of overrides",
 			long: "Restores the override from before the CHANGE, a number of history, by default the last change that is no undo and is not undone. Asks for confirmation if somebody else has made it. Refuses, and says who, if the same was changed since. An undo can be undone by its number; what was done to counts cannot."},

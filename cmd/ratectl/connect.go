@@ -7,9 +7,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	goruntime "runtime"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -131,6 +133,11 @@ func (s *session) fromURL(u *redis.UniversalOptions) error {
 	said, err := redis.ParseURL(s.redis)
 	if err != nil {
 		return usagef("-redis: %v", err)
+	}
+	given := parsed.Query()
+	delete(given, "db")
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		s.logger().Printf("-redis: of the parameters of a URL db alone has an effect here, and not %s: see the flags of ratectl", name)
 	}
 	u.Addrs = []string{said.Addr}
 	u.DB, u.Username, u.TLSConfig = cmp.Or(said.DB, u.DB), cmp.Or(said.Username, u.Username), said.TLSConfig

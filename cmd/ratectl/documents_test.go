@@ -32,7 +32,7 @@ import (
 // byte that is no UTF-8.
 // The others are
 //
-//	until TEXT ratectl ARGUMENTS    runs it again until it prints a text
+//	until TEXT ratectl ARGUMENTS    runs it again until it prints a text, and tells the lines with that
 //	take N RULE [max=N] [share=NAME] PART...  makes calls
 //	redis COMMAND...                is one that Redis is given
 //	env NAME=VALUE...               is what commands find in the environment
@@ -157,7 +157,7 @@ func (p *played) step(verb string, words []string, input string) string {
 	case "until":
 		said := ""
 		limittest.Eventually(p, words[0], func() bool { said = p.command(words[2:]); return strings.Contains(said, words[0]) })
-		return said
+		return strings.Join(slices.DeleteFunc(strings.Split(said, "\n"), func(line string) bool { return !strings.Contains(line, words[0]) }), "\n")
 	case "take":
 		n, err := strconv.Atoi(words[0])
 		limittest.OK(p, err)

@@ -70,7 +70,8 @@ func newBench(t *testing.T, client redis.UniversalClient, addr string) *bench {
 	b.env = map[string]string{"RATECTL_REDIS": addr, "RATECTL_RULES": file, "RATECTL_NAMESPACE": "orders", "RATECTL_OVERRIDES": "orders:limits", "USER": "ada"}
 	b.limiter = runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), runtime.WithRefusalMemory(0)),
 		runtime.WithNamespace("orders"), runtime.WithLogger(slog.New(slog.DiscardHandler)))
-	t.Cleanup(func() { b.limiter.Close() }) // it renews permits
+	limiter := b.limiter
+	t.Cleanup(func() { limiter.Close() }) // it renews permits
 	return b
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/printed"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
@@ -97,6 +98,9 @@ func TestScreen(t *testing.T) {
 	y.shows(t, "an end of Redis", `.*login.user .*\ntrying again: redis at .*`)
 	server.Restart()
 	y.shows(t, "its return", `.*login.user .*q quit.*`)
+	limittest.OK(t, b.client.ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
+	y.shows(t, "a refusal of writes", `.*login.user .*\ntrying again: redis refuses this: .*`)
+	limittest.OK(t, b.client.ConfigSet(t.Context(), "min-replicas-to-write", "0").Err())
 	y.mu.Lock()
 	y.size_ = [2]int{20, 4}
 	y.mu.Unlock()

@@ -55,7 +55,7 @@ func (s *session) top(ctx context.Context, _ []string) error {
 // ofRedis prints what is counted in Redis. After a first table, what fails is tried again.
 func (s *session) ofRedis(ctx context.Context) error {
 	for n := 1; ; n++ {
-		var err error
+		var err, doubt error
 		if n > 1 && s.by == "" {
 			err = s.Renew(ctx)
 		}
@@ -70,13 +70,15 @@ func (s *session) ofRedis(ctx context.Context) error {
 			}
 			if err == nil && n == s.count {
 				err = s.Doubt(ctx)
+			} else if err == nil && s.count == 0 {
+				doubt = s.Writable(ctx)
 			}
 		}
 		_, untold := errors.AsType[operate.Failure](err) // of keys: it may be told soon
 		if err != nil && (n == 1 && !untold || ctx.Err() != nil || n == s.count) {
 			return err
 		}
-		if err != nil {
+		if err = cmp.Or(err, doubt); err != nil {
 			s.reportRetry(s.explained(err))
 		}
 		if n == s.count || !s.pause(ctx) {

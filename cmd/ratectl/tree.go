@@ -61,6 +61,9 @@ func (p *program) leaf(c command) *cli.Command {
 			if err == nil && c.needs&doubts != 0 {
 				doubt = s.Doubt(ctx)
 			}
+			if err == nil && c.needs&misses != 0 {
+				s.WarnEvicted(ctx)
+			}
 			if err == nil {
 				err = c.run(s, ctx, flags.Args().Slice())
 			}

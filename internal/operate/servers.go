@@ -100,14 +100,27 @@ func (c *Core) tryWrite(ctx context.Context, server *redis.Client) (err error) {
 	return err
 }
 
-// Doubt returns an error if a server refuses writes: what is counted does not say what becomes of calls then. It
-// warns of one that has evicted keys.
+// Doubt returns an error if a server refuses writes, and warns of one that has evicted keys: what is counted does not say
+// what becomes of calls then.
 func (c *Core) Doubt(ctx context.Context) error {
-	return c.Masters(ctx, func(ctx context.Context, server *redis.Client) error {
+	c.WarnEvicted(ctx)
+	return c.Writable(ctx)
+}
+
+// WarnEvicted warns of servers that have evicted keys.
+func (c *Core) WarnEvicted(ctx context.Context) {
+	_ = c.Masters(ctx, func(ctx context.Context, server *redis.Client) error {
 		info, _ := infoOf(ctx, server) // not every user may ask
 		if evicted := info["evicted_keys"]; strings.Trim(evicted, "0") != "" && info["maxmemory_policy"] != "noeviction" {
 			c.warnf("%s has evicted %s keys, counts, blocks or overrides perhaps: see ratectl doctor", AddrOf(ctx, server), evicted)
 		}
+		return nil
+	})
+}
+
+// Writable returns an error if a server refuses writes.
+func (c *Core) Writable(ctx context.Context) error {
+	return c.Masters(ctx, func(ctx context.Context, server *redis.Client) error {
 		if err := c.tryWrite(ctx, server); RefusesWrites(err) != "" {
 			return fmt.Errorf("%s refuses every write, so that failure policies decide calls, whatever is counted: %w", AddrOf(ctx, server), err)
 		}

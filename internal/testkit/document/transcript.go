@@ -52,7 +52,7 @@ func Transcript(t *testing.T, file string, answer func(step, input string) strin
 			lines = lines[1:]
 		}
 		if said := answer(strings.TrimSpace(step), input); said != "" {
-			got.WriteString(strings.TrimSuffix(said, "\n") + "\n")
+			got.WriteString(strings.ReplaceAll(strings.TrimSuffix(said, "\n")+"\n", "\n\n", "\n⏎\n"))
 		}
 	}
 	if *update && !t.Failed() {
