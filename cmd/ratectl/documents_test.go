@@ -28,8 +28,8 @@ import (
 //
 // runs the command. Its answer is what is printed, to standard error behind !, and the exit code if
 // that is not 0. What the step is given is standard input, and the answers of an operator on a
-// terminal after the step asked. Times are TIME, and durations are rounded up. @ is a directory, and ¿ a
-// byte that is no UTF-8.
+// terminal after the step asked. Times are TIME, and durations are rounded up. @ is a directory, ¿ a byte
+// that is no UTF-8, ␛ an escape, and ⏎ the end of a line.
 // The others are
 //
 //	until TEXT ratectl ARGUMENTS    runs it again until it prints a text, and tells the lines with that
@@ -129,7 +129,7 @@ func play(t *testing.T, b *bench, addr string) func(step, input string) string {
 			p.masks = append(p.masks, mask{regexp.MustCompile("(?m)" + expression), text})
 			return ""
 		}
-		line := csv.NewReader(strings.NewReader(strings.NewReplacer("@/", b.dir+"/", "¿", "\xff").Replace(step)))
+		line := csv.NewReader(strings.NewReader(strings.NewReplacer("@/", b.dir+"/", "¿", "\xff", "␛", "\x1b", "⏎", "\n").Replace(step)))
 		line.Comma, line.LazyQuotes = ' ', true
 		words, err := line.Read()
 		limittest.OK(t, err)

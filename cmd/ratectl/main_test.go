@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -198,31 +197,4 @@ func (b *bench) follows(t *testing.T, users []string) (said string) {
 		said += map[bool]string{true: user + " is admitted\n", false: user + " is refused\n"}[d.Allowed]
 	}
 	return said
-}
-
-// Every line of -o json is JSON, whatever bytes a key has.
-func TestJSON(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	b := newBench(t, server.Client(t), server.Addr)
-	for _, user := range []string{"\x1b[2J", "\xff", "键", `"`, "a\nb", "*"} {
-		b.take(t, 5, "login.user", 0, user)
-	}
-	b.take(t, 1, "login.user", 0, strings.Repeat("long", 100))
-	a := b.run("keys", "login.user", "-o", "json")
-	lines := strings.Split(strings.TrimSuffix(a.out, "\n"), "\n")
-	if len(lines) != 7 || a.code != 0 {
-		t.Fatalf("%d keys, %s", len(lines), a.err)
-	}
-	for _, line := range lines {
-		var s struct{ Key string }
-		if err := json.Unmarshal([]byte(line), &s); err != nil {
-			t.Errorf("%s: %v", line, err)
-		}
-		// What is shown can be typed.
-		b.run("inspect", "login.user", s.Key).wants(t, 0, `.*redis +\d+ bytes.*`, "")
-	}
-	if a := b.run("keys", "login.user"); strings.Contains(a.out, "\x1b") || strings.Contains(a.out, "\xff") {
-		t.Errorf("a key moves the cursor: %q", a.out)
-	}
 }

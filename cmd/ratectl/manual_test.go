@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v3"
 
+	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratepage"
@@ -120,6 +122,17 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
+// A command that can change something has the flag -n.
+func TestChangesHaveDryRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range commands() {
+		flags := strings.Fields(c.flags)
+		if changes := slices.Contains(flags, "yes") || slices.Contains(flags, "m"); changes != slices.Contains(flags, "n") {
+			t.Errorf("%s: changes something %t, has -n %t", c.name, changes, !changes)
+		}
+	}
+}
+
 // A shell completes commands, flags and their values.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
@@ -147,40 +160,19 @@ func TestCompletion(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no bash")
 	}
-	for line, want := range map[string]string{
-		"re":                                "refused reset release",
-		"override ":                         "set ls rm",
-		"override r":                        "rm",
-		"override set x -un":                "-until",
-		"override set x --un":               "--until",
-		"override set x -mode s":            "soft shadow",
-		"override set x -max 9 -until ":     "never",
-		"shadow ":                           "on off",
-		"shadow on model.":                  "model.tokens model.all",
-		"keys ":                             "login.user model.tokens model.all reports jobs twin twin",
-		"keys login.user -sta":              "-state",
-		"keys login.user -state b":          "blocked broken",
-		"completion f":                      "fish",
-		"help m":                            "man markdown",
-		"inspect login.user -pa":            "-parts -password-file",
-		"-o json inspect -context sh":       "shop",
-		"export login.user ":                "",
-		"import ":                           "-",
-		"keys login.user -limit 3 -o json ": "",
-	} {
-		words := append(strings.Fields(line), "")
-		if !strings.HasSuffix(line, " ") {
-			words = words[:len(words)-1]
+	document.Transcript(t, "testdata/completion.transcript", func(step, _ string) string {
+		words := strings.Split(step, " ")
+		if last := len(words) - 1; words[last] == "␣" {
+			words[last] = ""
 		}
 		ask := exec.Command(bash, "--norc", "-c", scripts["bash"]+`ratectl() { "$RATECTL_TEST" "$@"; }
 COMP_WORDS=(ratectl "$@"); COMP_CWORD=$#; __ratectl_bash_autocomplete; echo "${COMPREPLY[*]}"`, "bash")
 		ask.Args = append(ask.Args, words...)
 		ask.Env = append(os.Environ(), asCommand+"="+os.Args[0], "RATECTL_RULES="+b.env["RATECTL_RULES"], "RATECTL_CONFIG="+b.env["RATECTL_CONFIG"])
 		out, err := ask.CombinedOutput()
-		if got := strings.TrimSpace(string(out)); err != nil || got != want {
-			t.Errorf("%q: completed by %q, %v, want %q", line, got, err, want)
-		}
-	}
+		limittest.OK(t, err)
+		return strings.TrimSpace(string(out))
+	})
 }
 
 // The rates of a live page are shown, those rules first that refuse most.
