@@ -59,12 +59,6 @@ func (s *service) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: h, Body: s.body("answer"), ContentLength: 6, Request: r}, nil
 }
 
-func (s *service) seen() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.arrivals)
-}
-
 func newTransport(t testing.TB, s *service, store runtime.Store, peer rateclient.Peer, opts ...runtime.Option) *rateclient.Transport {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
