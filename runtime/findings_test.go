@@ -2,10 +2,8 @@ package runtime_test
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -81,32 +79,4 @@ func TestTwoStores(t *testing.T) {
 	ok(t, errors.Join(first.Close(), also.Close()))
 	third := open(runtime.NewRedisStore(client))
 	same(t, "the first is not used", nil, codes(third))
-}
-
-// TestManyLimiters makes a limiter for each request: on one store, and on stores of their own. All
-// limiters are told, as long as there are more.
-func TestManyLimiters(t *testing.T) {
-	for about, own := range map[string]bool{"many_limiters": false, "many_limiters r": true} {
-		synctest.Test(t, func(t *testing.T) {
-			var out lines
-			store, r := runtime.NewMemoryStore(), &runtime.Rule{Name: "r", Window: time.Hour, Max: 5}
-			var last *runtime.Limiter
-			for i := range 150 {
-				if own {
-					store = runtime.NewMemoryStore()
-				}
-				last = runtime.New(store, out.Logger())
-				last.Register(r, r)
-				taken(t, last, r.Limit(runtime.NewKey().AddInt(int64(i))))
-				if found := slices.Contains(codes(last), about); found != (i >= 99) {
-					t.Fatal(about, i, found)
-				}
-			}
-			if n := strings.Count(out.String(), "code=many_limiters"); n != 1 {
-				t.Errorf("told %d times", n)
-			}
-			time.Sleep(time.Minute)
-			same(t, "findings", nil, codes(last))
-		})
-	}
 }

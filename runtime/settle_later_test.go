@@ -74,30 +74,6 @@ func TestCloseWhileUnsettled(t *testing.T) {
 	})
 }
 
-// A store that panics while it settles ends neither the process nor the queue.
-func TestSettleLaterPanics(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var panics recorder[observe.PanicEvent]
-		store := newFake()
-		store.settle = func(ctx context.Context, charges []terms.Charge) error {
-			if store.settles.Load() == 1 {
-				panic("settle")
-			}
-			return store.engine.Settle(ctx, charges)
-		}
-		limiter := runtime.New(store, quiet, observing(observe.Observer{Panic: panics.add}))
-		for range 2 {
-			limiter.SettleLater(t.Context(), taken(t, limiter, wide.Limit(nil)), 0)
-			time.Sleep(time.Second)
-		}
-		ok(t, limiter.Close())
-		wantLeft(t, limiter, wide.Limit(nil), wide.Max-1)
-		if in := panics.all(); len(in) != 1 || in[0].In != "store" || store.settles.Load() != 2 {
-			t.Errorf("panics %v, settled %d times", in, store.settles.Load())
-		}
-	})
-}
-
 // Many callers settle on a real Redis at once, also a key's WRONGTYPE among
 // them; only what fails is reported.
 func TestSettleLaterOnRedis(t *testing.T) {

@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,65 +18,38 @@ func (c *countdown) Get(ctx context.Context, n int) error {
 	return c.self.Get(ctx, n-1)
 }
 
+// A wrapped service is called by so many at once.
+type wrapped struct {
+	limiters []int // of its wrappers, the innermost first
+	max      int64
+	callers  int
+	deep     int // how often it calls itself
+	want     []string
+}
+
 // A wrapper within one of the same limiter is found by its first calls, also if many come at
 // once. A service that calls itself by its wrapper is none, and neither is one with two limiters.
 func TestWrappedTwice(t *testing.T) {
-	type program struct {
-		*testing.T
-		out lines
-	}
-	open := func(p *program) *runtime.Limiter {
-		l := runtime.New(runtime.NewMemoryStore(), p.out.Logger())
-		p.Cleanup(func() { _ = l.Close() })
-		return l
-	}
-	rule := func() *runtime.Rule { return &runtime.Rule{Name: "r", Window: time.Hour, Max: 100} }
-	eachCase(t, map[string]func(*program){
-		"twice": func(p *program) {
-			l, r := open(p), rule()
-			once := &limitedGetter{&countdown{}, l, r}
-			ok(p.T, once.Get(p.Context(), 0))
-			wantFound(p.T, l, &p.out)
-			twice := &limitedGetter{once, l, r}
-			for range 3 {
-				ok(p.T, twice.Get(p.Context(), 0))
-			}
-			wantFound(p.T, l, &p.out, "wrapped_twice r")
-		},
-		"twice, by the last call that is admitted": func(p *program) {
-			l, r := open(p), rule()
-			r.Max = 1
-			twice := &limitedGetter{&limitedGetter{&countdown{}, l, r}, l, r}
-			if twice.Get(p.Context(), 0) == nil {
-				p.Error("admitted")
-			}
-			wantFound(p.T, l, &p.out, "wrapped_twice r")
-		},
-		"twice, by many at once": func(p *program) {
-			l, r := open(p), rule()
-			twice := &limitedGetter{&limitedGetter{&countdown{}, l, r}, l, r}
-			var all sync.WaitGroup
-			for range 40 {
-				all.Go(func() { _ = twice.Get(p.Context(), 0) })
-			}
-			all.Wait()
-			wantFound(p.T, l, &p.out, "wrapped_twice r")
-		},
-		"a service that calls itself": func(p *program) {
-			l, r := open(p), rule()
-			service := &countdown{}
-			service.self = &limitedGetter{service, l, r}
-			ok(p.T, service.self.Get(p.Context(), 5))
-			wantFound(p.T, l, &p.out)
-		},
-		"two limiters": func(p *program) {
-			inner, outer, r := open(p), open(p), rule()
-			service := &limitedGetter{&limitedGetter{&countdown{}, inner, r}, outer, r}
-			for range 3 {
-				ok(p.T, service.Get(p.Context(), 0))
-			}
-			wantFound(p.T, inner, &p.out)
-			wantFound(p.T, outer, &p.out)
-		},
-	}, func(t *testing.T, try func(*program)) { try(&program{T: t}) })
+	twice := []string{"wrapped_twice r"}
+	eachCase(t, map[string]wrapped{
+		"once":  {[]int{0}, 100, 1, 0, nil},
+		"twice": {[]int{0, 0}, 100, 3, 0, twice},
+		"twice, by the last call that is admitted": {[]int{0, 0}, 1, 1, 0, twice},
+		"twice, by many at once":                   {[]int{0, 0}, 100, 40, 0, twice},
+		"a service that calls itself":              {[]int{0}, 100, 1, 5, nil},
+		"two limiters":                             {[]int{0, 1}, 100, 3, 0, nil},
+	}, func(t *testing.T, c wrapped) {
+		var out [2]lines
+		limiters := []*runtime.Limiter{runtime.New(runtime.NewMemoryStore(), out[0].Logger()), runtime.New(runtime.NewMemoryStore(), out[1].Logger())}
+		service, rule := &countdown{}, &runtime.Rule{Name: "r", Window: time.Hour, Max: c.max}
+		service.self = service
+		for _, i := range c.limiters {
+			service.self = &limitedGetter{service.self, limiters[i], rule}
+		}
+		concurrently(c.callers, func(int) { _ = service.self.Get(t.Context(), c.deep) })
+		wantFound(t, limiters[0], &out[0], c.want...)
+		wantFound(t, limiters[1], &out[1])
+		ok(t, limiters[0].Close())
+		ok(t, limiters[1].Close())
+	})
 }

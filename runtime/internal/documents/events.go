@@ -3,6 +3,7 @@ package documents
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -12,13 +13,17 @@ import (
 
 // Events are those that a limiter has told, by their kind.
 type Events struct {
-	mu   sync.Mutex
-	told map[string][]string
+	mu     sync.Mutex
+	told   map[string][]string
+	panics bool // whoever tells one, instead
 }
 
 func (h *Events) add(kind, format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.panics {
+		panic("events")
+	}
 	if h.told == nil {
 		h.told = map[string][]string{}
 	}
@@ -33,6 +38,9 @@ func (h *Events) Take(kind string) string {
 	delete(h.told, kind)
 	if len(all) == 0 {
 		return "none"
+	}
+	if kind == "panics" { // of several goroutines
+		slices.Sort(all)
 	}
 	return strings.Join(all, " | ")
 }

@@ -36,10 +36,11 @@ import (
 //	used NAME COST …              charges a meter until it refuses, and tells how often it did not
 //	override RULE FIELD=VALUE …   also of rule/key, of rule share=PATTERN, and of all; override nothing ends all; unread at
 //	                              the end: limiters read it soon
-//	source fails, rejects, hangs  and source ignores, which hangs whatever its context says; source answers
-//	store fails, store answers, store is late TIME, store is late TIME back, store loses renewals, store loses answers
+//	source fails, rejects, hangs  and source ignores, which hangs whatever its context says; source panics, source answers
+//	store fails, store answers, store is late TIME, store is late TIME back, store loses renewals, store loses answers,
+//	                              store panics
 //	switch on, switch off         of all limits
-//	load FACTOR                   is what scalers of rules that are adaptive say from then on
+//	load FACTOR                   is what scalers of rules that are adaptive say from then on: they panic at NaN, and hang at Inf
 //	register NAME …               registers rules, and tells why it panics; change NAME FIELD=VALUE … changes one in use
 //	events KIND, log, findings, permits, leased, rules, enabled; trips to the store
 //	lines TEXT                    tells how many lines of the log have a text; found CODE, how many rules have a finding
@@ -52,7 +53,8 @@ import (
 // A step that begins with 3x is done three times, with the steps behind its semicolons; # in it is the
 // number of the time, from 0 on. Limits are RULE/KEY COST FIELD=VALUE … + …. Two words may follow them:
 // as NAME names the decision, for a later settle, and show FIELD adds retry, reset, limit, text or status to the
-// answer. A step within TIME has a context that ends then, and one under NAME has that of a call. A step that
+// answer. A step within TIME has a context that ends then, one overdue TIME has a deadline by which it does not end, and
+// one under NAME has the context of a call. A step that
 // takes time says how much.
 type program struct {
 	player
@@ -68,7 +70,16 @@ type program struct {
 }
 
 // Factor implements [rule.Scaler].
-func (p *program) Factor(rule.Load) float64 { return math.Float64frombits(p.load.Load()) }
+func (p *program) Factor(rule.Load) float64 {
+	factor := math.Float64frombits(p.load.Load())
+	for ; math.IsInf(factor, 1); factor = math.Float64frombits(p.load.Load()) {
+		time.Sleep(time.Millisecond)
+	}
+	if math.IsNaN(factor) {
+		panic("scaler")
+	}
+	return factor
+}
 
 // A process is a limiter of a program.
 type process struct {
@@ -80,6 +91,14 @@ type process struct {
 	log   limittest.Lines
 	read  int // of the log
 	on    atomic.Bool
+}
+
+// enabled is the limiter's kill switch.
+func (l *process) enabled() bool {
+	if l.heard.panics {
+		panic("kill switch")
+	}
+	return l.on.Load()
 }
 
 // A call is one that has begun, and its decision.
@@ -111,6 +130,8 @@ func (b *board) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	case "hangs":
 		<-ctx.Done()
 		return runtime.Overrides{}, ctx.Err()
+	case "panics":
+		panic("source")
 	case "ignores":
 		<-b.over
 	}
@@ -301,9 +322,20 @@ func (p *program) context(l *process, text string) (ctx context.Context, rest st
 	if text, name, is = cutWord(text, " within "); is {
 		ctx, done = context.WithTimeout(ctx, p.duration(name))
 	}
+	if text, name, is = cutWord(text, " overdue "); is {
+		ctx = lateContext{ctx, time.Now().Add(p.duration(name))}
+	}
 	ctx = observe.WithRecorder(observe.WithRefusalRecorder(wrapper.WithExceeded(ctx), l.heard.refused), l.heard.recorded)
 	return ctx, text, done
 }
+
+// A lateContext has a deadline, and does not end by it.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
 // cutWord returns a text without the word that stands behind another, and that word.
 func cutWord(text, behind string) (rest, word string, is bool) {

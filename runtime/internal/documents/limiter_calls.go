@@ -15,7 +15,12 @@ import (
 )
 
 // take takes limits, and keeps the decision.
-func (p *program) take(ctx context.Context, l *process, text string) string {
+func (p *program) take(ctx context.Context, l *process, text string) (answer string) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			answer = fmt.Sprint("panics with ", reason)
+		}
+	}()
 	text, show, _ := strings.Cut(text, " show ")
 	text, name, _ := strings.Cut(text, " as ")
 	d, err := l.Take(ctx, p.limits(text)...)

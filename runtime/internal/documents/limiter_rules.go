@@ -75,9 +75,12 @@ func (p *program) limit(text string) runtime.Limit {
 	if keyed {
 		key = runtime.NewKey()
 		for part := range strings.SplitSeq(id, ":") {
-			if part == "?" {
+			switch part {
+			case "?":
 				key.AddInvalid("#" + name + " is nil")
-			} else {
+			case "~":
+				key.AddBytes(nil)
+			default:
 				text, err := url.PathUnescape(part)
 				if err != nil {
 					p.Fatal(err)

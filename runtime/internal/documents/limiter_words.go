@@ -23,6 +23,9 @@ func (p *program) tell(ctx context.Context, l *process, what string, words []str
 	switch what {
 	case "events":
 		text, other := l.heard.Take(words[0]), l.other.Take(words[0])
+		if l.heard.panics {
+			return other
+		}
 		if text != other && words[0] != "recorded" && words[0] != "refusals" { // of contexts
 			text += " BUT ANOTHER HEARS " + other
 		}

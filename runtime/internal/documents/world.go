@@ -129,7 +129,7 @@ func (p *program) open(name string, words []string) *process {
 	l := new(process)
 	l.on.Store(true)
 	store, every := p.store.store, poll
-	options := []runtime.Option{l.log.Logger(), runtime.WithEnabled(l.on.Load), runtime.WithObserver(l.heard.Observer()), runtime.WithObserver(nil), runtime.WithObserver(l.other.Observer())}
+	options := []runtime.Option{l.log.Logger(), runtime.WithEnabled(l.enabled), runtime.WithObserver(l.heard.Observer()), runtime.WithObserver(nil), runtime.WithObserver(l.other.Observer())}
 	if !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "reports") }) {
 		options = append(options, runtime.WithoutReports())
 	}
@@ -165,6 +165,10 @@ func (p *program) open(name string, words []string) *process {
 			store = nil
 		case "off":
 			l.on.Store(false)
+		case "own":
+			store = runtime.NewMemoryStore()
+		case "panics":
+			l.heard.panics = true
 		default:
 			p.Fatalf("no limiter has an option %s", field)
 		}
@@ -205,6 +209,7 @@ type faulty struct {
 	Through
 	store      runtime.Store // as limiters have it
 	fails      atomic.Bool
+	panics     atomic.Bool
 	late, back atomic.Int64 // until it decides, and answers
 	trips      atomic.Int64 // since the last look
 	renewals   atomic.Bool  // are lost
@@ -217,8 +222,11 @@ func (f *faulty) begin(p *program, words []string) {
 	switch words[0] {
 	case "fails":
 		f.fails.Store(true)
+	case "panics":
+		f.panics.Store(true)
 	case "answers":
 		f.fails.Store(false)
+		f.panics.Store(false)
 		f.renewals.Store(false)
 		f.answers.Store(false)
 		f.late.Store(0)
@@ -243,6 +251,9 @@ func (f *faulty) through(ctx context.Context, do func() error) error {
 		return errFault
 	}
 	f.trips.Add(1)
+	if f.panics.Load() {
+		panic("store")
+	}
 	if err := sleep(ctx, time.Duration(f.late.Load())); err != nil {
 		return err
 	}
