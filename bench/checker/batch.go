@@ -49,8 +49,8 @@ func newBatch(limits []limit) *batch {
 const rest = 250 * time.Millisecond
 
 // fill makes up n calls on random keys.
-func (b *batch) fill(n int, now time.Time) {
-	round := now.UnixMilli() / rest.Milliseconds()
+func (b *batch) fill(n int) {
+	round := time.Now().UnixMilli() / rest.Milliseconds()
 	b.calls, b.which = b.calls[:n+2], b.which[:0]
 	b.calls[0].Charges[0] = tick()
 	b.calls[n+1].Charges[0] = tick()
@@ -76,7 +76,7 @@ func tick() rawstore.Charge {
 }
 
 // take has the calls decided and returns the records of them, in bytes.
-func (b *batch) take(ctx context.Context, store taker) ([]byte, error) {
+func (b *batch) take(ctx context.Context, store rawstore.Store) ([]byte, error) {
 	if err := store.Take(ctx, b.calls); err != nil {
 		return nil, err
 	}

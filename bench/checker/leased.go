@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rawstore"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -43,18 +43,6 @@ func shapeOf(name string, key int) leasedShape {
 		return shortShape
 	}
 	return leasedShapes[key%len(leasedShapes)]
-}
-
-// newShortStore returns a store that has Redis count the events of a rule with a lease no
-// longer than its window.
-func newShortStore(store *runtime.RedisStore, limits []limit) runtime.Store {
-	plain := map[string]*runtime.Rule{}
-	for i := range limits {
-		rule := limits[i].rule
-		rule.Lease = 0
-		plain[rule.Name] = &rule
-	}
-	return rawstore.Changed(store, plain)
 }
 
 // callLeased makes calls until none is left or the time is over, and writes down
@@ -102,7 +90,7 @@ const busy = 0.3
 // rest returns how long a caller of this process pauses now.
 func (w *worker) rest(rule *runtime.Rule) time.Duration {
 	phase := uint64(time.Now().UnixNano()) / uint64(rule.Lease)
-	mood := []float64{0.1, 0.3, 1, 2, 8}[rand.New(rand.NewPCG(phase, uint64(w.offset))).IntN(5)]
+	mood := []float64{0.1, 0.3, 1, 2, 8}[rand.New(rand.NewPCG(phase, uint64(os.Getpid()))).IntN(5)]
 	each := float64(rule.Window) / float64(rule.Max) * float64(w.processes) * callers / float64(w.keys)
 	return time.Duration(rand.ExpFloat64() * mood * each * busy)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -29,7 +30,12 @@ type algorithm struct {
 	leased bool
 	// streams is set in place of these if calls are streams, whose processes are killed.
 	streams bool
+	// mistake is what Redis is told otherwise than declared in a control, whose faults must be found.
+	mistake func(*runtime.Rule)
 }
+
+// controls are the runs that are wrong on purpose, and the fault that must be found in each.
+var controls = map[string]judge.Fault{forgetful: judge.Spurious, unlengthened: judge.Over, controlName: judge.Over}
 
 // order is the order in which the algorithms run.
 var order = []string{
@@ -41,6 +47,7 @@ var order = []string{
 	"streams",
 }
 
+// controlName is the name of the run in which Redis lets events leave their window too soon.
 const controlName = "control"
 
 var algorithms = map[string]*algorithm{
@@ -56,10 +63,12 @@ var algorithms = map[string]*algorithm{
 		r.Algorithm = runtime.LeakyBucket
 		r.Wait = r.Window / 3
 	}, check: judge.NewBucketCheck},
-	"counter-60":    {set: counter(rule.EqualBuckets(60)), check: judge.NewCounterCheck(60)},
-	"counter-6x10":  {set: counter(rule.LayeredBuckets(6, 10)), check: judge.NewCounterCheck(60)},
-	"counter-auto":  {set: counter(rule.AdaptiveBuckets()), check: judge.NewCounterCheck(16)},
-	controlName:     {set: func(*runtime.Rule) {}, check: judge.NewLogCheck},
+	"counter-60":   {set: counter(rule.EqualBuckets(60)), check: judge.NewCounterCheck(60)},
+	"counter-6x10": {set: counter(rule.LayeredBuckets(6, 10)), check: judge.NewCounterCheck(60)},
+	"counter-auto": {set: counter(rule.AdaptiveBuckets()), check: judge.NewCounterCheck(16)},
+	controlName: {set: func(*runtime.Rule) {}, check: judge.NewLogCheck, mistake: func(r *runtime.Rule) {
+		r.Window = r.Window * 2 / 3
+	}},
 	"zset shared":   {set: func(*runtime.Rule) {}, history: judge.NewLogHistory},
 	"packed shared": {set: packed, history: judge.NewLogHistory},
 	"fixed shared":  {set: fixed, history: judge.NewFixedHistory},
@@ -79,7 +88,7 @@ var algorithms = map[string]*algorithm{
 		r.Burst = r.Max
 	}, leased: true},
 	"streams":    {set: func(*runtime.Rule) {}, streams: true},
-	unlengthened: {set: counter(rule.EqualBuckets(1000)), leased: true},
+	unlengthened: {set: counter(rule.EqualBuckets(1000)), leased: true, mistake: func(r *runtime.Rule) { r.Lease = 0 }},
 }
 
 func packed(r *runtime.Rule) { r.Storage = runtime.StoragePacked }
@@ -119,7 +128,8 @@ func newLimits(name string, c config) []limit {
 	for i := range limits {
 		shape := shapes[i%len(shapes)]
 		l := &limits[i]
-		l.rule = runtime.Rule{Name: name, Window: shape.window, Max: shape.max}
+		l.key = fmt.Appendf(nil, "%s:%d", name, i)
+		l.rule = runtime.Rule{Name: string(l.key), Window: shape.window, Max: shape.max}
 		if algorithms[name].settled {
 			l.rule.Window, l.rule.Max = settledWindow, settledMax(i)
 		}
@@ -131,7 +141,6 @@ func newLimits(name string, c config) []limit {
 			yearly(&l.rule, i, c)
 		}
 		algorithms[name].set(&l.rule)
-		l.key = fmt.Appendf(nil, "%s:%d", name, i)
 	}
 	return limits
 }
@@ -143,4 +152,14 @@ func rulesOf(limits []limit) []*runtime.Rule {
 		rules[i] = &limits[i].rule
 	}
 	return rules
+}
+
+// mistaken returns a store that has Redis count by other rules than those declared.
+func mistaken(store *runtime.RedisStore, limits []limit, mistake func(*runtime.Rule)) runtime.Store {
+	rules := map[string]*runtime.Rule{}
+	for _, l := range limits {
+		mistake(&l.rule)
+		rules[l.rule.Name] = &l.rule
+	}
+	return rawstore.Changed(store, rules)
 }

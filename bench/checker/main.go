@@ -35,11 +35,10 @@
 // but in the last two seconds of those, stays charged; nothing else does, and what they held
 // is back within its reserve and a second; one patient caller can then use all that is left.
 //
-// At the end the first sweep is made over a control: a sliding log that
-// believes the clocks of its clients, which differ. The sweep must find it
-// over its limits, or it would not find anybody. Another control leaves out one
-// settlement in 500, which the sums must show, and a third one leases units without
-// counting them for longer, which the windows must show.
+// Each sweep that has found nothing is made again over decisions that are made wrong or left
+// out, see the tampers, and must find those. At the end come controls, which must be found out:
+// one leaves out one settlement in 500, one leases units without counting them for
+// longer, and one lets events leave their window too soon.
 //
 // Usage:
 //
@@ -48,9 +47,7 @@
 // With -duration the algorithms share the time, and a process fails whose memory or
 // goroutines grow from the second third of its time to the last.
 //
-// The exit status is 0 if every algorithm is without fault and the control is
-// not, and 1 otherwise. With -control only the control runs, and so the status
-// is 1.
+// The exit status is 0 if every algorithm is without fault and no control is, and 1 otherwise.
 package main
 
 import (
@@ -59,7 +56,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -72,15 +68,7 @@ type config struct {
 	duration   time.Duration
 	keys       int
 	algorithms string
-	skew       time.Duration
 	freeze     time.Duration
-	control    bool
-}
-
-// enough returns what a control needs.
-func (c config) enough() config {
-	c.decisions, c.duration = min(c.decisions, 100_000), 0
-	return c
 }
 
 func main() {
@@ -91,12 +79,9 @@ func main() {
 	flag.DurationVar(&c.duration, "duration", 0, "how long to hammer in total, in place of -decisions")
 	flag.IntVar(&c.keys, "keys", 8, "how many keys an algorithm has")
 	flag.StringVar(&c.algorithms, "algorithms", strings.Join(order, ","), "which algorithms to check, separated by commas")
-	flag.DurationVar(&c.skew, "skew", 100*time.Millisecond, "how far the processes' clocks are apart at most")
 	flag.DurationVar(&c.freeze, "freeze", 0, "for how long to stop the server several times a second, so that scripts last longer than windows; 0: never")
-	flag.BoolVar(&c.control, "control", false, "run only the control, which must fail")
 	flag.StringVar(&w.addr, "worker", "", "for the checker's own use: hammer the server at this address")
 	flag.StringVar(&w.output, "output", "", "for the checker's own use: where to write the records")
-	flag.DurationVar(&w.offset, "offset", 0, "for the checker's own use: how far this process's clock is off")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -119,16 +104,13 @@ func main() {
 	}
 }
 
-// check runs every algorithm and the control, prints what it finds, and
+// check runs every algorithm and the controls, prints what it finds, and
 // reports whether that is what it should be.
 func check(ctx context.Context, c config) (bool, error) {
 	if flag.NArg() > 0 || c.processes < 1 || c.keys < 1 || c.keys > maxKeys || c.decisions < 1 || c.duration < 0 || c.freeze < 0 {
 		return false, fmt.Errorf("flags out of range, or arguments that are not flags; see -help")
 	}
 	names := strings.Split(c.algorithms, ",")
-	if c.control {
-		names = nil
-	}
 	for _, name := range names {
 		if algorithms[name] == nil {
 			return false, fmt.Errorf("unknown algorithm %q, it is one of %s", name, strings.Join(order, " "))
@@ -136,33 +118,35 @@ func check(ctx context.Context, c config) (bool, error) {
 	}
 	report := newReport(os.Stdout, c)
 	share := c
-	if len(names) > 0 {
-		share.decisions = (c.decisions + len(names) - 1) / len(names)
-		share.duration = c.duration / time.Duration(len(names))
-	}
+	share.decisions = (c.decisions + len(names) - 1) / len(names)
+	share.duration = c.duration / time.Duration(len(names))
+	settled, leased := false, false
 	for _, name := range names {
 		if err := report.run(ctx, name, share); err != nil {
 			return false, err
 		}
+		settled = settled || algorithms[name].settled
+		leased = leased || algorithms[name].leased
 	}
-	if len(names) > 0 {
-		report.total()
-		if slices.ContainsFunc(names, func(name string) bool { return algorithms[name].settled }) {
-			if err := report.run(ctx, forgetful, share.enough()); err != nil {
-				return false, err
-			}
+	report.row("total", &report.sum, report.elapsed)
+	share.decisions, share.duration = min(share.decisions, 100_000), 0
+	for _, control := range []struct {
+		name   string
+		wanted bool
+		least  int
+	}{
+		{forgetful, settled, 0},
+		{unlengthened, leased, 50_000}, // in some moments units are used late
+		{controlName, true, 0},
+	} {
+		enough := share
+		enough.decisions = max(share.decisions, control.least)
+		if !control.wanted {
+			continue
 		}
-		if slices.ContainsFunc(names, func(name string) bool { return algorithms[name].leased }) {
-			control := share.enough()
-			control.decisions = max(control.decisions, 50_000) // in some moments units are used late
-			if err := report.run(ctx, unlengthened, control); err != nil {
-				return false, err
-			}
+		if err := report.run(ctx, control.name, enough); err != nil {
+			return false, err
 		}
-		share = share.enough()
 	}
-	if err := report.run(ctx, controlName, share); err != nil {
-		return false, err
-	}
-	return report.verdict(len(names) > 0), nil
+	return report.verdict(), nil
 }

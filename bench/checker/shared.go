@@ -17,7 +17,7 @@ const callers = 32
 // callShared makes single calls, of which those on a key and at a cost become
 // one with others, and which the store may refuse by itself, until none is left
 // or the time is over. It writes down each.
-func (w *worker) callShared(ctx context.Context, store taker, s *share) error {
+func (w *worker) callShared(ctx context.Context, store rawstore.Store, s *share) error {
 	calls := []rawstore.Call{{Charges: make([]rawstore.Charge, 1)}}
 	var output []byte
 	for w.more(ctx, s) {

@@ -48,7 +48,7 @@ func judgeStreams(ctx context.Context, redis *server.Server, limits []limit, fil
 	budgets, all := make([]budget, len(limits)), budget{max: tenant.Max}
 	killed, last := 0, int64(0)
 	for _, file := range files {
-		records, err := judge.Read[judge.SharedRecord](nil, file)
+		records, err := judge.Read[judge.SharedRecord](file)
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
@@ -21,17 +23,8 @@ import (
 // A worker is one process that hammers.
 type worker struct {
 	config
-	addr   string        // of the server
-	output string        // file of the records
-	offset time.Duration // how far this process's clock is off
-}
-
-// now is this process's clock. Only the control asks it for a decision.
-func (w *worker) now() time.Time { return time.Now().Add(w.offset) }
-
-// A taker decides calls. It is the part of a [runtime.Store] that is checked.
-type taker interface {
-	Take(ctx context.Context, calls []rawstore.Call) error
+	addr   string // of the server
+	output string // file of the records
 }
 
 // quiet keeps a limiter from logging its refusals.
@@ -44,16 +37,12 @@ const inFlight = 2
 func (w *worker) run(ctx context.Context) error {
 	client := server.NewClient(w.addr)
 	defer client.Close()
-	shared := algorithms[w.algorithms].history != nil
+	a := algorithms[w.algorithms]
 	options := []runtime.RedisOption{runtime.WithTimeout(server.Patience)}
-	if !shared {
+	if a.check != nil || a.settled {
 		// A refusal that the process gives by itself has no time by Redis's
 		// clock that could be checked.
 		options = append(options, runtime.WithRefusalMemory(0))
-	}
-	var store taker = rawstore.Wrap(runtime.NewRedisStore(client, options...))
-	if w.algorithms == controlName {
-		store = &control{client: client, now: w.now}
 	}
 	file, err := os.Create(w.output)
 	if err != nil {
@@ -61,52 +50,42 @@ func (w *worker) run(ctx context.Context) error {
 	}
 	defer file.Close()
 	size := 1 << 20
-	if algorithms[w.algorithms].leased || algorithms[w.algorithms].streams {
+	if a.leased || a.streams {
 		size = 16 // or a process that is killed would tell little
 	}
 	out := bufio.NewWriterSize(file, size)
 	s := &share{limits: newLimits(w.algorithms, w.config), end: time.Now().Add(w.duration)}
 	s.left.Store(int64((w.decisions + w.processes - 1) / w.processes))
-	var wait sync.WaitGroup
-	var mu sync.Mutex // guards what follows
-	var failed error
+	var mu sync.Mutex // guards out
 	s.write = func(records []byte) error {
 		mu.Lock()
 		defer mu.Unlock()
 		_, err := out.Write(records)
 		return err
 	}
+	redis := runtime.NewRedisStore(client, options...)
+	var store runtime.Store = redis
+	if a.mistake != nil {
+		store = mistaken(redis, s.limits, a.mistake)
+	}
+	limiter := runtime.New(store, quiet)
+	var calls errgroup.Group
 	run := func(n int, call func() error) {
 		for range n {
-			wait.Go(func() {
-				if err := call(); err != nil {
-					mu.Lock()
-					failed = err
-					mu.Unlock()
-				}
-			})
+			calls.Go(call)
 		}
 	}
-	redis := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience))
 	switch {
-	case algorithms[w.algorithms].leased:
-		var store runtime.Store = redis
-		if w.algorithms == unlengthened {
-			store = newShortStore(redis, s.limits)
-		}
-		limiter := runtime.New(store, quiet)
+	case a.leased:
 		run(callers, func() error { return w.callLeased(ctx, limiter, s) })
-		defer limiter.Close()
-	case algorithms[w.algorithms].streams:
-		limiter := runtime.New(redis, quiet)
+	case a.streams:
 		run(1, func() error { return w.callStreams(ctx, limiter, s) })
-	case algorithms[w.algorithms].settled:
-		limiter := runtime.New(runtime.NewRedisStore(client, options...), quiet)
+	case a.settled:
 		run(callers, func() error { return w.callSettled(ctx, limiter, s) })
-	case shared:
-		run(callers, func() error { return w.callShared(ctx, store, s) })
+	case a.history != nil:
+		run(callers, func() error { return w.callShared(ctx, rawstore.Wrap(store), s) })
 	default:
-		run(inFlight, func() error { return w.callTogether(ctx, store, s) })
+		run(inFlight, func() error { return w.callTogether(ctx, rawstore.Wrap(store), s) })
 	}
 	var g growth
 	watching, stop := context.WithCancel(ctx)
@@ -114,15 +93,10 @@ func (w *worker) run(ctx context.Context) error {
 	if w.duration > 0 {
 		watch.Go(func() { g.watch(watching, w.duration) })
 	}
-	wait.Wait()
+	failed := calls.Wait()
 	stop()
 	watch.Wait()
-	if failed == nil {
-		failed = cmp.Or(ctx.Err(), g.err())
-	}
-	failed = cmp.Or(failed, out.Flush())
-	failed = cmp.Or(failed, file.Close())
-	if failed != nil {
+	if failed := cmp.Or(failed, limiter.Close(), ctx.Err(), g.err(), out.Flush(), file.Close()); failed != nil {
 		return fmt.Errorf("%s: %w", w.algorithms, failed)
 	}
 	return nil
@@ -143,7 +117,7 @@ func (w *worker) more(ctx context.Context, s *share) bool {
 
 // callTogether makes batches of many calls until none is left or the time is
 // over, and writes down each call.
-func (w *worker) callTogether(ctx context.Context, store taker, s *share) error {
+func (w *worker) callTogether(ctx context.Context, store rawstore.Store, s *share) error {
 	t := newBatch(s.limits)
 	for ctx.Err() == nil {
 		if w.duration > 0 && time.Now().After(s.end) {
@@ -156,7 +130,7 @@ func (w *worker) callTogether(ctx context.Context, store taker, s *share) error 
 		if n <= 0 {
 			return nil
 		}
-		t.fill(n, w.now())
+		t.fill(n)
 		records, err := t.take(ctx, store)
 		if err == nil {
 			err = s.write(records)

@@ -106,26 +106,7 @@ func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
 	}
 	defer other.Close()
 	over := limiters.Server{Client: client, Rueidis: other, Addr: redisServer.Addr, Connections: plan.Connections, Timeout: plan.Timeout}
-
-	var result contest.Result
-	if result.Facts, err = plan.Facts(ctx, client); err != nil {
-		return nil, err
-	}
-	if result.Shared, err = plan.Shared(ctx, line, over); err != nil {
-		return nil, err
-	}
-	if result.Curve, err = plan.Curve(ctx, line, over); err != nil {
-		return nil, err
-	}
-	line.Show("sizes of keys")
-	if result.Sizes, err = plan.Sizes(ctx, over); err != nil {
-		return nil, err
-	}
-	if result.Local, err = plan.Local(ctx, line, over); err != nil {
-		return nil, err
-	}
-	result.Busy = contest.Busy()
-	return &result, nil
+	return plan.Run(ctx, line, over)
 }
 
 // publish writes what was found into bench/results.

@@ -38,28 +38,21 @@ func (p Part) Curve() bool { return p.Only == nil && p.Cases != nil && p.Cases.S
 // like a measurement.
 func (p Plan) Check() error {
 	part := p.Part
-	var names, headings []string
-	for _, l := range slices.Concat(limiters.Leased(), limiters.Rategen(), limiters.Budgets(), limiters.Divided(), limiters.Peers(), limiters.ByHand()) {
-		names = append(names, l.Name)
+	var names []string
+	headings := []string{sizeOfKey}
+	for _, g := range p.groups(new(Result)) {
+		for _, l := range g.contestants {
+			names = append(names, l.Name)
+		}
+		for _, c := range g.cases {
+			headings = append(headings, g.over+c.String())
+		}
 	}
-	for _, l := range limiters.Locals(limiters.Server{}) {
-		names = append(names, l.Name)
-	}
-	for _, c := range SharedCases {
-		headings = append(headings, overRedis+c.String())
-	}
-	for _, c := range LocalCases {
-		headings = append(headings, inMemory+c.String())
-	}
-	for _, n := range p.Callers {
-		headings = append(headings, curveOver+Case{n, 1000, Distinct}.String())
-	}
-	headings = append(headings, sizeOfKey)
 	if part.Only != nil && !slices.ContainsFunc(names, part.Only.MatchString) {
 		return fmt.Errorf("no limiter's name matches %q", part.Only)
 	}
 	if part.Cases != nil && !slices.ContainsFunc(headings, part.Cases.MatchString) {
-		return fmt.Errorf("no case's heading matches %q: headings are as %q, %q and %q", part.Cases, headings[0], headings[len(SharedCases)], sizeOfKey)
+		return fmt.Errorf("no case's heading matches %q: headings are as %q, %q and %q", part.Cases, headings[1], headings[len(headings)-1], sizeOfKey)
 	}
 	return nil
 }
@@ -79,23 +72,13 @@ func (p Part) String() string {
 // heading reports whether a case is measured.
 func (p Part) heading(s string) bool { return p.Cases == nil || p.Cases.MatchString(s) }
 
-// limiter reports whether a limiter has its turns.
-func (p Part) limiter(name string) bool { return p.Only == nil || p.Only.MatchString(name) }
-
-// shared returns which of the limiters over Redis have their turns.
-func (p Part) shared(all []limiters.Shared) []limiters.Shared {
-	turns := map[string]bool{limiters.Base: true, limiters.Floor: true, limiters.ScriptFloor: true}
+// turns returns which of some limiters have their turns.
+func (p Part) turns(all []limiters.Limiter) []limiters.Limiter {
+	turns := map[string]bool{limiters.Base: true, limiters.Floor: true, limiters.ScriptFloor: true, limiters.LocalBase: true}
 	for _, l := range all {
-		if p.limiter(l.Name) {
+		if p.Only == nil || p.Only.MatchString(l.Name) {
 			turns[l.Name], turns[l.ByHand] = true, true
 		}
 	}
-	return slices.DeleteFunc(all, func(l limiters.Shared) bool { return !turns[l.Name] })
-}
-
-// local returns which of the limiters in memory have their turns.
-func (p Part) local(all []limiters.Local) []limiters.Local {
-	return slices.DeleteFunc(all, func(l limiters.Local) bool {
-		return l.Name != limiters.LocalBase && !p.limiter(l.Name)
-	})
+	return slices.DeleteFunc(slices.Clone(all), func(l limiters.Limiter) bool { return !turns[l.Name] })
 }

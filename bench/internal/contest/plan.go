@@ -91,9 +91,10 @@ func (k Kind) String() string {
 
 // A Case is some callers that ask about some keys.
 type Case struct {
-	Callers int
-	Keys    int
-	Kind    Kind
+	Callers  int
+	Keys     int
+	Kind     Kind
+	InMemory bool // asks limiters that do not use Redis
 }
 
 // String returns the case as a heading has it.
@@ -115,33 +116,26 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// shared returns the limits for limiters over Redis.
-func (c Case) shared() limiters.Limits {
-	switch c.Kind {
-	case Full:
+// limits returns what the calls meet.
+func (c Case) limits() limiters.Limits {
+	switch {
+	case c.Kind == Full:
 		return limiters.NoRoom
-	case Hot:
+	case c.InMemory && c.Keys > 10_000:
+		return limiters.ManyRoom
+	case c.InMemory:
+		return limiters.LocalRoom
+	case c.Kind == Hot:
 		return limiters.HotRoom
 	}
 	return limiters.Room
 }
 
-// local returns the limits for limiters in memory.
-func (c Case) local() limiters.Limits {
-	if c.Kind == Full {
-		return limiters.NoRoom
-	}
-	if c.Keys > 10_000 {
-		return limiters.ManyRoom
-	}
-	return limiters.LocalRoom
-}
-
 // SharedCases are what limiters over Redis are asked.
-var SharedCases = cases([]int{1, 64, 256}, Case{0, 1000, Distinct}, Case{0, 1, Hot}, Case{0, 1000, Full})
+var SharedCases = cases([]int{1, 64, 256}, Case{0, 1000, Distinct, false}, Case{0, 1, Hot, false}, Case{0, 1000, Full, false})
 
 // LocalCases are what limiters in memory are asked.
-var LocalCases = cases([]int{1, 64}, Case{0, 1000, Distinct}, Case{0, 100_000, Distinct}, Case{0, 1000, Full}, Case{0, 100_000, Full})
+var LocalCases = cases([]int{1, 64}, Case{0, 1000, Distinct, true}, Case{0, 100_000, Distinct, true}, Case{0, 1000, Full, true}, Case{0, 100_000, Full, true})
 
 func cases(callers []int, of ...Case) (all []Case) {
 	for _, c := range of {

@@ -75,8 +75,8 @@ func (r *Row) add(sample *load.Sample, used time.Duration) {
 	seconds := sample.Elapsed.Seconds()
 	r.set(Rate, n/seconds)
 	r.set(PerOp, seconds/n)
-	r.set(P50, sample.Latency.Quantile(0.50).Seconds())
-	r.set(P99, sample.Latency.Quantile(0.99).Seconds())
+	r.set(P50, sample.Quantile(0.50).Seconds())
+	r.set(P99, sample.Quantile(0.99).Seconds())
 	r.set(ServerCPU, used.Seconds()/n)
 }
 

@@ -41,7 +41,7 @@ func (p Plan) Sizes(ctx context.Context, server limiters.Server) ([]Size, error)
 		sizes []Size
 		takes [][]load.Take // for each of Fillings
 	)
-	for _, l := range p.Part.shared(slices.Concat(limiters.Rategen(), limiters.Budgets(), limiters.Peers())) {
+	for _, l := range p.Part.turns(slices.Concat(limiters.Rategen(), limiters.Budgets(), limiters.Peers())) {
 		if l.Floor {
 			continue
 		}

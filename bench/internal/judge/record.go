@@ -68,8 +68,14 @@ func Parse[R any](records []R, b []byte) []R {
 	return records
 }
 
-// Read returns all records of a file after those it is given.
-func Read[R any](records []R, file string) ([]R, error) {
-	b, err := os.ReadFile(file)
-	return Parse(records, b), err
+// Read returns all records of some files.
+func Read[R any](files ...string) (records []R, err error) {
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		records = Parse(records, b)
+	}
+	return records, nil
 }

@@ -49,6 +49,11 @@ type Result struct {
 // OK reports whether no decision has a fault.
 func (r *Result) OK() bool { return r.Over == 0 && r.Spurious == 0 && r.Wrong == 0 }
 
+// Has reports whether one of some faults was found.
+func (r *Result) Has(f Fault) bool {
+	return f&Over != 0 && r.Over > 0 || f&Spurious != 0 && r.Spurious > 0 || f&Wrong != 0 && r.Wrong > 0
+}
+
 // Count counts a decision and what is wrong with it.
 func (r *Result) Count(record *Record, f Fault) {
 	r.Decisions++

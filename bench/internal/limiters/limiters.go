@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/rategen/rategen/bench/internal/load"
+	"github.com/rategen/rategen/runtime"
 )
 
 // A Limit is what a limiter is to enforce: max calls in a window.
@@ -62,10 +63,18 @@ type Server struct {
 	Connections int
 	// Timeout is how long a decision of rategen's may wait for Redis.
 	Timeout time.Duration
+	// Keys is how many there are, and Cleanup is told what ends a limiter in memory.
+	Keys    int
+	Cleanup func(func())
 }
 
-// A Shared limiter counts in Redis.
-type Shared struct {
+// limiter returns one of rategen's over go-redis.
+func (s Server) limiter() *runtime.Limiter {
+	return quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout)))
+}
+
+// A Limiter is one that is compared.
+type Limiter struct {
 	Name string
 	Own  bool // is rategen's
 	// Recalls reports that it refuses by itself what Redis has refused lately.
@@ -76,20 +85,10 @@ type Shared struct {
 	Floor bool
 	// ByHand is the name of what a user would write by hand in its place, or empty.
 	ByHand string
-	New    func(Server, Limits) (load.Take, error)
-}
-
-// A Local limiter counts in this process.
-type Local struct {
-	Name string
-	Own  bool
 	// MaxKeys is how many keys it can have at most; 0 means any number.
 	MaxKeys int
 	// OnlyRefuses reports that it has nothing to say about calls that have
 	// room.
 	OnlyRefuses bool
-	New         func(limits Limits, keys int) (take load.Take, stop func(), err error)
+	New         func(Server, Limits) (load.Take, error)
 }
-
-// noStop is the stop function of limiters that need none.
-func noStop() {}

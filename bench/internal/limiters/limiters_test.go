@@ -23,29 +23,35 @@ func start(t *testing.T) Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(other.Close)
-	return Server{Client: client, Rueidis: other, Addr: s.Addr, Connections: connections, Timeout: server.Patience}
+	return Server{Client: client, Rueidis: other, Addr: s.Addr, Connections: connections, Timeout: server.Patience, Keys: 10, Cleanup: t.Cleanup}
 }
 
-// TestShared wants every limiter over Redis to do what the cases need: to
-// admit calls that have room, and as many as it should of those that have not.
-func TestShared(t *testing.T) {
+// TestLimiters wants every limiter to do what the cases need: to admit calls that have room, and as
+// many as it should of those that have not.
+func TestLimiters(t *testing.T) {
 	s := start(t)
-	for _, l := range slices.Concat(Rategen(), Budgets(), Peers(), Leased()) {
-		if l.Floor {
-			continue
-		}
-		t.Run(l.Name, func(t *testing.T) {
-			for i, limits := range []Limits{Room, HotRoom, Long, Tight, NoRoom} {
-				if l.Leases && limits != HotRoom {
+	for group, test := range []struct {
+		limiters []Limiter
+		limits   []Limits
+	}{
+		{slices.Concat(Rategen(), Budgets(), Peers()), []Limits{Room, HotRoom, Long, Tight, NoRoom}},
+		{Leased(), []Limits{HotRoom}},
+		{Locals(), []Limits{LocalRoom, ManyRoom, NoRoom}},
+	} {
+		for _, l := range test.limiters {
+			for i, limits := range test.limits {
+				if l.Floor || l.OnlyRefuses && limits != NoRoom {
 					continue
 				}
-				take, err := l.New(s, limits)
-				if err != nil {
-					t.Fatal(err)
-				}
-				try(t, take, limits, fmt.Sprintf("key%d", i))
+				t.Run(fmt.Sprint(l.Name, limits), func(t *testing.T) {
+					take, err := l.New(s, limits)
+					if err != nil {
+						t.Fatal(err)
+					}
+					try(t, take, limits, fmt.Sprintf("key%d-%d", group, i))
+				})
 			}
-		})
+		}
 	}
 }
 
@@ -94,25 +100,6 @@ func TestByHand(t *testing.T) {
 				}
 			}
 			s.Client.FlushAll(t.Context())
-		})
-	}
-}
-
-// TestLocal wants the same of limiters in memory.
-func TestLocal(t *testing.T) {
-	for _, l := range Locals(start(t)) {
-		t.Run(l.Name, func(t *testing.T) {
-			for _, limits := range []Limits{LocalRoom, ManyRoom, NoRoom} {
-				if l.OnlyRefuses && limits != NoRoom {
-					continue
-				}
-				take, stop, err := l.New(limits, 10)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer stop()
-				try(t, take, limits, "key")
-			}
 		})
 	}
 }

@@ -28,10 +28,9 @@ const (
 	LocalRecalled  = "rategen refusal known of Redis"
 )
 
-// Locals returns limiters that count in this process. For the last, s is the
-// Redis that has refused.
-func Locals(s Server) []Local {
-	var all []Local
+// Locals returns limiters that count in this process. One of them knows what Redis has refused.
+func Locals() []Limiter {
+	var all []Limiter
 	for _, w := range ways {
 		if w.rule.Storage != runtime.StorageZSET {
 			continue // a memory store has one way to keep a log
@@ -40,79 +39,74 @@ func Locals(s Server) []Local {
 		if w.rule.Algorithm == runtime.SlidingLog {
 			name = LocalLog
 		}
-		all = append(all, Local{Name: name, Own: true, New: func(l Limits, keys int) (load.Take, func(), error) {
-			return w.ask(quiet(newMemoryStore(keys)), l), noStop, nil
+		all = append(all, Limiter{Name: name, Own: true, New: func(s Server, l Limits) (load.Take, error) {
+			return w.ask(quiet(newMemoryStore(s)), l), nil
 		}})
 	}
 	return append(all,
-		Local{Name: LocalGenerated, Own: true, New: newGenerated},
-		Local{Name: LocalRecorded, Own: true, New: newRecorded},
-		Local{Name: LocalRecalled, Own: true, MaxKeys: 10_000, OnlyRefuses: true,
-			New: func(l Limits, _ int) (load.Take, func(), error) {
-				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))
-				return ask(quiet(store), way{name: "recalled"}.ruleFor(l)), noStop, nil
-			}},
-		Local{Name: LocalBase, New: newSethvargoMemory},
-		Local{Name: "throttled memstore", New: func(l Limits, _ int) (load.Take, func(), error) {
+		Limiter{Name: LocalGenerated, Own: true, New: newGenerated},
+		Limiter{Name: LocalRecorded, Own: true, New: newRecorded},
+		Limiter{Name: LocalRecalled, Own: true, MaxKeys: 10_000, OnlyRefuses: true, New: func(s Server, l Limits) (load.Take, error) {
+			return ask(s.limiter(), way{name: "recalled"}.ruleFor(l)), nil
+		}},
+		Limiter{Name: LocalBase, New: newSethvargoMemory},
+		Limiter{Name: "throttled memstore", New: func(_ Server, l Limits) (load.Take, error) {
 			store, err := memstore.NewCtx(0)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
-			take, err := throttle(store, l.Level)
-			return take, noStop, err
+			return throttle(store, l.Level)
 		}},
-		Local{Name: "ulule/limiter memory", New: func(l Limits, _ int) (load.Take, func(), error) {
-			return count(memory.NewStoreWithOptions(ulule.StoreOptions{Prefix: "ulule", CleanUpInterval: time.Minute}), l.Level), noStop, nil
+		Limiter{Name: "ulule/limiter memory", New: func(_ Server, l Limits) (load.Take, error) {
+			return count(memory.NewStoreWithOptions(ulule.StoreOptions{Prefix: "ulule", CleanUpInterval: time.Minute}), l.Level), nil
 		}},
-		Local{Name: "x/time/rate in a sync.Map", New: newRateMap},
-		Local{Name: "x/time/rate, one for all keys", New: func(l Limits, _ int) (load.Take, func(), error) {
+		Limiter{Name: "x/time/rate in a sync.Map", New: newRateMap},
+		Limiter{Name: "x/time/rate, one for all keys", New: func(_ Server, l Limits) (load.Take, error) {
 			if l != NoRoom {
 				l = HotRoom
 			}
 			limiter := newRate(l.Level)
-			return func(context.Context, string) load.Answer { return answerOf(limiter.Allow(), nil) }, noStop, nil
+			return func(context.Context, string) load.Answer { return answerOf(limiter.Allow(), nil) }, nil
 		}},
 	)
 }
 
-// newMemoryStore returns a store that holds so many keys without pushing any
+// newMemoryStore returns a store that holds all keys without pushing any
 // out, however unevenly they fall into its shards.
-func newMemoryStore(keys int) *runtime.MemoryStore {
-	return runtime.NewMemoryStore(runtime.WithMaxKeys(2*keys + 10_000))
+func newMemoryStore(s Server) *runtime.MemoryStore {
+	return runtime.NewMemoryStore(runtime.WithMaxKeys(2*s.Keys + 10_000))
 }
 
 // newGenerated returns a service behind the wrapper that rategen wrote for it,
 // with the limits LocalRoom or NoRoom.
-func newGenerated(l Limits, keys int) (load.Take, func(), error) {
-	service := guarded.NewRateLimitedService(guarded.Plain{}, quiet(newMemoryStore(keys)))
+func newGenerated(s Server, l Limits) (load.Take, error) {
+	service := guarded.NewRateLimitedService(guarded.Plain{}, quiet(newMemoryStore(s)))
+	call := service.Room
 	if l == NoRoom {
-		return func(ctx context.Context, key string) load.Answer {
-			return answerOf(service.NoRoom(ctx, key) == nil, nil)
-		}, noStop, nil
+		call = service.NoRoom
 	}
-	return func(ctx context.Context, key string) load.Answer {
-		return answerOf(service.Room(ctx, key) == nil, nil)
-	}, noStop, nil
+	return func(ctx context.Context, key string) load.Answer { return answerOf(call(ctx, key) == nil, nil) }, nil
 }
 
 // newRecorded returns a limiter whose calls are recorded, and what is written thrown away.
-func newRecorded(l Limits, keys int) (load.Take, func(), error) {
+func newRecorded(s Server, l Limits) (load.Take, error) {
 	recorder, err := raterecord.To(io.Discard)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	limiter := runtime.New(newMemoryStore(keys), runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithObserver(recorder.Observer()))
-	stop := func() { _, _ = limiter.Close(), recorder.Close() }
-	return ask(limiter, way{rule: runtime.Rule{Algorithm: runtime.TokenBucket}}.ruleFor(l)), stop, nil
+	limiter := runtime.New(newMemoryStore(s), runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithObserver(recorder.Observer()))
+	s.Cleanup(func() { _, _ = limiter.Close(), recorder.Close() })
+	return ask(limiter, way{rule: runtime.Rule{Algorithm: runtime.TokenBucket}}.ruleFor(l)), nil
 }
 
-func newSethvargoMemory(limits Limits, keys int) (load.Take, func(), error) {
+func newSethvargoMemory(s Server, limits Limits) (load.Take, error) {
 	l := limits.Level
-	store, err := memorystore.New(&memorystore.Config{Tokens: uint64(l.Max), Interval: l.Window, InitialAlloc: keys})
+	store, err := memorystore.New(&memorystore.Config{Tokens: uint64(l.Max), Interval: l.Window, InitialAlloc: s.Keys})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return takeFrom(store), func() { _ = store.Close(context.Background()) }, nil
+	s.Cleanup(func() { _ = store.Close(context.Background()) })
+	return takeFrom(store), nil
 }
 
 func newRate(l Limit) *rate.Limiter {
@@ -121,7 +115,7 @@ func newRate(l Limit) *rate.Limiter {
 
 // newRateMap keeps a limiter for each key, as people do who have none for
 // many: nothing ever leaves the map.
-func newRateMap(l Limits, _ int) (load.Take, func(), error) {
+func newRateMap(_ Server, l Limits) (load.Take, error) {
 	var limiters sync.Map
 	return func(_ context.Context, key string) load.Answer {
 		limiter, ok := limiters.Load(key)
@@ -129,5 +123,5 @@ func newRateMap(l Limits, _ int) (load.Take, func(), error) {
 			limiter, _ = limiters.LoadOrStore(key, newRate(l.Level))
 		}
 		return answerOf(limiter.(*rate.Limiter).Allow(), nil)
-	}, noStop, nil
+	}, nil
 }

@@ -26,14 +26,14 @@ func (w way) byHand() string {
 // ByHand returns what sends the scripts that rategen's limiters send for one call, as a user of
 // go-redis would: so the difference to the limiter is what its batches cost or save. One of the
 // scripts is also sent by rueidis, and by a socket without any client.
-func ByHand() []Shared {
-	var all []Shared
+func ByHand() []Limiter {
+	var all []Limiter
 	for _, w := range ways {
-		all = append(all, Shared{Name: w.byHand(), Floor: true, New: w.newByHand})
+		all = append(all, Limiter{Name: w.byHand(), Floor: true, New: w.newByHand})
 		if w.rule.Algorithm == runtime.FixedWindow {
 			all = append(all,
-				Shared{Name: w.byHand() + " over rueidis", Floor: true, New: w.newOverRueidis},
-				Shared{Name: w.byHand() + " over a socket", Floor: true, New: w.newOverSocket})
+				Limiter{Name: w.byHand() + " over rueidis", Floor: true, New: w.newOverRueidis},
+				Limiter{Name: w.byHand() + " over a socket", Floor: true, New: w.newOverSocket})
 		}
 	}
 	return all

@@ -27,8 +27,8 @@ const (
 )
 
 // Peers returns limiters over Redis that others have made.
-func Peers() []Shared {
-	return []Shared{
+func Peers() []Limiter {
+	return []Limiter{
 		{Name: Base, New: newRedisRate},
 		{Name: "redis_rate over AutoPipeline", New: newAutoPipeline},
 		{Name: OverRueidis, New: newRueidis},

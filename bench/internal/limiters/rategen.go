@@ -35,20 +35,17 @@ const (
 	RategenLease  = "rategen token-bucket lease=50ms window=1s"
 )
 
-// LeaseWindow is the window of the limiter that leases, whatever the limits of
+// leaseWindow is the window of the limiter that leases, whatever the limits of
 // the case: a process holds units for a part of it.
-const LeaseWindow = time.Second
+const leaseWindow = time.Second
 
 // Rategen returns rategen's own limiters over Redis.
-func Rategen() []Shared {
-	var all []Shared
+func Rategen() []Limiter {
+	var all []Limiter
 	for _, w := range ways {
-		all = append(all, Shared{
+		all = append(all, Limiter{
 			Name: "rategen " + w.name, Own: true, Recalls: true, ByHand: w.byHand(),
-			New: func(s Server, l Limits) (load.Take, error) {
-				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))
-				return w.ask(quiet(store), l), nil
-			},
+			New: func(s Server, l Limits) (load.Take, error) { return w.ask(s.limiter(), l), nil },
 		})
 	}
 	for _, w := range ways {
@@ -57,7 +54,7 @@ func Rategen() []Shared {
 		}
 		w.name += " over rueidis"
 		w.rule.Prefix = "rueidis:"
-		all = append(all, Shared{
+		all = append(all, Limiter{
 			Name: "rategen " + w.name, Own: true, Recalls: true, ByHand: OverRueidis,
 			New: func(s Server, l Limits) (load.Take, error) {
 				store, err := raterueidis.NewStore(s.Rueidis, rueidisOption(s.Addr), runtime.WithTimeout(s.Timeout))
@@ -77,22 +74,21 @@ const refunded = "refunded"
 // Budgets returns rategen's fixed windows that are budgets, for many keys that have room: a
 // period of the calendar, calls that are refunded, and what is reserved while calls run,
 // which are settled.
-func Budgets() []Shared {
-	of := func(name string, set func(*runtime.Rule)) Shared {
-		return Shared{Name: RategenFixed + " " + name, Own: true, New: func(s Server, l Limits) (load.Take, error) {
+func Budgets() []Limiter {
+	of := func(name string, set func(*runtime.Rule)) Limiter {
+		return Limiter{Name: RategenFixed + " " + name, Own: true, New: func(s Server, l Limits) (load.Take, error) {
 			declared := way{name: name, rule: runtime.Rule{Algorithm: runtime.FixedWindow}}.ruleFor(l)
 			set(declared)
-			a := &asker{quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), declared}
 			if declared.Reserve > 0 {
-				return a.takeAndReturn, nil
+				return askAndSettle(s.limiter(), declared), nil
 			}
 			if name == refunded && l.roomy() {
-				return a.takeAndRefund, nil
+				return askAndSettle(s.limiter(), declared, 0), nil
 			}
-			return a.take, nil
+			return ask(s.limiter(), declared), nil
 		}}
 	}
-	return []Shared{
+	return []Limiter{
 		of("window=month", func(r *runtime.Rule) {
 			r.Prefix, r.Window, r.Period, r.Zone = "monthly:", 0, rule.Month, "Europe/Berlin"
 		}),
@@ -103,30 +99,23 @@ func Budgets() []Shared {
 
 // Divided returns rategen's token bucket with one key for all calls, which shares divide among what
 // others have as keys.
-func Divided() []Shared {
-	return []Shared{{Name: RategenShares, Own: true, New: func(s Server, _ Limits) (load.Take, error) {
+func Divided() []Limiter {
+	return []Limiter{{Name: RategenShares, Own: true, New: func(s Server, _ Limits) (load.Take, error) {
 		w := way{name: "shares", rule: runtime.Rule{Algorithm: runtime.TokenBucket, Headroom: -1, Prefix: "shares:"}}
-		a := &asker{quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), w.ruleFor(HotRoom)}
-		return a.takeShare, nil
+		limiter, rule := s.limiter(), w.ruleFor(HotRoom)
+		return func(ctx context.Context, key string) load.Answer {
+			return answer(limiter.Take(ctx, rule.Limit(nil).WithShare(runtime.NewKey().AddString(key), 1)))
+		}, nil
 	}}}
 }
 
-// Leased returns rategen's limiters for one key that has all calls.
-func Leased() []Shared {
-	return []Shared{{
-		Name: RategenLease, Own: true, Leases: true,
-		New: func(s Server, l Limits) (load.Take, error) {
-			return ask(quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), leased(l)), nil
-		},
-	}}
-}
-
-// leased returns the rule of the limiter that leases. Its max is that of the
-// limits.
-func leased(l Limits) *runtime.Rule {
-	rule := way{name: "lease", rule: runtime.Rule{Algorithm: runtime.TokenBucket}}.ruleFor(l)
-	rule.Window, rule.Lease = LeaseWindow, 50*time.Millisecond
-	return rule
+// Leased returns rategen's limiters for one key that has all calls. Their max is that of the limits.
+func Leased() []Limiter {
+	return []Limiter{{Name: RategenLease, Own: true, Leases: true, New: func(s Server, l Limits) (load.Take, error) {
+		rule := way{name: "lease", rule: runtime.Rule{Algorithm: runtime.TokenBucket}}.ruleFor(l)
+		rule.Window, rule.Lease = leaseWindow, 50*time.Millisecond
+		return ask(s.limiter(), rule), nil
+	}}}
 }
 
 // ask asks about calls on one of the limits. Permits come back where there is
@@ -134,7 +123,7 @@ func leased(l Limits) *runtime.Rule {
 func (w way) ask(limiter *runtime.Limiter, l Limits) load.Take {
 	rule := w.ruleFor(l)
 	if rule.Algorithm == runtime.Concurrency && l.roomy() {
-		return (&asker{limiter, rule}).takeAndReturn
+		return askAndSettle(limiter, rule)
 	}
 	return ask(limiter, rule)
 }
@@ -160,37 +149,18 @@ func quiet(store runtime.Store) *runtime.Limiter {
 
 // ask asks about calls by a rule as hand-written code does.
 func ask(limiter *runtime.Limiter, rule *runtime.Rule) load.Take {
-	return (&asker{limiter, rule}).take
+	return func(ctx context.Context, key string) load.Answer {
+		return answer(limiter.Take(ctx, rule.Limit(runtime.NewKey().AddString(key))))
+	}
 }
 
-type asker struct {
-	limiter *runtime.Limiter
-	rule    *runtime.Rule
-}
-
-// takeAndReturn asks about a call that ends at once.
-func (a *asker) takeAndReturn(ctx context.Context, key string) load.Answer {
-	limit := a.rule.Limit(runtime.NewKey().AddString(key))
-	decision, err := a.limiter.Take(ctx, limit)
-	a.limiter.SettleLater(ctx, decision)
-	return answer(decision, err)
-}
-
-// takeAndRefund asks about a call that turns out not to count.
-func (a *asker) takeAndRefund(ctx context.Context, key string) load.Answer {
-	decision, err := a.limiter.Take(ctx, a.rule.Limit(runtime.NewKey().AddString(key)))
-	a.limiter.SettleLater(ctx, decision, 0)
-	return answer(decision, err)
-}
-
-func (a *asker) takeShare(ctx context.Context, key string) load.Answer {
-	decision, err := a.limiter.Take(ctx, a.rule.Limit(nil).WithShare(runtime.NewKey().AddString(key), 1))
-	return answer(decision, err)
-}
-
-func (a *asker) take(ctx context.Context, key string) load.Answer {
-	decision, err := a.limiter.Take(ctx, a.rule.Limit(runtime.NewKey().AddString(key)))
-	return answer(decision, err)
+// askAndSettle asks about calls that end at once, and return what they held or cost so much.
+func askAndSettle(limiter *runtime.Limiter, rule *runtime.Rule, cost ...int64) load.Take {
+	return func(ctx context.Context, key string) load.Answer {
+		decision, err := limiter.Take(ctx, rule.Limit(runtime.NewKey().AddString(key)))
+		limiter.SettleLater(ctx, decision, cost...)
+		return answer(decision, err)
+	}
 }
 
 func answer(decision runtime.Decision, err error) load.Answer {

@@ -4,7 +4,9 @@ package load
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +42,16 @@ type Callers struct {
 type Sample struct {
 	Elapsed time.Duration
 	Answers [answers]int64
-	Latency Histogram
+	Times   []time.Duration // of the calls that were timed, ascending
+}
+
+// Quantile returns the time that a share q of those that were timed, from 0 to 1, does not exceed.
+// It is 0 if none was.
+func (s *Sample) Quantile(q float64) time.Duration {
+	if len(s.Times) == 0 {
+		return 0
+	}
+	return s.Times[max(0, int(math.Ceil(q*float64(len(s.Times))))-1)]
 }
 
 // Calls returns how many calls were made.
@@ -58,7 +69,7 @@ func (s *Sample) Decisions() int64 { return s.Calls() - s.Answers[Failed] }
 // A caller is one goroutine's part of a sample.
 type caller struct {
 	answers [answers]int64
-	latency Histogram
+	times   []time.Duration
 	_       [64]byte // so that no two callers write to one cache line
 }
 
@@ -95,8 +106,9 @@ func (c Callers) Run(ctx context.Context, d time.Duration, take Take) *Sample {
 		for answer, n := range callers[i].answers {
 			sample.Answers[answer] += n
 		}
-		sample.Latency.Merge(&callers[i].latency)
+		sample.Times = append(sample.Times, callers[i].times...)
 	}
+	slices.Sort(sample.Times)
 	return &sample
 }
 
@@ -114,7 +126,7 @@ func (c Callers) ask(ctx context.Context, mine *caller, next int, stop *atomic.B
 		untimed = 0
 		start := time.Since(begin)
 		answer := take(ctx, key)
-		mine.latency.Add(time.Since(begin) - start)
+		mine.times = append(mine.times, time.Since(begin)-start)
 		mine.answers[answer]++
 	}
 }
