@@ -6,11 +6,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/document"
 	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/documents"
 )
 
 // onCluster is what is tried on a cluster, beside others.
-var onCluster = map[string]func(*testing.T, *redistest.Cluster){"late shadows": testShadowLate, "many slots": testManySlots}
+var onCluster = map[string]func(*testing.T, *redistest.Cluster){
+	"late shadows": testShadowLate, "many slots": testManySlots, "documents": testDocuments,
+}
 
 // alone is what limiters promise on a Redis and on a cluster, and is tried while nobody else uses the servers.
 var alone = map[string]func(*testing.T, redis.UniversalClient, []*redistest.Server){
@@ -23,6 +28,17 @@ var aloneOnCluster = map[string]func(*testing.T, *redistest.Cluster){
 	"reserved share": testReservedShare, "survey": testSurveyEach, "block in parts": testBlockInParts, "share kept": testShareKept,
 	"calls that leave": testCallsThatLeave,
 	"one trip":         testOneTripOnCluster, "concurrent": testClusterConcurrent, "refund once": testClusterRefundOnce,
+}
+
+// testDocuments plays the documents of limiters that say so on a cluster.
+func testDocuments(t *testing.T, cluster *redistest.Cluster) {
+	store := runtime.NewRedisStore(cluster.Client(t), patient)
+	own := documents.Own{Outside: true, Open: func(opts ...runtime.Option) *runtime.Limiter { return runtime.New(store, opts...) }}
+	for _, s := range document.Read(t, documents.Documents(t, "limiter/*.txt")) {
+		if _, is := s.Arg("cluster"); is {
+			own.Play(t, s, nil, "cluster")
+		}
+	}
 }
 
 // TestEverywhere tries it on a Redis and on a cluster.

@@ -202,7 +202,7 @@ func (p *program) do(l *process, text string) string {
 	defer done()
 	verb, rest, _ := strings.Cut(text, " ")
 	words := strings.Fields(rest)
-	if p.own != nil {
+	if p.own != nil && p.own.Do != nil {
 		if answer, is := p.own.Do(verb, words); is {
 			return answer
 		}
