@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,10 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/internal/bridge"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
 
@@ -114,40 +111,4 @@ func TestRefusalOvertakes(t *testing.T) {
 	if trips := count.scripts(); trips > 3 {
 		t.Errorf("%d trips, want at most 3", trips)
 	}
-}
-
-// TestRefusalRenewedAgain has the call that asks whether a refusal still holds
-// get no answer, and wants another one to ask later.
-func TestRefusalRenewedAgain(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	server := redistest.Start(t)
-	store := runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(400*time.Millisecond), runtime.WithRefusalMemory(time.Millisecond))
-	limiter, limit := runtime.New(store, quiet, closed), perHour(1).Limit(nil)
-	source := func(ctx context.Context) rule.Source {
-		d, err := limiter.Take(ctx, limit)
-		if err != nil && !errors.Is(err, runtime.ErrLimited) && !errors.Is(err, runtime.ErrUnavailable) && ctx.Err() == nil {
-			t.Fatalf("got %+v, %v", d, err)
-		}
-		return d.Source // or that of a failure, on a machine so busy that the first call takes too long
-	}
-	eventually(t, "Redis has refused the call", func() bool {
-		return source(ctx) == rule.SourceStore && source(ctx) == rule.SourceRecalled
-	})
-	server.Pause()
-	time.Sleep(2 * time.Millisecond) // the refusal is no longer trusted
-	gone, cancel := context.WithCancel(ctx)
-	time.AfterFunc(10*time.Millisecond, cancel)
-	for range 3 {
-		source(gone)
-		if gone.Err() != nil {
-			break
-		}
-	}
-	before := bridge.StoreOf(store).Failures()[observe.ClassTimeout]
-	if got := source(ctx); got != rule.SourceRecalled || bridge.StoreOf(store).Failures()[observe.ClassTimeout] != before+1 {
-		t.Errorf("the caller that asked first has gone: decided by %v, and %v; want that another one asks in vain", got, bridge.StoreOf(store).Failures())
-	}
-	server.Resume()
-	eventually(t, "another one asks", func() bool { return source(ctx) == rule.SourceStore })
 }

@@ -107,10 +107,6 @@ func TestShadowKeyFails(t *testing.T) {
 	}
 }
 
-func shadowRule() *runtime.Rule {
-	return &runtime.Rule{Name: "shadow", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
-}
-
 // TestLostMasters has masters of a cluster freeze, and one die.
 func TestLostMasters(t *testing.T) {
 	t.Parallel()
@@ -168,30 +164,5 @@ func testShadowSlots(t *testing.T, cluster *redistest.Cluster, fail func(*redist
 	// A busy machine may delay more than half of them by tens of milliseconds.
 	if quarter := all[len(all)/4]; quarter > timeout/20 {
 		t.Errorf("three quarters of the calls took %v and more", quarter)
-	}
-}
-
-// TestShadowBesideLease has a call that a lease admits, and a shadow limit that only
-// Redis decides, which freezes.
-func TestShadowBesideLease(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	const timeout = 10 * time.Second // a quarter of which no busy machine takes for what it decides itself
-	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(timeout)), quiet)
-	defer func() { _ = limiter.Close() }()
-	enforced := &runtime.Rule{Name: "enforced", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.SlidingCounter, Lease: time.Minute}
-	limits := []runtime.Limit{enforced.Limit(nil), shadowRule().Limit(nil)}
-	eventually(t, "a lease admits calls", func() bool { return taken(t, limiter, limits...).Source == rule.SourceLease })
-	for range 1000 { // so that it has enough
-		taken(t, limiter, limits...)
-	}
-	server.Pause()
-	defer server.Resume()
-	for i := range 5 {
-		start := time.Now()
-		d, err := limiter.Take(t.Context(), limits...)
-		if took := time.Since(start); err != nil || d.Source != rule.SourceLease || took > timeout/4 {
-			t.Errorf("call %d: got %+v, %v after %v", i, d, err, took)
-		}
 	}
 }

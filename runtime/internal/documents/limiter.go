@@ -23,7 +23,7 @@ import (
 // A program is one scenario of limiters, in a bubble of testing/synctest. A step of it is one of
 //
 //	rule NAME FIELD=VALUE …       declares a rule, or a variant of one with like=NAME
-//	limiter NAME OPTION=VALUE …   makes a limiter on the store; without one there is one named l
+//	limiter NAME OPTION=VALUE …   makes a limiter on the store, or apart, as in another process; without one there is one named l
 //	in NAME: STEP                 has another limiter do a step
 //	take LIMITS, peek LIMITS, each LIMITS, usage LIMITS, take LIMITS within TIME
 //	exempt LIMITS                 is a take for which no limit holds
@@ -64,7 +64,8 @@ type program struct {
 	calls     map[string]*call
 	meters    map[string]*runtime.Meter
 	options   []string
-	overrides bool // are changed
+	overrides bool                 // are changed
+	apart     func() runtime.Store // that of another process, or nil if all share one
 	load      atomic.Uint64
 	own       *Own // or nil
 }

@@ -73,14 +73,16 @@ func playProgram(t *testing.T, s *document.Scenario, variant []string, kind, spa
 		if words, is := s.Arg("memory"); is {
 			memory = p.duration(words[0])
 		}
-		p.store.store = wrapper.NewRedisStore(&redisclock.Client{Server: server, Trip: p.store.through}, runtime.WithTimeout(time.Second), runtime.WithRefusalMemory(memory))
+		p.apart = func() runtime.Store {
+			s := wrapper.NewRedisStore(&redisclock.Client{Server: server, Trip: p.store.through}, runtime.WithTimeout(time.Second), runtime.WithRefusalMemory(memory))
+			t.Cleanup(func() { _ = s.Close() })
+			return s
+		}
+		p.store.store = p.apart()
 	}
 	defer func() {
 		for _, l := range p.limiters {
 			_ = l.Close()
-		}
-		if s, is := p.store.store.(*runtime.RedisStore); is {
-			_ = s.Close()
 		}
 	}()
 	p.play(s, variant, kind)
@@ -167,6 +169,10 @@ func (p *program) open(name string, words []string) *process {
 			l.on.Store(false)
 		case "own":
 			store = runtime.NewMemoryStore()
+		case "apart":
+			if p.apart != nil {
+				store = p.apart()
+			}
 		case "panics":
 			l.heard.panics = true
 		default:
