@@ -20,7 +20,7 @@ func TestPicture(t *testing.T) {
 			}
 		})
 	}
-	same(t, "../../../docs/algorithms.svg", draw(lanes))
+	same(t, "../../../docs/algorithms.svg", "algorithms", algorithms(lanes))
 }
 
 // TestSpeedPicture wants the committed bars to be as long as was measured.
@@ -33,12 +33,16 @@ func TestSpeedPicture(t *testing.T) {
 	if err := read(string(page), bars); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "../../../docs/speed.svg", drawSpeed(bars))
+	same(t, "../../../docs/speed.svg", "speed", bars)
 }
 
 // same compares a picture with the committed one, which -update writes.
-func same(t *testing.T, file string, got []byte) {
+func same(t *testing.T, file, name string, data any) {
 	t.Helper()
+	got, err := draw(name, data)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if *update {
 		if err := os.WriteFile(file, got, 0o644); err != nil {
 			t.Fatal(err)

@@ -1,7 +1,8 @@
 // Package picture draws what every algorithm lets through of the same traffic,
 // docs/algorithms.svg. Nothing in it is made up: the calls are put to a
 // [runtime.MemoryStore], which decides as the scripts do, in fake time. It also draws how
-// fast limiters are, docs/speed.svg, by what was measured last. To draw both anew:
+// fast limiters are, docs/speed.svg, by what was measured last. How both look stands in
+// pictures.svg.tmpl. To draw them anew:
 //
 //	go test ./cost/picture -update
 package picture
@@ -38,26 +39,27 @@ func traffic() []time.Duration {
 
 // A lane is one row of the picture.
 type lane struct {
-	name, note string
+	Name, Note string
 	rule       *runtime.Rule // nil: the traffic itself
 
 	passed  []time.Duration // when calls went on, ascending
 	refused []time.Duration
+	Y       int // in the picture
 }
 
 func lanes() []*lane {
 	return []*lane{
-		{name: "all calls", note: "before any limit"},
-		{name: "sliding-log", note: "exact", rule: &runtime.Rule{}},
-		{name: "sliding-counter", note: "buckets=10", rule: &runtime.Rule{
+		{Name: "all calls", Note: "before any limit"},
+		{Name: "sliding-log", Note: "exact", rule: &runtime.Rule{}},
+		{Name: "sliding-counter", Note: "buckets=10", rule: &runtime.Rule{
 			Algorithm: runtime.SlidingCounter, Buckets: rule.EqualBuckets(10)}},
-		{name: "fixed-window", note: "starts with its first call", rule: &runtime.Rule{
+		{Name: "fixed-window", Note: "starts with its first call", rule: &runtime.Rule{
 			Algorithm: runtime.FixedWindow}},
-		{name: "token-bucket", note: "burst=20, as max", rule: &runtime.Rule{
+		{Name: "token-bucket", Note: "burst=20, as max", rule: &runtime.Rule{
 			Algorithm: runtime.TokenBucket}},
-		{name: "token-bucket", note: "burst=5", rule: &runtime.Rule{
+		{Name: "token-bucket", Note: "burst=5", rule: &runtime.Rule{
 			Algorithm: runtime.TokenBucket, Burst: 5}},
-		{name: "leaky-bucket", note: "wait=4s, a queue", rule: &runtime.Rule{
+		{Name: "leaky-bucket", Note: "wait=4s, a queue", rule: &runtime.Rule{
 			Algorithm: runtime.LeakyBucket, Wait: 4 * time.Second}},
 	}
 }
@@ -68,7 +70,7 @@ func (l *lane) run(calls []time.Duration) error {
 		l.passed = calls
 		return nil
 	}
-	l.rule.Name, l.rule.Window, l.rule.Max = l.name, window, maximum
+	l.rule.Name, l.rule.Window, l.rule.Max = l.Name, window, maximum
 	store := runtime.NewMemoryStore()
 	begin := time.Now()
 	for _, at := range calls {
