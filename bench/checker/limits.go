@@ -51,9 +51,9 @@ var order = []string{
 const controlName = "control"
 
 var algorithms = map[string]*algorithm{
-	"zset":         {set: func(*runtime.Rule) {}, check: judge.NewLogCheck},
-	"packed":       {set: packed, check: judge.NewLogCheck},
-	"fixed-window": {set: fixed, check: judge.NewFixedCheck},
+	"zset":         {set: func(*runtime.Rule) {}, check: judge.CheckBy(judge.NewLogHistory)},
+	"packed":       {set: packed, check: judge.CheckBy(judge.NewLogHistory)},
+	"fixed-window": {set: fixed, check: judge.CheckBy(judge.NewFixedHistory)},
 	"token-bucket": {set: func(r *runtime.Rule) {
 		r.Algorithm = runtime.TokenBucket
 		r.Burst = max(maxCost, r.Max/3)
@@ -63,10 +63,10 @@ var algorithms = map[string]*algorithm{
 		r.Algorithm = runtime.LeakyBucket
 		r.Wait = r.Window / 3
 	}, check: judge.NewBucketCheck},
-	"counter-60":   {set: counter(rule.EqualBuckets(60)), check: judge.NewCounterCheck(60)},
-	"counter-6x10": {set: counter(rule.LayeredBuckets(6, 10)), check: judge.NewCounterCheck(60)},
-	"counter-auto": {set: counter(rule.AdaptiveBuckets()), check: judge.NewCounterCheck(16)},
-	controlName: {set: func(*runtime.Rule) {}, check: judge.NewLogCheck, mistake: func(r *runtime.Rule) {
+	"counter-60":   {set: counter(rule.EqualBuckets(60)), check: judge.CheckBy(judge.NewCounterHistory(60))},
+	"counter-6x10": {set: counter(rule.LayeredBuckets(6, 10)), check: judge.CheckBy(judge.NewCounterHistory(60))},
+	"counter-auto": {set: counter(rule.AdaptiveBuckets()), check: judge.CheckBy(judge.NewCounterHistory(16))},
+	controlName: {set: func(*runtime.Rule) {}, check: judge.CheckBy(judge.NewLogHistory), mistake: func(r *runtime.Rule) {
 		r.Window = r.Window * 2 / 3
 	}},
 	"zset shared":   {set: func(*runtime.Rule) {}, history: judge.NewLogHistory},

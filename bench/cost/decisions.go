@@ -75,16 +75,13 @@ func decisions(ctx context.Context, out io.Writer, client *redis.Client, product
 // commandStats returns how many commands scripts have called since the last
 // reset, and for how long scripts ran.
 func commandStats(ctx context.Context, client *redis.Client) (commands, micros int, err error) {
-	info, err := client.Info(ctx, "commandstats").Result()
-	for line := range strings.Lines(info) {
-		name, values, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
-		if !ok {
-			continue
-		}
+	info, err := client.InfoMap(ctx, "commandstats").Result()
+	for name, values := range info["Commandstats"] {
 		var calls, usec int
-		if _, err := fmt.Sscanf(values, "%d,usec=%d", &calls, &usec); err != nil {
+		if _, err := fmt.Sscanf(values, "calls=%d,usec=%d", &calls, &usec); err != nil {
 			return 0, 0, err
 		}
+		name = strings.TrimPrefix(name, "cmdstat_")
 		if strings.HasPrefix(name, "eval") {
 			micros += usec
 		} else if name != "info" && !strings.HasPrefix(name, "config") {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rategen/rategen/bench/internal/limiters"
 	"github.com/rategen/rategen/bench/internal/load"
@@ -56,24 +57,17 @@ func (p Plan) Sizes(ctx context.Context, server limiters.Server) ([]Size, error)
 		takes = append(takes, fillers)
 	}
 	// All limiters have their events in the same time, each one its own.
-	errs := make(chan error, len(takes))
+	var all errgroup.Group
 	for i, fillers := range takes {
-		go func() {
+		all.Go(func() error {
 			if err := spread(ctx, p.Fill, i, fillers); err != nil {
-				errs <- fmt.Errorf("%s: %w", sizes[i].Name, err)
-				return
+				return fmt.Errorf("%s: %w", sizes[i].Name, err)
 			}
-			errs <- nil
-		}()
+			return nil
+		})
 	}
-	var failed error
-	for range takes {
-		if err := <-errs; err != nil {
-			failed = err
-		}
-	}
-	if failed != nil {
-		return nil, failed
+	if err := all.Wait(); err != nil {
+		return nil, err
 	}
 	for i := range sizes {
 		for j := range Fillings {

@@ -39,6 +39,11 @@ type logHistory struct {
 // NewLogHistory returns the empty history of a sliding log.
 func NewLogHistory(r *runtime.Rule) History { return newLogHistory(r, 0) }
 
+// NewCounterHistory returns the empty histories of counters of n buckets or more.
+func NewCounterHistory(n int64) func(*runtime.Rule) History {
+	return func(r *runtime.Rule) History { return newLogHistory(r, (r.Window.Microseconds()+n-1)/n) }
+}
+
 func newLogHistory(r *runtime.Rule, width int64) *logHistory {
 	return &logHistory{window: r.Window.Microseconds(), max: r.Max, width: width, sums: []int64{0}}
 }

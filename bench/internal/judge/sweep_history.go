@@ -8,18 +8,10 @@ type historyCheck struct {
 	charges int
 }
 
-// NewLogCheck returns a check for a sliding log.
-func NewLogCheck(r *runtime.Rule) Checker { return &historyCheck{History: NewLogHistory(r)} }
-
-// NewCounterCheck returns checks for counters of n buckets or more.
-func NewCounterCheck(n int64) func(*runtime.Rule) Checker {
-	return func(r *runtime.Rule) Checker {
-		return &historyCheck{History: newLogHistory(r, (r.Window.Microseconds()+n-1)/n)}
-	}
+// CheckBy returns checks by histories.
+func CheckBy(history func(*runtime.Rule) History) func(*runtime.Rule) Checker {
+	return func(r *runtime.Rule) Checker { return &historyCheck{History: history(r)} }
 }
-
-// NewFixedCheck returns a check for a fixed window.
-func NewFixedCheck(r *runtime.Rule) Checker { return &historyCheck{History: NewFixedHistory(r)} }
 
 func (c *historyCheck) next(r *Record) Fault {
 	t, cost := c.at(r.Clock), int64(r.Cost)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -93,8 +92,9 @@ func newSharedFloor(s Server, limits Limits) (load.Take, error) {
 	}, nil
 }
 
-// newSockets sends a command with one key, which follows the third of its texts.
+// newSockets sends a command with one key, which takes the place of the fourth of its texts.
 func newSockets(s Server, command []string, prefix string) load.Take {
+	before, after := fmt.Sprintf("*%d\r\n%s", len(command), texts(command[:3]...)), texts(command[4:]...)
 	free := make(chan *bufio.ReadWriter, s.Connections)
 	for range s.Connections {
 		free <- nil
@@ -109,21 +109,19 @@ func newSockets(s Server, command []string, prefix string) load.Take {
 			}
 			conn = bufio.NewReadWriter(bufio.NewReader(to), bufio.NewWriter(to))
 		}
-		fmt.Fprintf(conn, "*%d\r\n", len(command)+1)
-		for i, text := range command {
-			writeText(conn.Writer, text)
-			if i == 2 {
-				writeText(conn.Writer, prefix+key)
-			}
+		for _, part := range []string{before, texts(prefix + key), after} {
+			_, _ = conn.WriteString(part) // Flush fails if this does
 		}
 		return answerOf(true, readNumbers(conn))
 	}
 }
 
-func writeText(w *bufio.Writer, text string) {
-	_, _ = w.WriteString("$" + strconv.Itoa(len(text)) + "\r\n")
-	_, _ = w.WriteString(text)
-	_, _ = w.WriteString("\r\n")
+// texts returns texts as Redis has them.
+func texts(all ...string) (s string) {
+	for _, text := range all {
+		s += "$" + strconv.Itoa(len(text)) + "\r\n" + text + "\r\n"
+	}
+	return s
 }
 
 // readNumbers reads an answer that is a list of numbers.
@@ -140,7 +138,7 @@ func readNumbers(conn *bufio.ReadWriter) error {
 		return fmt.Errorf("the answer %q", head)
 	}
 	for range n {
-		if _, err := conn.ReadSlice('\n'); err != nil && err != io.EOF {
+		if _, err := conn.ReadSlice('\n'); err != nil {
 			return err
 		}
 	}

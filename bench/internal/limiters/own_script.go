@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding"
 	"fmt"
-	"net"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -44,25 +44,26 @@ func (w way) newByHand(s Server, limits Limits) (load.Take, error) {
 	if err != nil {
 		return nil, err
 	}
-	take := ownScript{s.Client, w.name + ":", sent.take[1].(string), sent.take[4:]}
+	send := func(ctx context.Context, script []string, key string) *redis.Cmd {
+		return s.Client.EvalSha(ctx, script[1], []string{w.name + ":" + key}, script[4:])
+	}
 	if w.rule.Algorithm != runtime.Concurrency {
 		return func(ctx context.Context, key string) load.Answer {
-			return answerOf(true, take.send(ctx, key, take.args).Err())
+			return answerOf(true, send(ctx, sent.take, key).Err())
 		}, nil
 	}
-	at := slices.Index(sent.settle, any(fmt.Sprint(sent.charged)))
+	at := slices.Index(sent.settle, fmt.Sprint(sent.charged))
 	if at < 4 {
 		return nil, fmt.Errorf("%s gives back by %q, which does not have the time %d", w.name, sent.settle, sent.charged)
 	}
-	settle := ownScript{s.Client, w.name + ":", sent.settle[1].(string), sent.settle[4:]}
 	return func(ctx context.Context, key string) load.Answer {
-		reply, err := take.send(ctx, key, take.args).Int64Slice()
+		reply, err := send(ctx, sent.take, key).Int64Slice()
 		if err != nil {
 			return load.Failed
 		}
-		args := slices.Clone(settle.args)
-		args[at-4] = chargedAt(reply)
-		return answerOf(true, settle.send(ctx, key, args).Err())
+		settle := slices.Clone(sent.settle)
+		settle[at] = strconv.FormatInt(chargedAt(reply), 10)
+		return answerOf(true, send(ctx, settle, key).Err())
 	}, nil
 }
 
@@ -72,9 +73,8 @@ func (w way) newOverRueidis(s Server, limits Limits) (load.Take, error) {
 	if err != nil {
 		return nil, err
 	}
-	sha, args := sent.take[1].(string), texts(sent.take[4:])
 	return func(ctx context.Context, key string) load.Answer {
-		command := s.Rueidis.B().Evalsha().Sha1(sha).Numkeys(1).Key(w.name + ":" + key).Arg(args...).Build()
+		command := s.Rueidis.B().Evalsha().Sha1(sent.take[1]).Numkeys(1).Key(w.name + ":" + key).Arg(sent.take[4:]...).Build()
 		return answerOf(true, s.Rueidis.Do(ctx, command).Error())
 	}, nil
 }
@@ -85,16 +85,7 @@ func (w way) newOverSocket(s Server, limits Limits) (load.Take, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSockets(s, texts(append([]any{"evalsha", sent.take[1], "1"}, sent.take[4:]...)), w.name+":"), nil
-}
-
-// texts returns arguments of a command.
-func texts(args []any) []string {
-	all := make([]string, len(args))
-	for i, arg := range args {
-		all[i] = arg.(string)
-	}
-	return all
+	return newSockets(s, sent.take, w.name+":"), nil
 }
 
 // scripts returns what a limiter has sent to have a call decided, and given back.
@@ -135,20 +126,9 @@ func chargedAt(reply []int64) int64 {
 	return reply[0]
 }
 
-// An ownScript is a script of rategen's for one call.
-type ownScript struct {
-	client      *redis.Client
-	prefix, sha string
-	args        []any
-}
-
-func (o *ownScript) send(ctx context.Context, key string, args []any) *redis.Cmd {
-	return o.client.EvalSha(ctx, o.sha, []string{o.prefix + key}, args...)
-}
-
 // A lastScripts is a hook that copies what a client has sent last to have a call taken and settled.
 type lastScripts struct {
-	take, settle []any
+	take, settle []string
 	charged      int64 // when the call was taken
 }
 
@@ -157,7 +137,7 @@ func (s *lastScripts) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if cmd.Name() != "evalsha" {
 			return next(ctx, cmd)
 		}
-		var args []any
+		var args []string
 		for _, arg := range cmd.Args() {
 			if m, is := arg.(encoding.BinaryMarshaler); is {
 				text, err := m.MarshalBinary()
@@ -172,7 +152,7 @@ func (s *lastScripts) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			args = append(args, fmt.Sprint(reflect.Indirect(reflect.ValueOf(arg))))
 		}
 		err := next(ctx, cmd)
-		if slices.Contains(args, any("settle")) {
+		if slices.Contains(args, "settle") {
 			s.settle = args
 			return err
 		}
@@ -185,7 +165,7 @@ func (s *lastScripts) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 func (*lastScripts) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+	return next
 }
 
 func (*lastScripts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {

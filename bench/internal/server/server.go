@@ -25,13 +25,7 @@ type Server struct {
 // Start starts a server and returns when it answers.
 func Start() (*Server, error) {
 	var s *Server
-	t := new(trial.Trial)
-	done := make(chan struct{})
-	go func() { // which ends here if there is no server
-		defer close(done)
-		s = &Server{redistest.Start(t), t.TempDir(), t}
-	}()
-	<-done
+	t := trial.Start(func(t *trial.Trial) { s = &Server{redistest.Start(t), t.TempDir(), t} })
 	if s == nil {
 		t.End()
 		return nil, errors.New("no redis-server was started")
@@ -74,12 +68,9 @@ const Patience = time.Minute
 func (s *Server) Calls(ctx context.Context, command string) (int, error) {
 	client := NewClient(s.Addr)
 	defer client.Close()
-	info, err := client.Info(ctx, "commandstats").Result()
-	for line := range strings.Lines(info) {
-		if stats, ok := strings.CutPrefix(line, "cmdstat_"+command+":calls="); ok {
-			calls, _, _ := strings.Cut(stats, ",")
-			return strconv.Atoi(calls)
-		}
-	}
-	return 0, err
+	info := client.InfoMap(ctx, "commandstats")
+	stats := info.Item("Commandstats", "cmdstat_"+command)
+	calls, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
+	n, _ := strconv.Atoi(calls) // none is listed that was never called
+	return n, info.Err()
 }

@@ -18,34 +18,36 @@ type Trial struct {
 
 	mu       sync.Mutex
 	cleanups []func()
-	dirs     []string
 	failed   bool
 }
 
 // Run runs f in a trial, cleans up after it, and reports whether nothing
 // failed.
 func Run(f func(*Trial)) bool {
+	t := Start(f)
+	t.End()
+	return !t.failed
+}
+
+// Start runs f in a trial, which is to be ended.
+func Start(f func(*Trial)) *Trial {
 	t := new(Trial)
 	done := make(chan struct{})
-	go func() {
+	go func() { // which ends early if something fails
 		defer close(done)
-		defer t.End()
 		f(t)
 	}()
 	<-done
-	return !t.failed
+	return t
 }
 
 // End cleans up.
 func (t *Trial) End() {
 	t.mu.Lock()
-	cleanups, dirs := slices.Clone(t.cleanups), t.dirs
+	cleanups := slices.Clone(t.cleanups)
 	t.mu.Unlock()
 	for _, f := range slices.Backward(cleanups) {
 		f()
-	}
-	for _, dir := range dirs {
-		_ = os.RemoveAll(dir)
 	}
 }
 
@@ -62,9 +64,7 @@ func (t *Trial) TempDir() string {
 	if err != nil {
 		t.Fatalf("a directory for a server: %v", err)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.dirs = append(t.dirs, dir)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 
