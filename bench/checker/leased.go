@@ -18,69 +18,33 @@ import (
 // than other events, which the sweep must find out.
 const unlengthened = "lease control"
 
-// A leasedShape is the limit of a key of a leased run.
-type leasedShape struct {
-	window, lease time.Duration
-	max           int64
-}
-
-// leasedShapes are what keys have in turn: leases that are short for their window,
-// and ones that are half as long.
-var leasedShapes = []leasedShape{
-	{time.Second, 50 * time.Millisecond, 2400},
-	{500 * time.Millisecond, 250 * time.Millisecond, 1200},
-	{200 * time.Millisecond, 20 * time.Millisecond, 300},
-	{300 * time.Millisecond, 100 * time.Millisecond, 700},
-}
-
-// shortShape is what all keys of the control have: a lease so long for its window that
-// much is used late.
-var shortShape = leasedShape{240 * time.Millisecond, 160 * time.Millisecond, 500}
-
-// shapeOf returns the limit of a key.
-func shapeOf(name string, key int) leasedShape {
-	if name == unlengthened {
-		return shortShape
-	}
-	return leasedShapes[key%len(leasedShapes)]
-}
-
-// callLeased makes calls until none is left or the time is over, and writes down
-// each. The callers of a process hurry and rest together, for as long as a lease
+// callLeased makes calls. The callers of a process hurry and rest together, for as long as a lease
 // each: so units are taken in haste and used late.
 func (w *worker) callLeased(ctx context.Context, limiter *runtime.Limiter, s *share) error {
-	var output []byte
-	for w.more(ctx, s) {
-		k := rand.IntN(len(s.limits))
+	return record(ctx, w, s, func(k int) (r judge.SharedRecord, err error) {
 		declared := &s.limits[k].rule
+		defer func() { time.Sleep(w.rest(declared)) }()
 		cost := int64(1)
 		if rand.IntN(8) == 0 {
 			cost = 1 + rand.Int64N(maxCost)
 		}
 		limit := declared.Limit(runtime.NewKey().AddString(strconv.Itoa(k))).WithCost(cost)
-		r := judge.SharedRecord{Start: time.Now().UnixMicro(), Limit: uint16(k), Cost: uint8(cost)}
+		r = judge.SharedRecord{Start: time.Now().UnixMicro(), Limit: uint16(k), Cost: uint8(cost)}
 		d, err := limiter.Take(ctx, limit)
 		r.End = time.Now().UnixMicro()
 		switch {
 		case errors.Is(err, runtime.ErrLimited):
+			return r, nil
 		case err != nil:
-			return err
+			return r, err
 		case d.Source == rule.SourceLease:
-			r.At, r.Recalled = r.End, 1
-		case d.Source == rule.SourceStore:
-			r.At = r.End
-		default:
-			return fmt.Errorf("decided by %v", d.Source)
+			r.Recalled = 1
+		case d.Source != rule.SourceStore:
+			return r, fmt.Errorf("decided by %v", d.Source)
 		}
-		if output = judge.Append(output, &r); len(output) > 1<<13 {
-			if err := s.write(output); err != nil {
-				return err
-			}
-			output = output[:0]
-		}
-		time.Sleep(w.rest(declared))
-	}
-	return s.write(output)
+		r.At = r.End
+		return r, nil
+	})
 }
 
 // busy is for how much of the time the callers would pause that exhaust the limits,

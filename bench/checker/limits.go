@@ -102,18 +102,35 @@ func counter(b rule.Buckets) func(*runtime.Rule) {
 // shapes are the limits that the keys have in turn: from ones that a single
 // process exhausts to ones that all of them together hardly do, and 128 events,
 // where Redis changes how it stores them.
-var shapes = []struct {
+var shapes = []shape{
+	{50 * time.Millisecond, 5, 0},
+	{50 * time.Millisecond, 1000, 0},
+	{80 * time.Millisecond, 301, 0},
+	{120 * time.Millisecond, 41, 0},
+	{200 * time.Millisecond, 2500, 0},
+	{333 * time.Millisecond, 700, 0},
+	{500 * time.Millisecond, 4999, 0},
+	{75 * time.Millisecond, 128, 0},
+}
+
+// leasedShapes are what the keys of leased runs have in turn: leases that are short for their
+// window, and ones that are half as long.
+var leasedShapes = []shape{
+	{time.Second, 2400, 50 * time.Millisecond},
+	{500 * time.Millisecond, 1200, 250 * time.Millisecond},
+	{200 * time.Millisecond, 300, 20 * time.Millisecond},
+	{300 * time.Millisecond, 700, 100 * time.Millisecond},
+}
+
+// shortShapes are what all keys of the control have: a lease so long for its window that
+// much is used late.
+var shortShapes = []shape{{240 * time.Millisecond, 500, 160 * time.Millisecond}}
+
+// A shape is what the limit of a key admits in which window.
+type shape struct {
 	window time.Duration
 	max    int64
-}{
-	{50 * time.Millisecond, 5},
-	{50 * time.Millisecond, 1000},
-	{80 * time.Millisecond, 301},
-	{120 * time.Millisecond, 41},
-	{200 * time.Millisecond, 2500},
-	{333 * time.Millisecond, 700},
-	{500 * time.Millisecond, 4999},
-	{75 * time.Millisecond, 128},
+	lease  time.Duration
 }
 
 // A limit is one key.
@@ -124,18 +141,19 @@ type limit struct {
 
 // newLimits returns the keys of an algorithm.
 func newLimits(name string, c config) []limit {
-	limits := make([]limit, c.keys)
+	limits, of := make([]limit, c.keys), shapes
+	if name == unlengthened {
+		of = shortShapes
+	} else if algorithms[name].leased {
+		of = leasedShapes
+	}
 	for i := range limits {
-		shape := shapes[i%len(shapes)]
+		shape := of[i%len(of)]
 		l := &limits[i]
 		l.key = fmt.Appendf(nil, "%s:%d", name, i)
-		l.rule = runtime.Rule{Name: string(l.key), Window: shape.window, Max: shape.max}
+		l.rule = runtime.Rule{Name: string(l.key), Window: shape.window, Max: shape.max, Lease: shape.lease}
 		if algorithms[name].settled {
 			l.rule.Window, l.rule.Max = settledWindow, settledMax(i)
-		}
-		if algorithms[name].leased {
-			shape := shapeOf(name, i)
-			l.rule.Window, l.rule.Max, l.rule.Lease = shape.window, shape.max, shape.lease
 		}
 		if algorithms[name].streams {
 			yearly(&l.rule, i, c)

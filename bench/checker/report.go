@@ -84,8 +84,8 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 	}
 	if result.First != nil {
 		rule := newLimits(name, c)[result.First.Limit].rule
-		r.notes = append(r.notes, fmt.Sprintf("%s: faults in %d batches; the first is %+v, of max %d in %v, and the next batch came %v later",
-			name, result.Batches, *result.First, rule.Max, rule.Window, result.Gap))
+		r.notes = append(r.notes, fmt.Sprintf("%s: the first fault is %+v, of max %d in %v",
+			name, *result.First, rule.Max, rule.Window))
 	}
 	if result.Backwards > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("%s: the clock of Redis stepped back %d times", name, result.Backwards))

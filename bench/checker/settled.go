@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -27,37 +26,30 @@ const settledWindow = rule.MaxWindow
 // that they hardly do.
 func settledMax(key int) int64 { return 40 + 60*int64(key%5) }
 
-// callSettled makes calls until none is left or the time is over, and settles
+// callSettled makes calls, and settles
 // most of those that are admitted: back to nothing, for less, for more than there
 // is room for. Two goroutines settle the same decision, and one of them must lose.
 // It writes down what each call cost in the end.
 func (w *worker) callSettled(ctx context.Context, limiter *runtime.Limiter, s *share) error {
-	var output []byte
-	for w.more(ctx, s) {
-		k := rand.IntN(len(s.limits))
+	return record(ctx, w, s, func(k int) (judge.Record, error) {
 		reserved := 1 + rand.Int64N(maxCost)
 		limit := s.limits[k].rule.Limit(runtime.NewKey().AddString(strconv.Itoa(k))).WithCost(reserved)
 		d, err := limiter.Take(ctx, limit)
 		r := judge.Record{Limit: uint16(k), Cost: uint8(reserved)}
-		if err != nil && !errors.Is(err, runtime.ErrLimited) {
-			return err
+		if err != nil {
+			return r, unlessLimited(err)
 		}
-		if err == nil {
-			r.Admitted = 1
-			if rand.IntN(2000) > 0 { // nearly all at 0, or the limits would soon be full
-				cost := int64(0)
-				if rand.IntN(1000) == 0 {
-					cost = rand.Int64N(4 * maxCost)
-				}
-				if err := w.settle(ctx, limiter, d, cost); err != nil {
-					return err
-				}
-				r.Cost = uint8(cost)
-			}
+		r.Admitted = 1
+		if rand.IntN(2000) == 0 {
+			return r, nil // seldom, or the limits would soon be full
 		}
-		output = judge.Append(output, &r)
-	}
-	return s.write(output)
+		cost := int64(0)
+		if rand.IntN(1000) == 0 {
+			cost = rand.Int64N(4 * maxCost)
+		}
+		r.Cost = uint8(cost)
+		return r, w.settle(ctx, limiter, d, cost)
+	})
 }
 
 // settle settles a decision twice at once, and returns an error unless that was

@@ -115,6 +115,26 @@ func (w *worker) more(ctx context.Context, s *share) bool {
 	return ctx.Err() == nil && (w.duration > 0 && time.Now().Before(s.end) || w.duration == 0 && s.left.Add(-1) >= 0)
 }
 
+// record makes calls on random keys until none is left or the time is over, and writes down each.
+func record[R any](ctx context.Context, w *worker, s *share, call func(key int) (R, error)) error {
+	var output []byte
+	for w.more(ctx, s) {
+		r, err := call(rand.IntN(len(s.limits)))
+		if err != nil {
+			return err
+		}
+		output = judge.Append(output, &r)
+		if len(output) < 1<<13 {
+			continue
+		}
+		if err := s.write(output); err != nil {
+			return err
+		}
+		output = output[:0]
+	}
+	return s.write(output)
+}
+
 // callTogether makes batches of many calls until none is left or the time is
 // over, and writes down each call.
 func (w *worker) callTogether(ctx context.Context, store rawstore.Store, s *share) error {

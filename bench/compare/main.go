@@ -54,26 +54,25 @@ func main() {
 	if errors.Is(err, flag.ErrHelp) {
 		return
 	}
+	status := 2
+	if err == nil {
+		status = 1
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		err = run(ctx, o)
+		stop()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
-		os.Exit(2)
-	}
-	if o.cores > 0 {
-		if err := pin(o.cores); err != nil {
-			fmt.Fprintln(os.Stderr, "compare:", err)
-			os.Exit(1)
-		}
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err = run(ctx, o)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "compare:", err)
-		os.Exit(1)
+		os.Exit(status)
 	}
 }
 
 func run(ctx context.Context, o options) error {
+	if o.cores > 0 {
+		if err := pin(o.cores); err != nil {
+			return err
+		}
+	}
 	result, err := measure(ctx, o.plan)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ package middleware
 
 import (
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -56,12 +57,7 @@ func (s *sink) WriteHeader(status int)      { s.status = status }
 func BenchmarkMiddleware(b *testing.B) {
 	for verdict, max := range map[string]int{"admitted": 1_000_000_000, "refused": 1} {
 		all := handlers(max)
-		names := []string{}
-		for name := range all {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
 			if name == "none" && verdict == "refused" {
 				continue
 			}

@@ -5,12 +5,7 @@ package judge
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	goruntime "runtime"
 	"slices"
-	"sort"
-	"sync"
-	"time"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -36,14 +31,10 @@ type Checker interface {
 type Result struct {
 	Decisions, Admitted, Over, Spurious, Wrong int
 
-	Backwards int           // how often the clock of Redis stepped back
-	First     *Record       // the first decision with a fault
-	Fault     Fault         // what it is
-	Gap       time.Duration // from the first fault's batch to the next batch
-	Batches   int           // how many batches have faults
-	Recalled  int           // decisions that a process made by itself
-	Notes     []string      // about keys that hold another sum than they should
-	faulty    map[int64]bool
+	Backwards int      // how often the clock of Redis stepped back
+	First     *Record  // the first decision with a fault
+	Recalled  int      // decisions that a process made by itself
+	Notes     []string // about keys that hold another sum than they should
 }
 
 // OK reports whether no decision has a fault.
@@ -58,15 +49,8 @@ func (r *Result) Has(f Fault) bool {
 func (r *Result) Count(record *Record, f Fault) {
 	r.Decisions++
 	r.Admitted += int(record.Admitted)
-	if f == 0 {
-		return
-	}
-	if r.faulty == nil {
-		r.faulty = make(map[int64]bool)
-	}
-	r.faulty[record.Batch()] = true
-	if r.First == nil || record.Order < r.First.Order {
-		r.First, r.Fault = record, f
+	if f != 0 && (r.First == nil || record.Order < r.First.Order) {
+		r.First = record
 	}
 	if f&Over != 0 {
 		r.Over++
@@ -86,19 +70,17 @@ func (r *Result) Add(o *Result) {
 	r.Over += o.Over
 	r.Spurious += o.Spurious
 	r.Wrong += o.Wrong
-	r.Backwards += o.Backwards
-	r.Recalled += o.Recalled
-	if o.First != nil && (r.First == nil || o.First.Order < r.First.Order) {
-		r.First, r.Fault = o.First, o.Fault
-	}
 }
 
-// Sweep judges all decisions of a run. The error says that the records
+// Sweep judges all decisions of a run, and puts them in order. The error says that the records
 // themselves are incomplete.
 func Sweep(check func(*runtime.Rule) Checker, rules []*runtime.Rule, records []Record) (*Result, error) {
 	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.Order, b.Order) })
+	checks := make([]Checker, len(rules))
+	for i, rule := range rules {
+		checks[i] = check(rule)
+	}
 	total := new(Result)
-	keys := make([][]*Record, len(rules))
 	for i := range records {
 		r := &records[i]
 		if err := follows(records, i); err != nil {
@@ -107,41 +89,9 @@ func Sweep(check func(*runtime.Rule) Checker, rules []*runtime.Rule, records []R
 		if i > 0 && r.Clock < records[i-1].Clock {
 			total.Backwards++
 		}
-		keys[r.Limit] = append(keys[r.Limit], r)
-	}
-	results := make([]Result, len(rules))
-	turns := make(chan struct{}, goruntime.GOMAXPROCS(0))
-	var wait sync.WaitGroup
-	for i := range rules {
-		wait.Go(func() {
-			turns <- struct{}{}
-			check := check(rules[i])
-			for _, r := range keys[i] {
-				results[i].Count(r, check.next(r))
-			}
-			<-turns
-		})
-	}
-	wait.Wait()
-	batches := make(map[int64]bool)
-	for i := range results {
-		total.Add(&results[i])
-		maps.Copy(batches, results[i].faulty)
-	}
-	total.Batches = len(batches)
-	if total.First != nil {
-		total.Gap = gapAfter(records, total.First)
+		total.Count(r, checks[r.Limit].next(r))
 	}
 	return total, nil
-}
-
-// gapAfter returns the time from a record's batch to the one after it.
-func gapAfter(records []Record, r *Record) time.Duration {
-	i := sort.Search(len(records), func(i int) bool { return records[i].Batch() > r.Batch() })
-	if i == len(records) {
-		return 0
-	}
-	return time.Duration(records[i].Clock-r.Clock) * time.Microsecond
 }
 
 // follows returns an error if the i-th record is not the one after its
