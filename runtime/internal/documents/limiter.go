@@ -225,9 +225,9 @@ func (p *program) do(l *process, text string) string {
 		name, step, _ := strings.Cut(rest, ": ")
 		return p.do(p.process(name), step)
 	case "take":
-		return p.take(ctx, l, rest)
+		return p.take(ctx, l, nil, rest)
 	case "exempt":
-		return p.take(runtime.WithoutLimits(ctx), l, rest)
+		return p.take(runtime.WithoutLimits(ctx), l, nil, rest)
 	case "go":
 		return p.begin(l, rest)
 	case "flow":

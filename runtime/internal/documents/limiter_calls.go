@@ -14,8 +14,8 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// take takes limits, and keeps the decision.
-func (p *program) take(ctx context.Context, l *process, text string) (answer string) {
+// take takes limits, and keeps the decision in a call, or if that is nil in one of the name that the text has.
+func (p *program) take(ctx context.Context, l *process, c *call, text string) (answer string) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			answer = fmt.Sprint("panics with ", reason)
@@ -24,11 +24,11 @@ func (p *program) take(ctx context.Context, l *process, text string) (answer str
 	text, show, _ := strings.Cut(text, " show ")
 	text, name, _ := strings.Cut(text, " as ")
 	d, err := l.Take(ctx, p.limits(text)...)
-	if c := p.calls[name]; c != nil && c.answer != nil {
-		c.decision = d
-	} else {
-		p.calls[name] = &call{ctx: ctx, decision: d}
+	if c == nil {
+		c = &call{ctx: ctx}
+		p.calls[name] = c
 	}
+	c.decision = d
 	return Told(d, err, strings.Fields(show)...)
 }
 
@@ -65,7 +65,7 @@ func (p *program) begin(l *process, text string) string {
 			words := strings.Fields(charge)
 			answer = Words(p.meters[words[0]].Charge(p.numbers(words[1:])...))
 		} else {
-			answer = p.take(c.ctx, l, strings.TrimPrefix(step, "take ")+" as "+name)
+			answer = p.take(c.ctx, l, c, strings.TrimPrefix(step, "take "))
 		}
 		c.answer <- answer + func() string {
 			if took := time.Since(c.began); took > 0 {
