@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rategen/rategen/bench/internal/limiters"
 	"github.com/rategen/rategen/bench/internal/load"
@@ -151,45 +150,28 @@ func ask(ctx context.Context, keys []string, take load.Take) {
 // fill asks about every key until it has no room. It bears with a store that
 // gives no answer for a while.
 func fill(ctx context.Context, keys []string, take load.Take) error {
-	const (
-		callers  = 16
-		patience = 10 * time.Second
-	)
-	began := time.Now()
-	var (
-		next atomic.Int64
-		full atomic.Int64
-		all  sync.WaitGroup
-	)
-	for range callers {
-		all.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(keys) {
-					return
-				}
-				for asked := int64(0); asked < 2*limiters.NoRoom.Level.Max; {
-					a := take(ctx, keys[i])
-					if a == load.Refused || a == load.Recalled {
-						full.Add(1)
-						break
+	patience := time.Now().Add(10 * time.Second)
+	var all errgroup.Group
+	all.SetLimit(16)
+	for _, key := range keys {
+		all.Go(func() error {
+			for asked := int64(0); asked < 2*limiters.NoRoom.Level.Max; {
+				switch take(ctx, key) {
+				case load.Refused, load.Recalled:
+					return nil
+				case load.Admitted:
+					asked++
+				default:
+					if time.Now().After(patience) {
+						return fmt.Errorf("no answer about %s", key)
 					}
-					if a != load.Failed {
-						asked++
-					} else if time.Since(began) > patience {
-						break
-					} else {
-						time.Sleep(10 * time.Millisecond)
-					}
+					time.Sleep(10 * time.Millisecond)
 				}
 			}
+			return fmt.Errorf("the room of %s has no end", key)
 		})
 	}
-	all.Wait()
-	if n := int(full.Load()); n < len(keys) {
-		return fmt.Errorf("%d of %d keys have no end of room", len(keys)-n, len(keys))
-	}
-	return nil
+	return all.Wait()
 }
 
 // processorTime returns how much a Redis has used since it started.

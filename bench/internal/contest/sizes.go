@@ -31,79 +31,58 @@ var Fillings = []Filling{{100, limiters.Long}, {10_000, limiters.Long}, {10_000,
 // Sizes has limiters over Redis count events on some keys, evenly spread over
 // a time, and asks Redis how large the keys are then.
 func (p Plan) Sizes(ctx context.Context, server limiters.Server) ([]Size, error) {
-	client := server.Client
 	if !p.Part.heading(sizeOfKey) {
 		return nil, nil
 	}
-	if err := client.FlushAll(ctx).Err(); err != nil {
+	if err := server.Client.FlushAll(ctx).Err(); err != nil {
 		return nil, err
 	}
-	var (
-		sizes []Size
-		takes [][]load.Take // for each of Fillings
-	)
-	for _, l := range p.Part.turns(slices.Concat(limiters.Rategen(), limiters.Budgets(), limiters.Peers())) {
-		if l.Floor {
-			continue
-		}
-		fillers := make([]load.Take, len(Fillings))
-		for j, f := range Fillings {
-			var err error
-			if fillers[j], err = l.New(server, f.Limits); err != nil {
-				return nil, fmt.Errorf("%s: %w", l.Name, err)
-			}
-		}
-		sizes = append(sizes, Size{Name: l.Name, Bytes: make([]int64, len(Fillings))})
-		takes = append(takes, fillers)
-	}
+	contestants := slices.DeleteFunc(p.Part.turns(slices.Concat(limiters.Rategen(), limiters.Budgets(), limiters.Peers())),
+		func(l limiters.Limiter) bool { return l.Floor })
 	// All limiters have their events in the same time, each one its own.
+	sizes := make([]Size, len(contestants))
 	var all errgroup.Group
-	for i, fillers := range takes {
-		all.Go(func() error {
-			if err := spread(ctx, p.Fill, i, fillers); err != nil {
-				return fmt.Errorf("%s: %w", sizes[i].Name, err)
+	for i, l := range contestants {
+		all.Go(func() (err error) {
+			sizes[i].Name = l.Name
+			if sizes[i].Bytes, err = p.size(ctx, server, l, fmt.Sprintf("size%02d", i)); err != nil {
+				return fmt.Errorf("%s: %w", l.Name, err)
 			}
 			return nil
 		})
 	}
-	if err := all.Wait(); err != nil {
-		return nil, err
-	}
-	for i := range sizes {
-		for j := range Fillings {
-			var err error
-			if sizes[i].Bytes[j], err = sizeOf(ctx, client, sizeKey(i, j)); err != nil {
-				return nil, fmt.Errorf("%s: %w", sizes[i].Name, err)
-			}
-		}
-	}
-	return sizes, nil
+	return sizes, all.Wait()
 }
 
-// sizeKey is the i-th limiter's key for the j-th of Fillings.
-func sizeKey(i, j int) string { return fmt.Sprintf("size%02dfilling%02d", i, j) }
-
-// spread asks the i-th limiter about its keys for all Fillings over a time d.
-func spread(ctx context.Context, d time.Duration, i int, fillers []load.Take) error {
+// size asks a limiter about a key for each of Fillings over a time, and returns the sizes of these.
+func (p Plan) size(ctx context.Context, server limiters.Server, l limiters.Limiter, key string) ([]int64, error) {
 	const ticks = 100
-	ticker := time.NewTicker(d / ticks)
+	takes, bytes := make([]load.Take, len(Fillings)), make([]int64, len(Fillings))
+	keyOf := func(j int) string { return fmt.Sprintf("%sfilling%02d", key, j) }
+	var err error
+	for j, f := range Fillings {
+		if takes[j], err = l.New(server, f.Limits); err != nil {
+			return nil, err
+		}
+	}
+	ticker := time.NewTicker(p.Fill / ticks)
 	defer ticker.Stop()
 	for tick := range ticks {
 		for j, f := range Fillings {
-			key := sizeKey(i, j)
 			for range f.Events*(tick+1)/ticks - f.Events*tick/ticks {
-				if answer := fillers[j](ctx, key); answer != load.Admitted {
-					return fmt.Errorf("a call was not admitted, after %d %% of %v", tick, f)
+				if takes[j](ctx, keyOf(j)) != load.Admitted {
+					return nil, fmt.Errorf("a call was not admitted, after %d %% of %v", tick, f)
 				}
 			}
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return ctx.Err()
+		<-ticker.C
+	}
+	for j := range bytes {
+		if bytes[j], err = sizeOf(ctx, server.Client, keyOf(j)); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return bytes, nil
 }
 
 // sizeOf returns the size of all keys in Redis whose name has a part.

@@ -55,51 +55,34 @@ func TestLimiters(t *testing.T) {
 	}
 }
 
-// TestDivided wants calls of two tenants to charge one key.
-func TestDivided(t *testing.T) {
+// TestKeys wants what is written by hand, and shares, to charge one key. Of sets it counts the members:
+// those that are no permits, see lua/concurrency.lua, and two tenants and one other, see lua/shares.lua.
+func TestKeys(t *testing.T) {
 	s := start(t)
-	take, err := Divided()[0].New(s, Room)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tenant := range []string{"a", "b", "a"} {
-		if answer := take(t.Context(), tenant); answer != load.Admitted {
-			t.Fatalf("answer %d", answer)
-		}
-	}
-	const others = 1 // members that are no tenants, see lua/shares.lua
-	keys, err := s.Client.Keys(t.Context(), "shares:*").Result()
-	if err != nil || len(keys) != 1 || s.Client.ZCard(t.Context(), keys[0]).Val() != 2+others {
-		t.Fatalf("keys %q, %v", keys, err)
-	}
-}
-
-// TestByHand wants what is written by hand to charge a key, and to give back what only calls that
-// run hold.
-func TestByHand(t *testing.T) {
-	s := start(t)
-	for _, l := range ByHand() {
+	members := map[string]int64{way.byHand(ways[len(ways)-1]): 3, RategenShares: 2 + 1}
+	for _, l := range slices.Concat(ByHand(), Divided()) {
 		t.Run(l.Name, func(t *testing.T) {
 			take, err := l.New(s, Room)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 3 {
-				if answer := take(t.Context(), "user"); answer != load.Admitted {
+			s.Client.FlushAll(t.Context())
+			callers := []string{"a", "a", "a"}
+			if l.Name == RategenShares {
+				callers[1] = "b"
+			}
+			for _, caller := range callers {
+				if answer := take(t.Context(), caller); answer != load.Admitted {
 					t.Fatalf("answer %d", answer)
 				}
 			}
-			keys, err := s.Client.Keys(t.Context(), "*:user*").Result()
+			keys, err := s.Client.Keys(t.Context(), "*").Result()
 			if err != nil || len(keys) != 1 {
 				t.Fatalf("keys %q, %v", keys, err)
 			}
-			if l.Name == way.byHand(ways[len(ways)-1]) {
-				const none = 3 // members that are no permits, see lua/concurrency.lua
-				if n := s.Client.ZCard(t.Context(), keys[0]).Val(); n != none {
-					t.Errorf("%d members, want %d", n, none)
-				}
+			if want := members[l.Name]; want != 0 && s.Client.ZCard(t.Context(), keys[0]).Val() != want {
+				t.Errorf("%v, want %d members", s.Client.ZCard(t.Context(), keys[0]), want)
 			}
-			s.Client.FlushAll(t.Context())
 		})
 	}
 }
