@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	goruntime "runtime"
@@ -32,22 +33,21 @@ func (g *growth) watch(ctx context.Context, lasts time.Duration) {
 	}
 }
 
-// err says what has grown from the second third of the time to the last: by a tenth, and by
-// more than comes and goes. In the first third a process grows into its work.
+// err says what has grown, by more than comes and goes.
 func (g *growth) err() error {
-	third := len(g.heap) / 3
-	for _, m := range []struct {
-		name    string
-		values  []int64
-		comings int64
-	}{{"bytes of heap", g.heap, 500_000}, {"goroutines", g.goroutines, 10}} {
-		if third == 0 {
-			continue
-		}
-		before, after := median(m.values[third:2*third]), median(m.values[2*third:])
-		if after > before+before/10+m.comings {
-			return fmt.Errorf("%s grew from %d to %d", m.name, before, after)
-		}
+	return cmp.Or(grown("bytes of heap", g.heap, 500_000), grown("goroutines", g.goroutines, 10))
+}
+
+// grown returns an error if values have grown from the second third of the time to the last by a tenth,
+// and by more than that. In the first third a process grows into its work.
+func grown(name string, values []int64, comings int64) error {
+	third := len(values) / 3
+	if third == 0 {
+		return nil
+	}
+	before, after := median(values[third:2*third]), median(values[2*third:])
+	if after > before+before/10+comings {
+		return fmt.Errorf("%s grew from %d to %d", name, before, after)
 	}
 	return nil
 }

@@ -24,14 +24,14 @@ type options struct {
 // that there are, to w.
 func parse(args []string, w io.Writer) (options, error) {
 	o := options{plan: contest.Whole}
-	var part contest.Part
+	part := contest.Part{Only: regexp.MustCompile(""), Cases: regexp.MustCompile("")}
 	flags := flag.NewFlagSet(os.Args[0], flag.ContinueOnError)
 	flags.SetOutput(w)
 	quick := flags.Bool("quick", false, "one short round")
 	flags.IntVar(&o.cores, "cores", 0, "cores for this program and redis-server together, 0 for all")
 	flags.StringVar(&o.checkout, "write", "", "checkout to write the numbers into")
-	flags.Func("only", "limiters to measure, a regular expression for their names; those that they are compared with are measured as well", set(&part.Only))
-	flags.Func("cases", "cases to measure, a regular expression for their headings, such as \"over Redis, 1 caller, 1,000 keys admitted\", \"in memory, 64 callers, 100,000 keys, all refused\" and \"size of a key in Redis\"", set(&part.Cases))
+	flags.TextVar(part.Only, "only", part.Only, "limiters to measure, a regular expression for their names; those that they are compared with are measured as well")
+	flags.TextVar(part.Cases, "cases", part.Cases, "cases to measure, a regular expression for their headings, such as \"over Redis, 1 caller, 1,000 keys admitted\", \"in memory, 64 callers, 100,000 keys, all refused\" and \"size of a key in Redis\"")
 	var callers []int
 	flags.Func("callers", "numbers of callers, with commas between, of which the curve is made; nothing else is measured then unless -cases says so", func(s string) error {
 		for field := range strings.SplitSeq(s, ",") {
@@ -52,7 +52,7 @@ func parse(args []string, w io.Writer) (options, error) {
 	}
 	if len(callers) > 0 {
 		o.plan.Callers = callers
-		if part.Cases == nil {
+		if part.Cases.String() == "" {
 			part.Cases = regexp.MustCompile(contest.OnlyCurve)
 		}
 	}
@@ -67,12 +67,4 @@ func parse(args []string, w io.Writer) (options, error) {
 		return options{}, errors.New("-write needs all numbers, or those of the curve: leave out -only, and -cases but for -cases '^curve '")
 	}
 	return o, o.plan.Check()
-}
-
-// set returns what sets a regular expression from a flag.
-func set(to **regexp.Regexp) func(string) error {
-	return func(s string) (err error) {
-		*to, err = regexp.Compile(s)
-		return err
-	}
 }

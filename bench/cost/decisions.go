@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -27,15 +25,14 @@ func (s stats) String() string {
 
 // decisions prints what a decision costs on a key that is as full as it gets,
 // so that events leave it all the time.
-func decisions(ctx context.Context, out io.Writer, client *redis.Client, product string) error {
+func (m measured) decisions(ctx context.Context) error {
 	const (
 		window = 200 * time.Millisecond
 		events = 100
 		enough = 500
 	)
-	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithRefusalMemory(0))
-	fmt.Fprintf(out, "\nCost of one decision in Redis, at `max=%d` (%s, one call a batch; the times depend on the machine and what else it does):\n\n", events, product)
-	fmt.Fprint(out, "| | commands if admitted | µs | commands if refused | µs |\n|---|---:|---:|---:|---:|\n")
+	fmt.Fprintf(m.out, "\nCost of one decision in Redis, at `max=%d` (%s, one call a batch; the times depend on the machine and what else it does):\n\n", events, m.product)
+	fmt.Fprint(m.out, "| | commands if admitted | µs | commands if refused | µs |\n|---|---:|---:|---:|---:|\n")
 	for i := range ways {
 		rule := ways[i].rule
 		rule.Name = fmt.Sprintf("decisions:%d", i)
@@ -45,14 +42,14 @@ func decisions(ctx context.Context, out io.Writer, client *redis.Client, product
 		}
 		var kinds [2]stats // refused, admitted
 		for begin := time.Now(); kinds[0].decisions < enough || kinds[1].decisions < enough; {
-			if err := client.ConfigResetStat(ctx).Err(); err != nil {
+			if err := m.client.ConfigResetStat(ctx).Err(); err != nil {
 				return err
 			}
-			results, err := take(ctx, store, []*runtime.Rule{&rule})
+			results, err := take(ctx, m.store, []*runtime.Rule{&rule})
 			if err != nil {
 				return err
 			}
-			commands, micros, err := commandStats(ctx, client)
+			commands, micros, err := commandStats(ctx, m.client)
 			if err != nil {
 				return err
 			}
@@ -67,7 +64,7 @@ func decisions(ctx context.Context, out io.Writer, client *redis.Client, product
 			kind.commands += commands
 			kind.micros += micros
 		}
-		fmt.Fprintf(out, "| %s %v %v |\n", ways[i].directive, kinds[1], kinds[0])
+		fmt.Fprintf(m.out, "| %s %v %v |\n", ways[i].directive, kinds[1], kinds[0])
 	}
 	return nil
 }

@@ -17,10 +17,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/bench/internal/page"
 	"github.com/rategen/rategen/bench/internal/server"
@@ -62,31 +65,41 @@ func main() {
 }
 
 func run(ctx context.Context, file string) error {
-	redis, err := server.Start()
+	started, err := server.Start()
 	if err != nil {
 		return err
 	}
-	defer redis.Stop()
-	client := server.NewClient(redis.Addr)
+	defer started.Stop()
+	client := server.NewClient(started.Addr)
 	defer client.Close()
-	product := redis.Product()
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithRefusalMemory(0))
 	var out bytes.Buffer
+	m := measured{&out, client, store, started.Product()}
 	line := progress.New(os.Stderr)
 	defer line.Clear()
-	line.Steps(0, 3, "memory of keys")
-	if err := memory(ctx, &out, client, product); err != nil {
-		return err
-	}
-	line.Steps(1, 3, "decisions")
-	if err := decisions(ctx, &out, client, product); err != nil {
-		return err
-	}
-	line.Steps(2, 3, "decisions that are the most work")
-	if err := worst(ctx, &out, client, product); err != nil {
-		return err
+	for i, part := range []struct {
+		what    string
+		measure func(context.Context) error
+	}{
+		{"memory of keys", m.memory},
+		{"decisions", m.decisions},
+		{"decisions that are the most work", m.worst},
+	} {
+		line.Steps(i, 3, part.what)
+		if err := part.measure(ctx); err != nil {
+			return err
+		}
 	}
 	line.Clear()
 	return page.Write(file, out.Bytes())
+}
+
+// measured is where costs are measured, and written to.
+type measured struct {
+	out     io.Writer
+	client  *redis.Client
+	store   *runtime.RedisStore
+	product string // and its version
 }
 
 // take decides one call of cost 1 for each rule.

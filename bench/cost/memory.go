@@ -3,12 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -17,7 +13,7 @@ var sizes = []int{10, 100, 1000, 10_000}
 
 // memory prints what a key takes that holds as many events as its limit
 // admits, spread over most of the window.
-func memory(ctx context.Context, out io.Writer, client *redis.Client, product string) error {
+func (m measured) memory(ctx context.Context) error {
 	const (
 		window = 20 * time.Second
 		ticks  = 180
@@ -32,7 +28,6 @@ func memory(ctx context.Context, out io.Writer, client *redis.Client, product st
 			rules[i] = append(rules[i], &rule)
 		}
 	}
-	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithRefusalMemory(0))
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for n := range ticks {
@@ -44,7 +39,7 @@ func memory(ctx context.Context, out io.Writer, client *redis.Client, product st
 				}
 			}
 		}
-		results, err := take(ctx, store, now)
+		results, err := take(ctx, m.store, now)
 		if err != nil {
 			return err
 		}
@@ -55,22 +50,22 @@ func memory(ctx context.Context, out io.Writer, client *redis.Client, product st
 		}
 		<-ticker.C
 	}
-	fmt.Fprintf(out, "Bytes of a key that holds so many events (%s, a key of 15 bytes):\n\n", product)
-	fmt.Fprint(out, "| |")
+	fmt.Fprintf(m.out, "Bytes of a key that holds so many events (%s, a key of 15 bytes):\n\n", m.product)
+	fmt.Fprint(m.out, "| |")
 	for _, size := range sizes {
-		fmt.Fprintf(out, " %d |", size)
+		fmt.Fprintf(m.out, " %d |", size)
 	}
-	fmt.Fprint(out, "\n|---|---:|---:|---:|---:|\n")
+	fmt.Fprint(m.out, "\n|---|---:|---:|---:|---:|\n")
 	for i, row := range rules {
-		fmt.Fprintf(out, "| %s |", ways[i].directive)
+		fmt.Fprintf(m.out, "| %s |", ways[i].directive)
 		for _, rule := range row {
-			bytes, err := client.MemoryUsage(ctx, rule.Name, 0).Result()
+			bytes, err := m.client.MemoryUsage(ctx, rule.Name, 0).Result()
 			if err != nil {
 				return fmt.Errorf("%s: %w", rule.Name, err)
 			}
-			fmt.Fprintf(out, " %d |", bytes)
+			fmt.Fprintf(m.out, " %d |", bytes)
 		}
-		fmt.Fprintln(out)
+		fmt.Fprintln(m.out)
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
 	"github.com/rategen/rategen/runtime/rule"
@@ -140,9 +139,9 @@ func fillCounter(s *state) {
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 // worst prints what a decision costs at most.
-func worst(ctx context.Context, out io.Writer, client *redis.Client, product string) error {
-	fmt.Fprintf(out, "\nThe most work of one decision, in µs of Redis (%s, the quickest of several, since what else the machine does only adds to it). The state is the largest there is, and half of it has left the window, or all of it in the column \"idle\"; the cost is the largest that a log takes, and any for the others:\n\n", product)
-	fmt.Fprint(out, "| | state | cost | admitted | idle | refused | refund |\n|---|---|---:|---:|---:|---:|---:|\n")
+func (m measured) worst(ctx context.Context) error {
+	fmt.Fprintf(m.out, "\nThe most work of one decision, in µs of Redis (%s, the quickest of several, since what else the machine does only adds to it). The state is the largest there is, and half of it has left the window, or all of it in the column \"idle\"; the cost is the largest that a log takes, and any for the others:\n\n", m.product)
+	fmt.Fprint(m.out, "| | state | cost | admitted | idle | refused | refund |\n|---|---|---:|---:|---:|---:|---:|\n")
 	for i := range extremes {
 		e := &extremes[i]
 		e.rule.Window, e.rule.Max = time.Hour, rule.MaxLog
@@ -150,12 +149,12 @@ func worst(ctx context.Context, out io.Writer, client *redis.Client, product str
 		if e.cost == half {
 			e.rule.Max, cost = rule.MaxCount, "any"
 		}
-		w := &worker{ctx, client, e, runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithRefusalMemory(0)), "worst:" + number(int64(i))}
-		fmt.Fprintf(out, "| %s | %s | %s |", e.directive, e.state, cost)
-		if err := w.row(out); err != nil {
+		w := &worker{ctx, m.client, e, m.store, "worst:" + number(int64(i))}
+		fmt.Fprintf(m.out, "| %s | %s | %s |", e.directive, e.state, cost)
+		if err := w.row(m.out); err != nil {
 			return fmt.Errorf("%s: %w", e.directive, err)
 		}
-		fmt.Fprintln(out)
+		fmt.Fprintln(m.out)
 	}
 	return nil
 }

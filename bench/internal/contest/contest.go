@@ -52,7 +52,7 @@ func (p Plan) Run(ctx context.Context, line *progress.Line, server limiters.Serv
 	for _, g := range p.groups(result) {
 		for i, c := range g.cases {
 			heading := g.over + c.String()
-			if !p.Part.heading(heading) {
+			if !p.Part.Cases.MatchString(heading) {
 				continue
 			}
 			line.Steps(i, len(g.cases), heading)

@@ -8,7 +8,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/limiters"
 )
 
-// A Part is what is measured of all there is. The zero value is all of it.
+// A Part is what is measured of all there is: with empty expressions it is all.
 type Part struct {
 	// Only is what the names of limiters match. Those that others are compared
 	// with have their turn even so.
@@ -26,13 +26,13 @@ const (
 )
 
 // Whole reports whether nothing is left out.
-func (p Part) Whole() bool { return p.Only == nil && p.Cases == nil }
+func (p Part) Whole() bool { return p.Only.String() == "" && p.Cases.String() == "" }
 
 // OnlyCurve are the cases of the curve.
 const OnlyCurve = "^curve "
 
 // Curve reports whether the part is the curve, and all of its limiters.
-func (p Part) Curve() bool { return p.Only == nil && p.Cases != nil && p.Cases.String() == OnlyCurve }
+func (p Part) Curve() bool { return p.Only.String() == "" && p.Cases.String() == OnlyCurve }
 
 // Check returns an error if the part is empty: a misspelt name must not look
 // like a measurement.
@@ -48,10 +48,10 @@ func (p Plan) Check() error {
 			headings = append(headings, g.over+c.String())
 		}
 	}
-	if part.Only != nil && !slices.ContainsFunc(names, part.Only.MatchString) {
+	if !slices.ContainsFunc(names, part.Only.MatchString) {
 		return fmt.Errorf("no limiter's name matches %q", part.Only)
 	}
-	if part.Cases != nil && !slices.ContainsFunc(headings, part.Cases.MatchString) {
+	if !slices.ContainsFunc(headings, part.Cases.MatchString) {
 		return fmt.Errorf("no case's heading matches %q: headings are as %q, %q and %q", part.Cases, headings[1], headings[len(headings)-1], sizeOfKey)
 	}
 	return nil
@@ -60,23 +60,20 @@ func (p Plan) Check() error {
 // String says what is left out.
 func (p Part) String() string {
 	s := "Only a part"
-	if p.Only != nil {
+	if p.Only.String() != "" {
 		s += fmt.Sprintf(", limiters that match %q and those that they are compared with", p.Only)
 	}
-	if p.Cases != nil {
+	if p.Cases.String() != "" {
 		s += fmt.Sprintf(", cases that match %q", p.Cases)
 	}
 	return s
 }
 
-// heading reports whether a case is measured.
-func (p Part) heading(s string) bool { return p.Cases == nil || p.Cases.MatchString(s) }
-
 // turns returns which of some limiters have their turns.
 func (p Part) turns(all []limiters.Limiter) []limiters.Limiter {
 	turns := map[string]bool{limiters.Base: true, limiters.Floor: true, limiters.ScriptFloor: true, limiters.LocalBase: true}
 	for _, l := range all {
-		if p.Only == nil || p.Only.MatchString(l.Name) {
+		if p.Only.MatchString(l.Name) {
 			turns[l.Name], turns[l.ByHand] = true, true
 		}
 	}

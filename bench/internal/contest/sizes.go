@@ -31,7 +31,7 @@ var Fillings = []Filling{{100, limiters.Long}, {10_000, limiters.Long}, {10_000,
 // Sizes has limiters over Redis count events on some keys, evenly spread over
 // a time, and asks Redis how large the keys are then.
 func (p Plan) Sizes(ctx context.Context, server limiters.Server) ([]Size, error) {
-	if !p.Part.heading(sizeOfKey) {
+	if !p.Part.Cases.MatchString(sizeOfKey) {
 		return nil, nil
 	}
 	if err := server.Client.FlushAll(ctx).Err(); err != nil {

@@ -29,21 +29,25 @@ func (w way) byHand() string {
 func ByHand() []Limiter {
 	var all []Limiter
 	for _, w := range ways {
-		all = append(all, Limiter{Name: w.byHand(), Floor: true, New: w.newByHand})
+		add := func(over string, take func(Server, *lastScripts) (load.Take, error)) {
+			all = append(all, Limiter{Name: w.byHand() + over, Floor: true, New: func(s Server, limits Limits) (load.Take, error) {
+				sent, err := w.scripts(s, limits)
+				if err != nil {
+					return nil, err
+				}
+				return take(s, sent)
+			}})
+		}
+		add("", w.overGoRedis)
 		if w.rule.Algorithm == runtime.FixedWindow {
-			all = append(all,
-				Limiter{Name: w.byHand() + " over rueidis", Floor: true, New: w.newOverRueidis},
-				Limiter{Name: w.byHand() + " over a socket", Floor: true, New: w.newOverSocket})
+			add(" over rueidis", w.overRueidis)
+			add(" over a socket", w.overSocket)
 		}
 	}
 	return all
 }
 
-func (w way) newByHand(s Server, limits Limits) (load.Take, error) {
-	sent, err := w.scripts(s, limits)
-	if err != nil {
-		return nil, err
-	}
+func (w way) overGoRedis(s Server, sent *lastScripts) (load.Take, error) {
 	send := func(ctx context.Context, script []string, key string) *redis.Cmd {
 		return s.Client.EvalSha(ctx, script[1], []string{w.name + ":" + key}, script[4:])
 	}
@@ -67,24 +71,16 @@ func (w way) newByHand(s Server, limits Limits) (load.Take, error) {
 	}, nil
 }
 
-// newOverRueidis sends the script by a client that has concurrent commands share trips.
-func (w way) newOverRueidis(s Server, limits Limits) (load.Take, error) {
-	sent, err := w.scripts(s, limits)
-	if err != nil {
-		return nil, err
-	}
+// overRueidis sends the script by a client that has concurrent commands share trips.
+func (w way) overRueidis(s Server, sent *lastScripts) (load.Take, error) {
 	return func(ctx context.Context, key string) load.Answer {
 		command := s.Rueidis.B().Evalsha().Sha1(sent.take[1]).Numkeys(1).Key(w.name + ":" + key).Arg(sent.take[4:]...).Build()
 		return answerOf(true, s.Rueidis.Do(ctx, command).Error())
 	}, nil
 }
 
-// newOverSocket sends the script by connections that callers share, a trip each, and does nothing else.
-func (w way) newOverSocket(s Server, limits Limits) (load.Take, error) {
-	sent, err := w.scripts(s, limits)
-	if err != nil {
-		return nil, err
-	}
+// overSocket sends the script by connections that callers share, a trip each, and does nothing else.
+func (w way) overSocket(s Server, sent *lastScripts) (load.Take, error) {
 	return newSockets(s, sent.take, w.name+":"), nil
 }
 
