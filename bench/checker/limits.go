@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/judge"
@@ -37,14 +39,10 @@ type algorithm struct {
 // controls are the runs that are wrong on purpose, and the fault that must be found in each.
 var controls = map[string]judge.Fault{forgetful: judge.Spurious, unlengthened: judge.Over, controlName: judge.Over}
 
-// order is the order in which the algorithms run.
-var order = []string{
-	"zset", "packed", "fixed-window", "token-bucket", "leaky-bucket", "queue",
-	"counter-60", "counter-6x10", "counter-auto",
-	"zset shared", "packed shared", "fixed shared",
-	"zset settled", "packed settled", "fixed settled", "bucket settled", "counter settled", "layered settled",
-	"log leased", "counter leased", "bucket leased",
-	"streams",
+// names returns the names of the algorithms that are no controls.
+func names() []string {
+	all := slices.Sorted(maps.Keys(algorithms))
+	return slices.DeleteFunc(all, func(name string) bool { return controls[name] != 0 })
 }
 
 // controlName is the name of the run in which Redis lets events leave their window too soon.

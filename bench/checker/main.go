@@ -78,7 +78,7 @@ func main() {
 	flag.IntVar(&c.decisions, "decisions", 1_000_000, "how many decisions to make in total, the control's not counted")
 	flag.DurationVar(&c.duration, "duration", 0, "how long to hammer in total, in place of -decisions")
 	flag.IntVar(&c.keys, "keys", 8, "how many keys an algorithm has")
-	flag.StringVar(&c.algorithms, "algorithms", strings.Join(order, ","), "which algorithms to check, separated by commas")
+	flag.StringVar(&c.algorithms, "algorithms", strings.Join(names(), ","), "which algorithms to check, separated by commas")
 	flag.DurationVar(&c.freeze, "freeze", 0, "for how long to stop the server several times a second, so that scripts last longer than windows; 0: never")
 	flag.StringVar(&w.addr, "worker", "", "for the checker's own use: hammer the server at this address")
 	flag.StringVar(&w.output, "output", "", "for the checker's own use: where to write the records")
@@ -110,18 +110,18 @@ func check(ctx context.Context, c config) (bool, error) {
 	if flag.NArg() > 0 || c.processes < 1 || c.keys < 1 || c.keys > maxKeys || c.decisions < 1 || c.duration < 0 || c.freeze < 0 {
 		return false, fmt.Errorf("flags out of range, or arguments that are not flags; see -help")
 	}
-	names := strings.Split(c.algorithms, ",")
-	for _, name := range names {
+	asked := strings.Split(c.algorithms, ",")
+	for _, name := range asked {
 		if algorithms[name] == nil {
-			return false, fmt.Errorf("unknown algorithm %q, it is one of %s", name, strings.Join(order, " "))
+			return false, fmt.Errorf("unknown algorithm %q, it is one of %s", name, strings.Join(names(), " "))
 		}
 	}
 	report := newReport(os.Stdout, c)
 	share := c
-	share.decisions = (c.decisions + len(names) - 1) / len(names)
-	share.duration = c.duration / time.Duration(len(names))
+	share.decisions = (c.decisions + len(asked) - 1) / len(asked)
+	share.duration = c.duration / time.Duration(len(asked))
 	settled, leased := false, false
-	for _, name := range names {
+	for _, name := range asked {
 		if err := report.run(ctx, name, share); err != nil {
 			return false, err
 		}

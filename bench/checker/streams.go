@@ -7,8 +7,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
@@ -52,25 +53,19 @@ func limitsOf(rule *runtime.Rule, key int, units int64) []runtime.Limit {
 // each message that was paid.
 func (w *worker) callStreams(ctx context.Context, limiter *runtime.Limiter, s *share) error {
 	more := func() bool { return w.more(ctx, s) }
-	var all sync.WaitGroup
-	errs := make(chan error, streams)
+	var all errgroup.Group
 	for range streams {
-		all.Go(func() {
-			var err error
+		all.Go(func() (err error) {
 			for err == nil && more() {
 				k := rand.IntN(len(s.limits))
 				err = stream(ctx, limiter, &s.limits[k].rule, k, more, s.write)
 				pause(ctx, rand.N(2*streamPause))
 			}
-			errs <- err
+			return unlessLimited(err)
 		})
 	}
-	all.Wait()
-	close(errs)
-	for err := range errs {
-		if err != nil && !errors.Is(err, runtime.ErrLimited) {
-			return err
-		}
+	if err := all.Wait(); err != nil {
+		return err
 	}
 	if err := limiter.Close(); err != nil {
 		return err

@@ -139,17 +139,9 @@ func record[R any](ctx context.Context, w *worker, s *share, call func(key int) 
 // over, and writes down each call.
 func (w *worker) callTogether(ctx context.Context, store rawstore.Store, s *share) error {
 	t := newBatch(s.limits)
-	for ctx.Err() == nil {
-		if w.duration > 0 && time.Now().After(s.end) {
-			return nil
-		}
+	for w.more(ctx, s) {
 		n := 1 + rand.IntN(judge.MaxBatch)
-		if w.duration == 0 {
-			n = min(n, int(s.left.Add(-int64(n)))+n)
-		}
-		if n <= 0 {
-			return nil
-		}
+		s.left.Add(1 - int64(n)) // more has taken one
 		t.fill(n)
 		records, err := t.take(ctx, store)
 		if err == nil {

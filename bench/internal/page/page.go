@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 )
 
 // Write inserts a text into a file, or prints it if the file's name is empty.
@@ -16,19 +18,19 @@ func Write(file string, text []byte) error {
 	return err
 }
 
+var measured = regexp.MustCompile("(?s)<!-- measured -->\n.*<!-- /measured -->\n")
+
 // Insert replaces what stands between the lines "<!-- measured -->" and
 // "<!-- /measured -->" of a file.
 func Insert(file string, text []byte) error {
-	const begin, end = "<!-- measured -->\n", "<!-- /measured -->\n"
 	page, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	before, rest, ok := bytes.Cut(page, []byte(begin))
-	_, after, ok2 := bytes.Cut(rest, []byte(end))
-	if !ok || !ok2 {
-		return fmt.Errorf("%s has no lines %q and %q", file, begin, end)
+	place := measured.FindIndex(page)
+	if place == nil {
+		return fmt.Errorf("%s has nothing like %q", file, measured)
 	}
-	page = bytes.Join([][]byte{before, []byte(begin), []byte("\n"), bytes.TrimSpace(text), []byte("\n\n"), []byte(end), after}, nil)
-	return os.WriteFile(file, page, 0o644)
+	text = fmt.Appendf(nil, "<!-- measured -->\n\n%s\n\n<!-- /measured -->\n", bytes.TrimSpace(text))
+	return os.WriteFile(file, slices.Replace(page, place[0], place[1], text...), 0o644)
 }
