@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/observe"
 	"github.com/rategen/rategen/runtime/rule"
 )
@@ -77,37 +76,5 @@ func TestLeaseAllocates(t *testing.T) {
 			}
 			equal(l, "allocations", least, 0)
 		}, runtime.WithObserver(o))
-	}
-}
-
-// TestLeaseAtTheEnd wants what leases have not used when a period ends to be given back before,
-// since its count is final then: a kept count is that of the calls.
-func TestLeaseAtTheEnd(t *testing.T) {
-	t.Parallel()
-	for lease := 2 * time.Millisecond; lease <= time.Second; lease *= 3 {
-		for _, every := range []time.Duration{100 * time.Microsecond, 300 * time.Microsecond, 700 * time.Microsecond} {
-			testLease(t, func(r *runtime.Rule) {
-				*r = runtime.Rule{Name: "hot", Algorithm: runtime.FixedWindow, Period: rule.Day, Keep: 1, Lease: lease, Max: 1_000_000}
-			}, func(l *leaseTest) {
-				l.store.settle = func(ctx context.Context, charges []terms.Charge) error {
-					time.Sleep(l.store.delay)
-					return l.store.engine.Settle(ctx, charges)
-				}
-				midnight := time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
-				time.Sleep(time.Until(midnight) - 700*time.Millisecond)
-				calls := int64(0)
-				for ; time.Until(midnight) > -100*time.Millisecond; calls++ {
-					taken(l, l.limiter, l.limit)
-					time.Sleep(every)
-				}
-				time.Sleep(2 * time.Second)
-				synctest.Wait()
-				usages, err := l.limiter.Usage(l.Context(), l.limit)
-				ok(l, err)
-				if used := usages[0].Limit - usages[0].Remaining; usages[0].Past[0].Used+used != calls {
-					l.Errorf("lease %v, a call every %v: %d and %d are used by %d calls", lease, every, usages[0].Past[0].Used, used, calls)
-				}
-			})
-		}
 	}
 }

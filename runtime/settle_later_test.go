@@ -55,25 +55,6 @@ func TestSettleLaterQueue(t *testing.T) {
 	})
 }
 
-// Close does not wait for ever for a store that does not settle.
-func TestCloseWhileUnsettled(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		store, gate := newFake(), make(chan struct{})
-		store.settle = func(ctx context.Context, charges []terms.Charge) error {
-			<-gate // whatever its context says
-			return store.engine.Settle(ctx, charges)
-		}
-		limiter := runtime.New(store, quiet)
-		limiter.SettleLater(t.Context(), taken(t, limiter, wide.Limit(nil)), 0)
-		var err error
-		if took := elapsed(func() { err = limiter.Close() }); err == nil || took != 2*time.Second {
-			t.Errorf("got %v after %v", err, took)
-		}
-		close(gate)
-		ok(t, limiter.Close())
-	})
-}
-
 // Many callers settle on a real Redis at once, also a key's WRONGTYPE among
 // them; only what fails is reported.
 func TestSettleLaterOnRedis(t *testing.T) {

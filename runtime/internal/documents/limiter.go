@@ -38,7 +38,7 @@ import (
 //	                              the end: limiters read it soon
 //	source fails, rejects, hangs  and source ignores, which hangs whatever its context says; source panics, source answers
 //	store fails, store answers, store is late TIME, store is late TIME back, store loses renewals, store loses answers,
-//	                              store panics
+//	                              store panics, store hangs, whatever contexts say
 //	switch on, switch off         of all limits
 //	load FACTOR                   is what scalers of rules that are adaptive say from then on: they panic at NaN, and hang at Inf
 //	register NAME …               registers rules, and tells why it panics; change NAME FIELD=VALUE … changes one in use

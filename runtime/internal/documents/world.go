@@ -216,6 +216,7 @@ type faulty struct {
 	store      runtime.Store // as limiters have it
 	fails      atomic.Bool
 	panics     atomic.Bool
+	hangs      atomic.Bool  // whatever contexts say
 	late, back atomic.Int64 // until it decides, and answers
 	trips      atomic.Int64 // since the last look
 	renewals   atomic.Bool  // are lost
@@ -230,9 +231,12 @@ func (f *faulty) begin(p *program, words []string) {
 		f.fails.Store(true)
 	case "panics":
 		f.panics.Store(true)
+	case "hangs":
+		f.hangs.Store(true)
 	case "answers":
 		f.fails.Store(false)
 		f.panics.Store(false)
+		f.hangs.Store(false)
 		f.renewals.Store(false)
 		f.answers.Store(false)
 		f.late.Store(0)
@@ -259,6 +263,9 @@ func (f *faulty) through(ctx context.Context, do func() error) error {
 	f.trips.Add(1)
 	if f.panics.Load() {
 		panic("store")
+	}
+	for f.hangs.Load() {
+		time.Sleep(time.Millisecond)
 	}
 	if err := sleep(ctx, time.Duration(f.late.Load())); err != nil {
 		return err
