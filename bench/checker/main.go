@@ -56,6 +56,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -75,7 +76,7 @@ func main() {
 	var c config
 	var w worker
 	flag.IntVar(&c.processes, "processes", 8, "how many processes hammer")
-	flag.IntVar(&c.decisions, "decisions", 1_000_000, "how many decisions to make in total, the control's not counted")
+	flag.IntVar(&c.decisions, "decisions", 1_000_000, "how many decisions to make in total, the controls' not counted")
 	flag.DurationVar(&c.duration, "duration", 0, "how long to hammer in total, in place of -decisions")
 	flag.IntVar(&c.keys, "keys", 8, "how many keys an algorithm has")
 	flag.StringVar(&c.algorithms, "algorithms", strings.Join(names(), ","), "which algorithms to check, separated by commas")
@@ -116,35 +117,28 @@ func check(ctx context.Context, c config) (bool, error) {
 			return false, fmt.Errorf("unknown algorithm %q, it is one of %s", name, strings.Join(names(), " "))
 		}
 	}
-	report := newReport(os.Stdout, c)
+	report := newReport(c)
 	share := c
 	share.decisions = (c.decisions + len(asked) - 1) / len(asked)
 	share.duration = c.duration / time.Duration(len(asked))
-	settled, leased := false, false
+	wrong := []string{controlName}
 	for _, name := range asked {
 		if err := report.run(ctx, name, share); err != nil {
 			return false, err
 		}
-		settled = settled || algorithms[name].settled
-		leased = leased || algorithms[name].leased
+		if algorithms[name].settled {
+			wrong = append(wrong, forgetful)
+		}
+		if algorithms[name].leased {
+			wrong = append(wrong, unlengthened)
+		}
 	}
 	report.row("total", &report.sum, report.elapsed)
-	share.decisions, share.duration = min(share.decisions, 100_000), 0
-	for _, control := range []struct {
-		name   string
-		wanted bool
-		least  int
-	}{
-		{forgetful, settled, 0},
-		{unlengthened, leased, 50_000}, // in some moments units are used late
-		{controlName, true, 0},
-	} {
-		enough := share
-		enough.decisions = max(share.decisions, control.least)
-		if !control.wanted {
-			continue
-		}
-		if err := report.run(ctx, control.name, enough); err != nil {
+	// In some moments only are leased units used late, so a control is not short.
+	share.decisions, share.duration = min(max(share.decisions, 50_000), 100_000), 0
+	slices.Sort(wrong)
+	for _, name := range slices.Compact(wrong) {
+		if err := report.run(ctx, name, share); err != nil {
 			return false, err
 		}
 	}

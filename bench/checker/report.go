@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +18,6 @@ import (
 
 // A report runs algorithms and prints a line about each.
 type report struct {
-	out     io.Writer
 	sum     judge.Result
 	elapsed time.Duration
 	missed  []string // controls in which nothing was found
@@ -28,10 +26,10 @@ type report struct {
 	steps   int // runs so far
 }
 
-func newReport(out io.Writer, c config) *report {
-	r := &report{out: out, line: progress.New(os.Stderr)}
-	fmt.Fprintf(out, "%d processes, %d keys\n\n", c.processes, c.keys)
-	fmt.Fprintf(out, "%-17s %10s %10s %10s %8s %8s %8s %12s\n",
+func newReport(c config) *report {
+	r := &report{line: progress.New(os.Stderr)}
+	fmt.Printf("%d processes, %d keys\n\n", c.processes, c.keys)
+	fmt.Printf("%-17s %10s %10s %10s %8s %8s %8s %12s\n",
 		"algorithm", "decisions", "admitted", "refused", "over", "spurious", "wrong", "decisions/s")
 	return r
 }
@@ -176,21 +174,21 @@ func hammer(ctx context.Context, name string, c config, redis *server.Server) ([
 }
 
 func (r *report) row(name string, s *judge.Result, elapsed time.Duration) {
-	fmt.Fprintf(r.out, "%-17s %10d %10d %10d %8d %8d %8d %12.0f\n", name,
+	fmt.Printf("%-17s %10d %10d %10d %8d %8d %8d %12.0f\n", name,
 		s.Decisions, s.Admitted, s.Decisions-s.Admitted, s.Over, s.Spurious, s.Wrong,
 		float64(s.Decisions)/elapsed.Seconds())
 }
 
 // verdict prints what all of it means, and reports whether it is good.
 func (r *report) verdict() bool {
-	fmt.Fprintf(r.out, "\n%s\n", strings.Join(r.notes, "\n"))
+	fmt.Printf("\n%s\n", strings.Join(r.notes, "\n"))
 	switch {
 	case len(r.missed) > 0:
-		fmt.Fprintf(r.out, "FAIL: %s was not found out, so the sweep proves nothing\n", strings.Join(r.missed, ", "))
+		fmt.Printf("FAIL: %s was not found out, so the sweep proves nothing\n", strings.Join(r.missed, ", "))
 	case !r.sum.OK():
-		fmt.Fprintln(r.out, "FAIL")
+		fmt.Println("FAIL")
 	default:
-		fmt.Fprintln(r.out, "ok: no decision was over, spurious or wrong, and the controls were found out")
+		fmt.Println("ok: no decision was over, spurious or wrong, and the controls were found out")
 	}
 	return len(r.missed) == 0 && r.sum.OK()
 }

@@ -79,14 +79,7 @@ const (
 
 // String returns the kind as a heading has it.
 func (k Kind) String() string {
-	switch k {
-	case Distinct:
-		return "keys admitted"
-	case Hot:
-		return "hot key admitted"
-	default:
-		return "keys, all refused"
-	}
+	return [...]string{"keys admitted", "hot key admitted", "keys, all refused"}[k]
 }
 
 // A Case is some callers that ask about some keys.
