@@ -37,9 +37,6 @@ func (s *MemoryStore) SetClock(clock func() int64) {
 	s.states.Clock = s.clock
 }
 
-// TellBreaker has the limiter report the circuit breaker of a node.
-func (l *Limiter) TellBreaker(node string, open bool) { l.events.Breaker(node, open) }
-
 // TellBreaker has the limiters on the store report the circuit breaker of a node.
 func (s *RedisStore) TellBreaker(node string, open bool) { s.events().Breaker(node, open) }
 

@@ -112,11 +112,6 @@ func TestNothingPrivateOfStores(t *testing.T) {
 		w.use(t, w.limiter(rawstore.New(store, nil), closed), nil, func() { store.err = quotes })
 		w.find(t)
 	})
-	t.Run("a circuit breaker of a node", func(t *testing.T) {
-		var w notes
-		w.limiter(nil).TellBreaker(address, true)
-		w.find(t)
-	})
 }
 
 // TestNothingPrivateOfServers has servers refuse commands: servers quote the arguments of

@@ -67,12 +67,16 @@ type program struct {
 	overrides bool                 // are changed
 	apart     func() runtime.Store // that of another process, or nil if all share one
 	load      atomic.Uint64
-	own       *Own // or nil
+	hanging   atomic.Int64 // answers of the scaler that hang, or have
+	own       *Own         // or nil
 }
 
 // Factor implements [rule.Scaler].
 func (p *program) Factor(rule.Load) float64 {
 	factor := math.Float64frombits(p.load.Load())
+	if math.IsInf(factor, 1) && p.hanging.Add(1) > 1 {
+		panic("asked while it hangs")
+	}
 	for ; math.IsInf(factor, 1); factor = math.Float64frombits(p.load.Load()) {
 		time.Sleep(time.Millisecond)
 	}

@@ -46,39 +46,6 @@ func TestFactors(t *testing.T) {
 	})
 }
 
-// While Make gives no answer the last factor holds, and Make is not called again. Close waits
-// for a second.
-func TestMakeHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := new(rule.Rule)
-		made, answer := 0, make(chan float64)
-		f := Factors{
-			Make:    func(*rule.Rule, float64, time.Duration, time.Duration) float64 { made++; return <-answer },
-			Changed: func(*rule.Rule, float64) {},
-		}
-		for range 10 {
-			if got := f.Follow(k); got != 1 {
-				t.Errorf("a call goes by %v", got)
-			}
-			time.Sleep(2 * factorEvery)
-		}
-		answer <- 0.5
-		synctest.Wait()
-		if made != 1 || f.Last(k) != 0.5 || f.Known() != 1 {
-			t.Errorf("made %d times, %v, of %d limits", made, f.Last(k), f.Known())
-		}
-		f.Follow(k)
-		begin := time.Now()
-		if err := f.Close(); err != errScalerHangs || time.Since(begin) != scalerGrace {
-			t.Errorf("closed after %v: %v", time.Since(begin), err)
-		}
-		answer <- 0.5
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // The recent latency follows in seconds, the usual one in hours, and neither a slow start nor
 // nonsense moves that for long.
 func TestLatency(t *testing.T) {
