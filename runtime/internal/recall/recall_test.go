@@ -16,7 +16,7 @@ func call(cost, max int64) *terms.Call {
 	}}}
 }
 
-// TestPart wants a refusal to be trusted for a moment only where calls are charged in parts.
+// TestPart wants a refusal to be trusted for a moment only where calls are charged in parts, but for that of a block.
 func TestPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(time.Hour)
@@ -38,6 +38,13 @@ func TestPart(t *testing.T) {
 		m.Release(asking.Charges)
 		if m.Recall(call(1, 10).Charges, clock.Now()) {
 			t.Error("nobody asks Redis again after the first gave up")
+		}
+		blocked := call(2, 10)
+		blocked.Charges[0].Result = terms.Result{Blocked: true, Remaining: 1, RetryAfter: time.Minute}
+		m.Learn(blocked, clock.Now(), clock.Now())
+		time.Sleep(partTime)
+		if c := call(2, 10); !m.Recall(c.Charges, clock.Now()) || c.Charges[0].Remaining != 0 {
+			t.Errorf("a block is not known, or leaves something: %+v", c.Charges[0].Result)
 		}
 	})
 }
