@@ -125,6 +125,7 @@ func fillCounter(s *state) {
 	width := s.window / n
 	now := s.begin + 2*s.window
 	last := now - now%width
+	s.middle = last - n*3/4*width
 	numbers := []int64{0, now + s.window, n, last - n/2*width - 1, last - (n/2+1)*width, last - n/2*width, 1, last - (n/2+n)*width}
 	for i := n - 1; i > 0; i-- {
 		numbers = append(numbers, last-(n/2+i)*width, 1)
