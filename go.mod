@@ -3,7 +3,7 @@ module github.com/rategen/rategen
 go 1.26.0
 
 require (
-	github.com/alicebob/miniredis/v2 v2.30.0
+	github.com/alicebob/miniredis/v2 v2.31.0
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/dave/jennifer v1.2.0
 	github.com/dunglas/httpsfv v1.1.2

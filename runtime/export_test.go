@@ -60,12 +60,6 @@ func Linger(d time.Duration) RedisOption {
 	return func(s *RedisStore) { s.cfg.Linger = d }
 }
 
-// Beside is a [RedisOption] that sets how much longer a call waits for limits in shadow
-// mode in slots of their own.
-func Beside(d time.Duration) RedisOption {
-	return func(s *RedisStore) { s.cfg.Beside = d }
-}
-
 // KnownRules returns for how many rules the limiter keeps something, at most.
 func (l *Limiter) KnownRules() (most int) {
 	if o := l.plans.Overrides(); o != nil {
