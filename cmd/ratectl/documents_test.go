@@ -61,25 +61,20 @@ type played struct {
 	*bench
 	addr  string
 	keys  map[string]string // as they were at the last step that tells changes
-	masks []mask
+	masks []document.Mask
 	told  int64 // the minute from which on what was refused is told
 }
 
-type mask struct {
-	hides *regexp.Regexp
-	by    string
-}
-
 // masks are those of every document, beside durations.
-var masks = []mask{
-	{regexp.MustCompile(`20[2-9]\d-\d\d-\d\dT\d\d:\d\d(:[\d.]+)?(Z|[+-]\d\d:\d\d)`), "TIME"},
-	{regexp.MustCompile(`\d+ bytes`), "N bytes"},
-	{regexp.MustCompile(`"bytes":\d+`), `"bytes":N`},
-	{regexp.MustCompile(`gone in \S+`), "gone in DURATION"},
-	{regexp.MustCompile(`_ms":[1-9]\d*`), `_ms":N`},
-	{regexp.MustCompile(`(?m)^(\d+ +)\d+( +\d+ +\d+ )`), "${1}BYTES$2"},                                              // of memory
-	{regexp.MustCompile(`\b(NOPERM|WRONGPASS|NOAUTH|READONLY|WRONGTYPE|OOM|MISCONF|NOREPLICAS) [^:"\n]*`), "$1 ..."}, // as a server says it
-	{regexp.MustCompile(`  +`), "  "},
+var masks = []document.Mask{
+	document.Hide(`20[2-9]\d-\d\d-\d\dT\d\d:\d\d(:[\d.]+)?(Z|[+-]\d\d:\d\d)`, "TIME"),
+	document.Hide(`\d+ bytes`, "N bytes"),
+	document.Hide(`"bytes":\d+`, `"bytes":N`),
+	document.Hide(`gone in \S+`, "gone in DURATION"),
+	document.Hide(`_ms":[1-9]\d*`, `_ms":N`),
+	document.Hide(`(?m)^(\d+ +)\d+( +\d+ +\d+ )`, "${1}BYTES$2"),                                              // of memory
+	document.Hide(`\b(NOPERM|WRONGPASS|NOAUTH|READONLY|WRONGTYPE|OOM|MISCONF|NOREPLICAS) [^:"\n]*`, "$1 ..."), // as a server says it
+	document.Hide(`  +`, "  "),
 }
 
 var durations = regexp.MustCompile(`\b(\d+h)?(\d+m)?(\d+(\.\d+)?s)?\b`)
@@ -126,7 +121,7 @@ func play(t *testing.T, b *bench, addr string) func(step, input string) string {
 	return func(step, input string) string {
 		if expression, is := strings.CutPrefix(step, "mask "); is {
 			expression, text, _ := strings.Cut(expression, " => ")
-			p.masks = append(p.masks, mask{regexp.MustCompile("(?m)" + expression), text})
+			p.masks = append(p.masks, document.Hide("(?m)"+expression, text))
 			return ""
 		}
 		line := csv.NewReader(strings.NewReader(strings.NewReplacer("@/", b.dir+"/", "¿", "\xff", "␛", "\x1b", "⏎", "\n").Replace(step)))
@@ -135,10 +130,7 @@ func play(t *testing.T, b *bench, addr string) func(step, input string) string {
 		limittest.OK(t, err)
 		said := p.step(words[0], words[1:], strings.ReplaceAll(input, `"REDIS"`, strconv.Quote(addr)))
 		said = p.relative(strings.NewReplacer(b.dir, "@", p.addr, "REDIS").Replace(said))
-		for _, m := range p.masks {
-			said = m.hides.ReplaceAllString(said, m.by)
-		}
-		return durations.ReplaceAllStringFunc(said, rounded)
+		return durations.ReplaceAllStringFunc(document.Masked(said, p.masks), rounded)
 	}
 }
 
@@ -214,7 +206,7 @@ func (p *played) step(verb string, words []string, input string) string {
 		p.tellRefused(p.T, p.told, ago, strings.ReplaceAll(strings.TrimSuffix(input, "\n"), " ", "\t"))
 	case "stall":
 		p.env["RATECTL_REDIS"] = stallAt(p.T, p.addr, words[0])
-		p.masks = append(p.masks, mask{regexp.MustCompile(regexp.QuoteMeta(p.env["RATECTL_REDIS"])), "REDIS"})
+		p.masks = append(p.masks, document.Hide(regexp.QuoteMeta(p.env["RATECTL_REDIS"]), "REDIS"))
 	case "ahead":
 		by, err := time.ParseDuration(words[0])
 		limittest.OK(p, err)

@@ -46,21 +46,14 @@ func TestDocuments(t *testing.T) {
 	document.Transcripts(t, "testdata/*.txt", func(t *testing.T, _ string) func(step, input string) string {
 		p := &played{T: t, rules: map[string]*runtime.Rule{}, store: runtime.NewMemoryStore()}
 		return func(step, input string) string {
-			said := p.step(strings.Fields(step), strings.ReplaceAll(input, "¿", "\xff"))
-			for _, m := range masks {
-				said = m.hides.ReplaceAllString(said, m.by)
-			}
-			return said
+			return document.Masked(p.step(strings.Fields(step), strings.ReplaceAll(input, "¿", "\xff")), masks)
 		}
 	})
 }
 
-var masks = []struct {
-	hides *regexp.Regexp
-	by    string
-}{
-	{regexp.MustCompile(`"?20[2-9]\d-\d\d-\d\dT[^\s"]*"?`), "TIME"},
-	{regexp.MustCompile(`((retry_after|reset_after|for)_ms":)[1-9]\d*`), "${1}N"},
+var masks = []document.Mask{
+	document.Hide(`"?20[2-9]\d-\d\d-\d\dT[^\s"]*"?`, "TIME"),
+	document.Hide(`((retry_after|reset_after|for)_ms":)[1-9]\d*`, "${1}N"),
 }
 
 // A played is a page that a document is played with.

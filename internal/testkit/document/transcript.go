@@ -3,6 +3,7 @@ package document
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,6 +27,23 @@ func Transcripts(t *testing.T, pattern string, begin func(t *testing.T, name str
 			Transcript(t, file, begin(t, name))
 		})
 	}
+}
+
+// A Mask has a text stand for what differs from run to run.
+type Mask struct {
+	hidden *regexp.Regexp
+	text   string
+}
+
+// Hide returns a mask for what an expression finds.
+func Hide(expression, text string) Mask { return Mask{regexp.MustCompile(expression), text} }
+
+// Masked returns an answer behind masks, one after the other.
+func Masked(said string, masks []Mask) string {
+	for _, m := range masks {
+		said = m.hidden.ReplaceAllString(said, m.text)
+	}
+	return said
 }
 
 // Transcript plays one.
